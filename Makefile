@@ -1,0 +1,50 @@
+.DEFAULT_GOAL := help
+.PHONY: help setup format lint unit test demo check ci docs clean
+
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+help:        ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP)  ## install everything into .venv, at the pinned versions
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo 'Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 ...' >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+format: setup  ## rewrite the code in the house format
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+lint: setup  ## format, lint, types, layers: no writing
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+unit: setup  ## the fast lane, no services
+	$(BIN)/pytest -n auto -m unit
+
+# Two runs: pure and PostgreSQL tests share the cores, Spark tests share one JVM.
+test: setup  ## every lane
+	$(BIN)/pytest -n auto --dist loadscope -m "unit or postgres"
+	$(BIN)/pytest -m "spark or end_to_end"
+
+demo: setup  ## a small shop whose stream tables maintain themselves, on an embedded server
+	$(BIN)/pgtrickle demo
+
+check: lint unit  ## what to run before each commit
+
+ci: lint test  ## what CI runs, exactly
+
+docs: setup  ## regenerate the pages that come from code
+	$(BIN)/python -m tools.generate_docs
+
+clean:       ## remove the environment and every cache
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

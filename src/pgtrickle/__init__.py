@@ -1,0 +1,20 @@
+"""Stream tables for PostgreSQL, maintained incrementally on Apache Spark."""
+
+from pgtrickle.bootstrap import Trickle, connect
+from pgtrickle.errors import TrickleError
+from pgtrickle.model.report import RefreshReport, VerifyReport
+from pgtrickle.model.stream_table import Action, RefreshMode, Status, StreamTable
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Action",
+    "RefreshMode",
+    "RefreshReport",
+    "Status",
+    "StreamTable",
+    "Trickle",
+    "TrickleError",
+    "VerifyReport",
+    "connect",
+]

@@ -1,0 +1,1 @@
+"""The relational algebra of defining queries: frozen values without behaviour."""

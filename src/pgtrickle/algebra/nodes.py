@@ -1,0 +1,139 @@
+"""The operators a defining query is made of, as frozen values.
+
+Column names are unique over a whole plan, so a name alone says where a value comes from and
+joining two inputs never renames anything.  A plan over the versions ``BEFORE`` and ``AFTER``
+denotes a multiset; as soon as a ``CHANGES`` scan takes part, it denotes a bag of weighted rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.sql_type import Column, SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """An expression in PostgreSQL's dialect over named columns, each quoted in the text."""
+
+    sql: str
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A named and typed expression: one column that an operator computes."""
+
+    name: str
+    scalar: Scalar
+    type: SqlType
+
+    @property
+    def column(self) -> Column:
+        """The column this output becomes for the operators above."""
+        return Column(self.name, self.type)
+
+
+class Version(Enum):
+    """Which state of a source a scan reads."""
+
+    BEFORE = "before"  # at the old frontier
+    AFTER = "after"  # at the new frontier
+    CHANGES = "changes"  # the weighted rows between the two
+
+
+class SourceKind(Enum):
+    """What a scan reads."""
+
+    TABLE = "table"  # a captured table: it stands at AFTER, its buffer holds CHANGES
+    STATE = "state"  # the rows of an earlier stage: they stand at BEFORE until the commit
+    QUERY = "query"  # a query that PostgreSQL answers whole: it has only AFTER
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A relation that a scan reads, apart from how it is read."""
+
+    kind: SourceKind
+    key: str  # unique among the sources of a plan: a relation's oid, a stage's name
+    relation: QualifiedName | None = None  # TABLE only
+    relid: int = 0  # TABLE only
+    query: str = ""  # QUERY only
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Rows of one source: a filter and computed columns that PostgreSQL evaluates at the read."""
+
+    source: Source
+    alias: str  # unique in the plan, readable: the user's own alias where possible
+    outputs: tuple[Output, ...]  # scalars over the source's own column names
+    predicate: Scalar | None = None  # over the source's own column names
+    version: Version = Version.AFTER
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The rows of ``child`` for which ``predicate`` is true."""
+
+    child: Node
+    predicate: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """One computed row for each row of ``child``."""
+
+    child: Node
+    outputs: tuple[Output, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InnerJoin:
+    """The pairs of rows for which ``on`` is true; every pair where it is None."""
+
+    left: Node
+    right: Node
+    on: Scalar | None
+
+
+@dataclass(frozen=True, slots=True)
+class UnionAll:
+    """The rows of all ``children``, which have the same column names."""
+
+    children: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """One aggregate function over columns of the aggregate's input."""
+
+    name: str
+    function: str  # count, sum, avg, min, max
+    argument: str | None  # None: count(*)
+    argument_type: SqlType | None
+    condition: str | None  # a boolean column: FILTER (WHERE ...)
+    distinct: bool
+    type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One row for each combination of ``keys``; without keys, exactly one row."""
+
+    child: Node
+    keys: tuple[Column, ...]
+    calls: tuple[AggregateCall, ...]
+
+
+Node = Scan | Filter | Project | InnerJoin | UnionAll | Aggregate
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A defining query: a plan, and the outermost projection that PostgreSQL evaluates."""
+
+    node: Node
+    outputs: tuple[Output, ...]

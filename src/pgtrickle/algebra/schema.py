@@ -1,0 +1,60 @@
+"""What columns an operator yields, and which scans a plan reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from pgtrickle.algebra.nodes import (
+    Aggregate,
+    Filter,
+    InnerJoin,
+    Node,
+    Project,
+    Scan,
+    UnionAll,
+)
+from pgtrickle.model.sql_type import Column
+
+
+def columns_of(node: Node) -> tuple[Column, ...]:
+    """Return the columns of a plan in order."""
+    match node:
+        case Scan() | Project():
+            return tuple(output.column for output in node.outputs)
+        case Filter():
+            return columns_of(node.child)
+        case InnerJoin():
+            return columns_of(node.left) + columns_of(node.right)
+        case UnionAll():
+            return columns_of(node.children[0])
+        case Aggregate():
+            return node.keys + tuple(Column(call.name, call.type) for call in node.calls)
+    assert_never(node)
+
+
+def column_names(node: Node) -> frozenset[str]:
+    """Return the names of a plan's columns."""
+    return frozenset(column.name for column in columns_of(node))
+
+
+def children_of(node: Node) -> tuple[Node, ...]:
+    """Return the inputs of an operator."""
+    match node:
+        case Scan():
+            return ()
+        case Filter() | Project() | Aggregate():
+            return (node.child,)
+        case InnerJoin():
+            return (node.left, node.right)
+        case UnionAll():
+            return node.children
+    assert_never(node)
+
+
+def scans_of(node: Node) -> Iterator[Scan]:
+    """Yield every scan of a plan, from left to right."""
+    if isinstance(node, Scan):
+        yield node
+    for child in children_of(node):
+        yield from scans_of(child)

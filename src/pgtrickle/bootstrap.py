@@ -1,0 +1,210 @@
+"""The composition root: settings to adapters to the client object that users hold."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from psycopg_pool import ConnectionPool
+
+from pgtrickle.catalog.migrate import migrate
+from pgtrickle.errors import SettingError
+from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.report import RefreshReport, VerifyReport
+from pgtrickle.model.stream_table import RefreshMode, Status, StreamTable
+from pgtrickle.service.alter import alter_stream_table
+from pgtrickle.service.create import create_stream_table
+from pgtrickle.service.doctor import Check, run_checks
+from pgtrickle.service.drop import drop_stream_table
+from pgtrickle.service.explain import explain_stream_table
+from pgtrickle.service.refresh import refresh_stream_table
+from pgtrickle.service.runtime import Runtime
+from pgtrickle.service.status import (
+    show_dependencies,
+    show_history,
+    show_stream_table,
+    show_stream_tables,
+)
+from pgtrickle.service.verify import verify_stream_table
+from pgtrickle.settings import Settings, load_settings
+from pgtrickle.spark.arrow_reader import ReadConnections
+from pgtrickle.spark.engine import SparkEngine
+
+if TYPE_CHECKING:
+    from pgtrickle.catalog.refresh_history import Refresh
+    from pgtrickle.ports import Engine
+
+
+def connect(
+    dsn: str | None = None,
+    *,
+    directory: Path | None = None,
+    engine: Engine | None = None,
+    settings: Settings | None = None,
+) -> Trickle:
+    """Open pgtrickle on a database and bring its catalog up to date.
+
+    Without ``dsn`` the environment variable ``PGTRICKLE_DSN`` decides; without that either, a
+    private PostgreSQL starts in ``directory`` (by default ``.pgtrickle`` here) and stops with
+    its last user.
+    """
+    settings = settings or load_settings(dsn=dsn)
+    with ExitStack() as stack:
+        address = settings.dsn
+        if not address:
+            from pgtrickle.embedded.server import start_embedded
+
+            address = stack.enter_context(start_embedded(directory)).dsn
+        runtime = stack.enter_context(_Adapters(address, settings, engine)).runtime
+        with runtime.connection() as connection:
+            migrate(connection)
+        return Trickle(address, runtime, stack.pop_all())
+
+
+class _Adapters:
+    """The adapters of one process, closed together."""
+
+    def __init__(self, dsn: str, settings: Settings, engine: Engine | None) -> None:
+        pool = ConnectionPool(
+            dsn,
+            min_size=1,
+            max_size=16,
+            kwargs={"autocommit": True, "prepare_threshold": None},
+            timeout=settings.connection_timeout_seconds,
+            open=True,
+            name="pgtrickle",
+        )
+        self.runtime = Runtime(pool, ReadConnections(dsn), engine or SparkEngine(), settings)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.runtime.engine.close()
+        self.runtime.reads.close()
+        self.runtime.pool.close()
+
+
+class Trickle:
+    """A connection to the stream tables of one database; use it as a context manager."""
+
+    def __init__(self, dsn: str, runtime: Runtime, resources: ExitStack) -> None:
+        self.dsn = dsn
+        self._runtime = runtime
+        self._resources = resources
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop Spark and the embedded server, where this process started them."""
+        self._resources.close()
+
+    def init(self) -> list[int]:
+        """Apply the catalog migrations that are missing and return their numbers."""
+        with self._runtime.connection() as connection:
+            return migrate(connection)
+
+    def create_stream_table(
+        self,
+        name: str,
+        query: str,
+        schedule: str = "calculated",
+        refresh_mode: str = "AUTO",
+        *,
+        initialize: bool = True,
+    ) -> RefreshReport | None:
+        """Declare a stream table and, unless told otherwise, load it."""
+        return create_stream_table(
+            self._runtime,
+            self._name(name),
+            query,
+            schedule=schedule,
+            refresh_mode=_mode(refresh_mode),
+            initialize=initialize,
+        )
+
+    def refresh_stream_table(self, name: str, *, full: bool = False) -> RefreshReport:
+        """Bring a stream table up to date."""
+        return refresh_stream_table(self._runtime, self._name(name), full=full)
+
+    def verify_stream_table(self, name: str) -> VerifyReport:
+        """Compare a stream table with PostgreSQL's own answer to its query."""
+        return verify_stream_table(self._runtime, self._name(name))
+
+    def explain_stream_table(self, name: str, format: str = "text") -> str:  # noqa: A002 - PostgreSQL's word
+        """Show how a stream table is maintained: as ``text``, ``json`` or ``dot``."""
+        return explain_stream_table(self._runtime, self._name(name), format)
+
+    def alter_stream_table(
+        self,
+        name: str,
+        schedule: str | None = None,
+        refresh_mode: str | None = None,
+        status: str | None = None,
+    ) -> StreamTable:
+        """Change schedule, refresh mode or status; what is None stays."""
+        return alter_stream_table(
+            self._runtime,
+            self._name(name),
+            schedule=schedule,
+            refresh_mode=_mode(refresh_mode) if refresh_mode is not None else None,
+            status=_status(status) if status is not None else None,
+        )
+
+    def drop_stream_table(self, name: str, *, cascade: bool = False) -> list[str]:
+        """Drop a stream table, with ``cascade`` also those that read it."""
+        return drop_stream_table(self._runtime, self._name(name), cascade=cascade)
+
+    def list_stream_tables(self) -> list[StreamTable]:
+        """Return every stream table, by name."""
+        return show_stream_tables(self._runtime)
+
+    def get_stream_table(self, name: str) -> StreamTable:
+        """Return one stream table."""
+        return show_stream_table(self._runtime, self._name(name))
+
+    def refresh_history(self, name: str | None = None, limit: int = 20) -> list[Refresh]:
+        """Return the latest refreshes of one stream table, or of all, the newest first."""
+        wanted = self._name(name) if name is not None else None
+        return show_history(self._runtime, wanted, limit=limit)
+
+    def dependencies(self) -> dict[str, list[str]]:
+        """Return, for each stream table, the stream tables it reads."""
+        return show_dependencies(self._runtime)
+
+    def doctor(self) -> list[Check]:
+        """Check Java, Spark, PostgreSQL, privileges and versions."""
+        return run_checks(self._runtime)
+
+    def _name(self, text: str) -> QualifiedName:
+        return QualifiedName.parse(text)
+
+
+def _mode(text: str) -> RefreshMode:
+    try:
+        return RefreshMode(text.upper())
+    except ValueError:
+        raise SettingError(
+            f'the refresh mode "{text}" does not exist',
+            hint=f"Choose one of {', '.join(mode.value for mode in RefreshMode)}.",
+        ) from None
+
+
+def _status(text: str) -> Status:
+    try:
+        return Status(text.upper())
+    except ValueError:
+        raise SettingError(
+            f'the status "{text}" does not exist', hint="Choose ACTIVE or SUSPENDED."
+        ) from None

@@ -1,0 +1,1 @@
+"""PostgreSQL adapter: change buffers, triggers and windows."""

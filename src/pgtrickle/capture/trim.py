@@ -1,0 +1,108 @@
+"""Keep change buffers small: delete what all consumers have read, set aside what some have not.
+
+Both functions do a bounded amount of work and give way to a rival at the same buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from psycopg import Connection, sql
+from psycopg.rows import TupleRow
+
+from pgtrickle.capture.buffers import buffer_of, settled_of
+from pgtrickle.capture.windows import consumed_predicate
+from pgtrickle.model.frontier import PgSnapshot
+from pgtrickle.model.names import QualifiedName
+
+# Below this size a sequential scan takes about as long as its round trip.
+_SETTLE_FROM_BYTES = 4 * 1024 * 1024
+
+_TRY_LOCK = "SELECT pg_catalog.pg_try_advisory_xact_lock(%(class)s, %(relid)s)"
+_LOCK_CLASS = 0x70677474  # 'pgtt': arbitrary, and ours alone
+_DELETE = sql.SQL("""
+    DELETE FROM ONLY {table}
+     WHERE ctid = ANY (ARRAY(
+               SELECT ctid FROM ONLY {table} WHERE {consumed} LIMIT {limit}
+           ))
+""")
+
+
+def trim_buffer(
+    connection: Connection[TupleRow], relid: int, frontiers: Sequence[PgSnapshot], limit: int
+) -> int:
+    """Delete up to ``limit`` changes that every one of ``frontiers`` sees; return how many.
+
+    ``frontiers`` are those of all consumers.  An empty list deletes nothing, because a consumer
+    without a frontier may still need every row.
+    """
+    if not frontiers or not _try_lock(connection, relid):
+        return 0
+    consumed = _condition(frontiers)
+    deleted = 0
+    for table in (buffer_of(relid), settled_of(relid)):
+        if deleted < limit:
+            deleted += connection.execute(
+                _DELETE.format(
+                    table=_identifier(table), consumed=consumed, limit=sql.Literal(limit - deleted)
+                )
+            ).rowcount
+    return deleted
+
+
+_GET_SIZE = "SELECT pg_catalog.pg_relation_size(pg_catalog.to_regclass(%(buffer)s))"
+_MOVE = sql.SQL("""
+    WITH moved AS (
+        DELETE FROM ONLY {buffer}
+         WHERE ctid = ANY (ARRAY(
+                   SELECT ctid FROM ONLY {buffer} WHERE {consumed} LIMIT {limit}
+               ))
+        RETURNING *
+    )
+    INSERT INTO {settled} SELECT * FROM moved
+""")
+# Without statistics the planner expects a third of the table after any xid, and scans it all.
+_ANALYZE = sql.SQL("ANALYZE {settled} (__xid)")
+
+
+def settle_buffer(
+    connection: Connection[TupleRow], relid: int, frontiers: Sequence[PgSnapshot], limit: int
+) -> int:
+    """Move up to ``limit`` changes that some consumer has read into the indexed child.
+
+    Call it after ``trim_buffer``.  It does nothing while the buffer is small.  A row is in one of
+    the two tables in every snapshot, so readers of the buffer see no difference.
+    """
+    if not frontiers:
+        return 0
+    [(size,)] = connection.execute(_GET_SIZE, {"buffer": buffer_of(relid).sql}).fetchall()
+    if (size or 0) < _SETTLE_FROM_BYTES or not _try_lock(connection, relid):
+        return 0
+    newest = max(frontiers, key=lambda frontier: frontier.xmax)
+    settled = _identifier(settled_of(relid))
+    moved = connection.execute(
+        _MOVE.format(
+            buffer=_identifier(buffer_of(relid)),
+            settled=settled,
+            consumed=_condition([newest]),
+            limit=sql.Literal(limit),
+        )
+    ).rowcount
+    if moved:
+        connection.execute(_ANALYZE.format(settled=settled))
+    return moved
+
+
+def _try_lock(connection: Connection[TupleRow], relid: int) -> bool:
+    # Two keys of 32 bits, signed; an oid is unsigned.
+    key = relid - (1 << 32) if relid >= 1 << 31 else relid
+    row = connection.execute(_TRY_LOCK, {"class": _LOCK_CLASS, "relid": key}).fetchone()
+    return row is not None and bool(row[0])
+
+
+def _condition(frontiers: Sequence[PgSnapshot]) -> sql.SQL:
+    return sql.SQL(consumed_predicate(frontiers))
+
+
+def _identifier(name: QualifiedName) -> sql.Identifier:
+    return sql.Identifier(name.schema, name.name)

@@ -1,0 +1,1 @@
+"""PostgreSQL adapter: the catalog tables and their migrations."""

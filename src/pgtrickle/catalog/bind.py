@@ -1,0 +1,351 @@
+"""Let PostgreSQL bind a defining query: make a view of it, read the view back, drop it.
+
+PostgreSQL then has checked every name, type and privilege, expanded stars, written out casts and
+recorded what the query depends on; nothing of its resolution is imitated here (docs/adr/0002).
+The view lives inside a savepoint that is always rolled back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import psycopg
+from psycopg import Connection, Rollback
+
+from pgtrickle.catalog.sql_types import resolve_types
+from pgtrickle.errors import (
+    PrivilegeError,
+    QueryRejectedError,
+    QuerySyntaxError,
+    TrickleError,
+    UndefinedObjectError,
+    UnsupportedSourceError,
+    VolatileFunctionError,
+)
+from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.sql_type import Column, SqlType
+from pgtrickle.sql.bound import BoundQuery, Relation
+from pgtrickle.sql.refusal import Refusal, underline
+
+_VIEW = "pgtrickle_state.__bind"
+_CREATE_VIEW = f"CREATE VIEW {_VIEW} AS "
+_MAX_VIEW_DEPTH = 100  # PostgreSQL has no cycles among views; this bounds a chain of them
+
+_RELATION_IN_TREE = re.compile(r":rtekind 0 :relid (\d+)")
+_FUNCTION_IN_TREE = re.compile(r":(?:funcid|opfuncid|aggfnoid|winfnoid) (\d+)")
+_OPERATOR_IN_TREE = re.compile(r":opno (\d+)")
+_TIME_FUNCTIONS = frozenset({"now", "transaction_timestamp", "statement_timestamp"})
+_AGGREGATES = frozenset({"count", "sum", "avg", "min", "max"})
+
+_SUPPORTED_KINDS = {"r": "table", "v": "view"}
+_REFUSED_KINDS = {
+    "m": "a materialized view",
+    "f": "a foreign table",
+    "p": "a partitioned table",
+    "S": "a sequence",
+    "t": "a TOAST table",
+}
+
+_RULES = """
+    SELECT r.ev_class, r.ev_action::text, pg_catalog.pg_get_viewdef(r.ev_class)
+      FROM pg_catalog.pg_rewrite AS r
+     WHERE r.ev_class = ANY(%(views)s::oid[]) AND r.rulename = '_RETURN'
+"""
+
+_RELATIONS = """
+    SELECT c.oid, n.nspname, c.relname, c.relkind::text, c.relpersistence::text,
+           n.nspname IN ('pg_catalog', 'information_schema', 'pg_toast'),
+           c.relispartition,
+           EXISTS (SELECT 1 FROM pg_catalog.pg_inherits AS i WHERE i.inhparent = c.oid)
+      FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+     WHERE c.oid = ANY(%(oids)s::oid[])
+"""
+
+_COLUMNS = """
+    SELECT a.attrelid, a.attname, a.atttypid, a.atttypmod,
+           CASE WHEN a.attcollation = 0 THEN ''
+                WHEN a.attcollation = 100 THEN ''
+                ELSE o.collname END
+      FROM pg_catalog.pg_attribute AS a
+      LEFT JOIN pg_catalog.pg_collation AS o ON o.oid = a.attcollation
+     WHERE a.attrelid = ANY(%(oids)s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
+     ORDER BY a.attrelid, a.attnum
+"""
+
+_COLUMNS_USED = """
+    SELECT DISTINCT d.refobjid, a.attname
+      FROM pg_catalog.pg_depend AS d
+      JOIN pg_catalog.pg_rewrite AS r ON r.oid = d.objid
+      JOIN pg_catalog.pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+     WHERE d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass
+       AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
+       AND r.ev_class = ANY(%(views)s::oid[]) AND d.refobjid <> r.ev_class
+"""
+
+_FUNCTIONS = """
+    SELECT DISTINCT p.proname, n.nspname, p.provolatile::text, p.proretset, p.prokind::text,
+           p.pronargs
+      FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
+     WHERE p.oid = ANY(%(oids)s::oid[])
+        OR p.oid IN (SELECT o.oprcode FROM pg_catalog.pg_operator AS o
+                      WHERE o.oid = ANY(%(operators)s::oid[]))
+     ORDER BY p.proname
+"""
+
+_DEFAULT_COLLATION = """
+    SELECT CASE WHEN d.datcollate IN ('C', 'POSIX', 'C.UTF-8', 'C.utf8')
+                  OR (to_jsonb(d) ->> 'datlocprovider') = 'b' THEN 'C' ELSE d.datcollate END
+      FROM pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A bound query, and whether a delta can be derived from it as far as PostgreSQL tells."""
+
+    query: BoundQuery
+    refusal: Refusal | None
+    time_dependent: bool  # its answer changes while no source does
+
+
+def bind_query(connection: Connection, user_sql: str) -> Binding:
+    """Resolve ``user_sql`` under the session's ``search_path``; leaves no trace."""
+    with _scratch_view(connection, user_sql) as search_path:
+        view = _scalar(connection, f"SELECT '{_VIEW}'::pg_catalog.regclass::oid")
+        rules = _read_rules(connection, view)
+        trees = [tree for tree, _ in rules.values()]
+        relations = _read_relations(connection, rules, trees)
+        functions = _Functions.read(connection, trees)
+        functions.refuse_volatile(user_sql)
+        return Binding(
+            BoundQuery(
+                _definition(rules[view][1]),
+                relations.pop(view).columns,
+                {relation.name: relation for relation in relations.values()},
+                _read_columns_used(connection, rules, relations),
+                search_path,
+            ),
+            functions.refusal(),
+            functions.time_dependent(trees),
+        )
+
+
+def default_collation(connection: Connection) -> str:
+    """Return "C" where the database orders text by bytes, else its collation's name."""
+    return str(_scalar(connection, _DEFAULT_COLLATION))
+
+
+@contextmanager
+def _scratch_view(connection: Connection, user_sql: str) -> Iterator[str]:
+    """Make a view of the query for the length of a block; yield the search path it saw."""
+    statement = _CREATE_VIEW + user_sql.strip().rstrip(";")
+    with connection.transaction() as savepoint:
+        search_path = str(_scalar(connection, "SELECT pg_catalog.current_setting('search_path')"))
+        try:
+            # Prepared, because only then does PostgreSQL refuse more than one statement.
+            connection.execute(statement.encode(), prepare=True)
+            connection.execute(f"SELECT * FROM {_VIEW} LIMIT 0")
+        except psycopg.Error as error:
+            raise _translate(error, user_sql) from error
+        connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
+        yield search_path
+        raise Rollback(savepoint)
+
+
+def _translate(error: psycopg.Error, user_sql: str) -> TrickleError:
+    code = error.sqlstate or ""
+    diag = error.diag
+    message = diag.message_primary or str(error)
+    detail = "\n".join(
+        filter(None, [_position(diag.statement_position, user_sql), diag.message_detail])
+    )
+    hint = diag.message_hint or ""
+    if code == "42601":
+        return QuerySyntaxError(message, detail=detail, hint=hint or "Correct the query's syntax.")
+    if code in {"42P01", "42703", "42883", "42704", "3F000", "42P02"}:
+        return UndefinedObjectError(
+            message, detail=detail, hint=hint or "Check the name, its schema and the search_path."
+        )
+    if code == "42501":
+        return PrivilegeError(
+            message, detail=detail, hint=hint or "GRANT SELECT on the source to this role."
+        )
+    if code == "42701":
+        hint = hint or "Give every column of the result a name of its own with AS."
+    if code.startswith(("08", "57P")) or not code:
+        raise error
+    return QueryRejectedError(message, detail=detail, hint=hint or "Correct the query.")
+
+
+def _position(position: str | None, user_sql: str) -> str:
+    if position is None:
+        return ""
+    leading = len(user_sql) - len(user_sql.lstrip())
+    start = int(position) - 1 - len(_CREATE_VIEW) + leading
+    if not 0 <= start < len(user_sql):
+        return ""
+    word = re.match(r"[\w.\"]+|.", user_sql[start:], re.DOTALL)
+    line_start = user_sql.rfind("\n", 0, start) + 1
+    line = user_sql[line_start:].split("\n", 1)[0]
+    prefix = f"line {user_sql.count(chr(10), 0, start) + 1}: "
+    mark = "^" * max(1, len(word.group(0)) if word else 1)
+    return f"{prefix}{line}\n{' ' * (len(prefix) + start - line_start)}{mark}"
+
+
+def _read_rules(connection: Connection, view: int) -> dict[int, tuple[str, str]]:
+    """Return each view's rule and definition, for the query and every view under it."""
+    found: dict[int, tuple[str, str]] = {}
+    pending = [view]
+    for _ in range(_MAX_VIEW_DEPTH):
+        if not pending:
+            return found
+        rows = connection.execute(_RULES, {"views": pending}).fetchall()
+        found |= {oid: (tree, definition) for oid, tree, definition in rows}
+        named = {
+            int(oid) for _, tree, _ in rows for oid in _RELATION_IN_TREE.findall(tree)
+        } - found.keys()
+        pending = [
+            oid
+            for (oid,) in connection.execute(
+                "SELECT oid FROM pg_catalog.pg_class"
+                " WHERE oid = ANY(%s::oid[]) AND relkind = 'v'"
+                "   AND relnamespace NOT IN ('pg_catalog'::regnamespace,"
+                "                            'information_schema'::regnamespace)",
+                [list(named)],
+            )
+        ]
+    raise QueryRejectedError(
+        f"the query nests views more than {_MAX_VIEW_DEPTH} deep", hint="Flatten the views."
+    )
+
+
+def _read_relations(
+    connection: Connection, rules: dict[int, tuple[str, str]], trees: Iterable[str]
+) -> dict[int, Relation]:
+    oids = {int(oid) for tree in trees for oid in _RELATION_IN_TREE.findall(tree)} | rules.keys()
+    columns: dict[int, list[Column]] = {oid: [] for oid in oids}
+    collation = default_collation(connection)
+    rows = connection.execute(_COLUMNS, {"oids": list(oids)}).fetchall()
+    types = resolve_types(connection, [(row[2], row[3]) for row in rows])
+    for (oid, name, _, _, own), type_ in zip(rows, types, strict=True):
+        columns[oid].append(Column(name, _collated(type_, own or collation)))
+    relations = {}
+    for row in connection.execute(_RELATIONS, {"oids": list(oids)}).fetchall():
+        oid, schema, relname, *facts = row
+        name = QualifiedName(schema, relname)
+        if oid not in rules:
+            _check_source(name, *facts)
+        definition = _definition(rules[oid][1]) if oid in rules else None
+        relations[oid] = Relation(oid, name, tuple(columns[oid]), definition)
+    return relations
+
+
+def _collated(type_: SqlType, collation: str) -> SqlType:
+    if type_.category != "S":
+        return type_
+    plain = "C" if collation in {"C", "POSIX", "C.UTF-8", "C.utf8", "ucs_basic"} else collation
+    return SqlType(type_.display, type_.base, type_.category, type_.precision, type_.scale, plain)
+
+
+def _check_source(
+    name: QualifiedName,
+    kind: str,
+    persistence: str,
+    system: bool,  # noqa: FBT001 - columns of one row, in its order
+    partition: bool,  # noqa: FBT001
+    parent: bool,  # noqa: FBT001
+) -> None:
+    if system:
+        raise UnsupportedSourceError(
+            f'"{name}" is a system catalog', hint="Its changes cannot be captured by triggers."
+        )
+    if persistence == "t":
+        raise UnsupportedSourceError(
+            f'"{name}" is a temporary table',
+            hint="It ends with your session; use an ordinary table.",
+        )
+    if kind not in _SUPPORTED_KINDS:
+        raise UnsupportedSourceError(
+            f'"{name}" is {_REFUSED_KINDS.get(kind, "not a table")}',
+            hint="Only ordinary tables, views and stream tables can be sources.",
+        )
+    if partition or parent:
+        raise UnsupportedSourceError(
+            f'"{name}" is part of an inheritance or partition hierarchy',
+            hint="Only ordinary tables, views and stream tables can be sources.",
+        )
+
+
+def _read_columns_used(
+    connection: Connection, rules: dict[int, tuple[str, str]], relations: dict[int, Relation]
+) -> dict[int, tuple[str, ...]]:
+    used: dict[int, list[str]] = {
+        oid: [] for oid, relation in relations.items() if relation.definition is None
+    }
+    for oid, column in connection.execute(_COLUMNS_USED, {"views": list(rules)}):
+        if oid in used:
+            used[oid].append(column)
+    return {oid: tuple(sorted(names)) for oid, names in used.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Functions:
+    """What is known of the functions that a query calls."""
+
+    rows: tuple[tuple[str, str, str, bool, str, int], ...]
+    window: bool
+
+    @classmethod
+    def read(cls, connection: Connection, trees: Iterable[str]) -> _Functions:
+        text = "".join(trees)
+        rows = connection.execute(
+            _FUNCTIONS,
+            {
+                "oids": list(map(int, set(_FUNCTION_IN_TREE.findall(text)))),
+                "operators": list(map(int, set(_OPERATOR_IN_TREE.findall(text)))),
+            },
+        ).fetchall()
+        return cls(tuple(rows), "{WINDOWFUNC" in text)
+
+    def refuse_volatile(self, user_sql: str) -> None:
+        for name, schema, volatility, *_ in self.rows:
+            if volatility == "v":
+                raise VolatileFunctionError(
+                    f'the function "{schema}.{name}" is volatile',
+                    detail=underline(user_sql, name),
+                    hint="A stream table must give the same rows for the same data; compute such"
+                    " values in the source, or declare the function STABLE or IMMUTABLE if it is.",
+                )
+
+    def time_dependent(self, trees: Iterable[str]) -> bool:
+        if any("{SQLVALUEFUNCTION" in tree for tree in trees):
+            return True
+        return any(
+            schema == "pg_catalog" and (name in _TIME_FUNCTIONS or (name == "age" and arity == 1))
+            for name, schema, _, _, _, arity in self.rows
+        )
+
+    def refusal(self) -> Refusal | None:
+        """Name the first function that no rule covers."""
+        if self.window:
+            return Refusal("a window function", "over")
+        for name, schema, _, returns_set, kind, _ in self.rows:
+            if returns_set:
+                return Refusal(f'the set-returning function "{name}"', name)
+            if kind == "a" and (schema != "pg_catalog" or name not in _AGGREGATES):
+                return Refusal(f'the aggregate function "{name}"', name)
+        return None
+
+
+def _definition(text: str) -> str:
+    return text.strip().rstrip(";")
+
+
+def _scalar(connection: Connection, query: str) -> object:
+    row = connection.execute(query).fetchone()
+    if row is None:
+        raise AssertionError("a scalar query has one row")
+    return row[0]

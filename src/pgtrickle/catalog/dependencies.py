@@ -1,0 +1,135 @@
+"""Queries over ``pgt_dependencies``: what each stream table reads, down to columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from psycopg import Connection
+from psycopg.rows import TupleRow
+
+from pgtrickle.catalog.stream_tables import STREAM_TABLE_COLUMNS, read_stream_table
+from pgtrickle.model.frontier import Frontier
+from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.stream_table import StreamTable
+
+
+class SourceType(Enum):
+    """What kind of relation a stream table reads."""
+
+    TABLE = "TABLE"
+    STREAM_TABLE = "STREAM_TABLE"
+    VIEW = "VIEW"
+    MATVIEW = "MATVIEW"
+    FOREIGN_TABLE = "FOREIGN_TABLE"
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """One relation that a stream table reads."""
+
+    source_relid: int
+    source: QualifiedName
+    source_type: SourceType
+    columns_used: tuple[str, ...]
+    schema_fingerprint: str
+
+
+_INSERT = """
+    INSERT INTO pgtrickle.pgt_dependencies
+        (pgt_id, source_relid, source_schema, source_name, source_type, columns_used,
+         schema_fingerprint)
+    VALUES
+        (%(stream_table_id)s, %(relid)s, %(schema)s, %(name)s, %(type)s, %(columns)s,
+         %(fingerprint)s)
+"""
+
+
+def insert_dependencies(
+    connection: Connection[TupleRow], stream_table_id: int, dependencies: Sequence[Dependency]
+) -> None:
+    """Record what a stream table reads.
+
+    From the moment this commits, the stream table blocks the trimming of its sources' buffers
+    until it has a frontier.
+    """
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            _INSERT,
+            [
+                {
+                    "stream_table_id": stream_table_id,
+                    "relid": dependency.source_relid,
+                    "schema": dependency.source.schema,
+                    "name": dependency.source.name,
+                    "type": dependency.source_type.value,
+                    "columns": list(dependency.columns_used),
+                    "fingerprint": dependency.schema_fingerprint,
+                }
+                for dependency in dependencies
+            ],
+        )
+
+
+_LIST = """
+    SELECT source_relid, source_schema, source_name, source_type, columns_used,
+           schema_fingerprint
+      FROM pgtrickle.pgt_dependencies
+     WHERE pgt_id = %(stream_table_id)s
+     ORDER BY source_schema, source_name
+"""
+
+
+def list_dependencies(connection: Connection[TupleRow], stream_table_id: int) -> list[Dependency]:
+    """Return what a stream table reads."""
+    return [
+        Dependency(relid, QualifiedName(schema, name), SourceType(kind), tuple(columns), print_)
+        for relid, schema, name, kind, columns, print_ in connection.execute(
+            _LIST, {"stream_table_id": stream_table_id}
+        )
+    ]
+
+
+_LIST_DEPENDENTS = f"""
+    SELECT {STREAM_TABLE_COLUMNS}
+      FROM pgtrickle.pgt_dependencies AS d
+      JOIN pgtrickle.pgt_stream_tables AS s ON s.pgt_id = d.pgt_id
+     WHERE d.source_relid = %(relid)s
+     ORDER BY s.pgt_schema, s.pgt_name
+"""  # noqa: S608 - the text comes from a constant
+
+
+def list_dependents(connection: Connection[TupleRow], source_relid: int) -> list[StreamTable]:
+    """Return the stream tables that read a relation."""
+    cursor = connection.execute(_LIST_DEPENDENTS, {"relid": source_relid})
+    return [read_stream_table(row) for row in cursor]
+
+
+_LIST_CONSUMER_FRONTIERS = """
+    SELECT s.frontier
+      FROM pgtrickle.pgt_dependencies AS d
+      JOIN pgtrickle.pgt_stream_tables AS s ON s.pgt_id = d.pgt_id
+     WHERE d.source_relid = %(relid)s
+"""
+
+
+def list_consumer_frontiers(connection: Connection[TupleRow], source_relid: int) -> list[Frontier]:
+    """Return the frontiers that bound the trimming of a source's buffer.
+
+    The list is empty when some consumer has none yet: it may still have to read every row.
+    """
+    frontiers = [
+        row[0] for row in connection.execute(_LIST_CONSUMER_FRONTIERS, {"relid": source_relid})
+    ]
+    if None in frontiers:
+        return []
+    return [Frontier.from_json(frontier) for frontier in frontiers]
+
+
+_DELETE = "DELETE FROM pgtrickle.pgt_dependencies WHERE pgt_id = %(stream_table_id)s"
+
+
+def delete_dependencies(connection: Connection[TupleRow], stream_table_id: int) -> None:
+    """Forget what a stream table reads, before recording it anew."""
+    connection.execute(_DELETE, {"stream_table_id": stream_table_id})

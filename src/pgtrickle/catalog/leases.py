@@ -1,0 +1,122 @@
+"""Queries over ``pgt_leases``: who may refresh a stream table, until when.
+
+A lease is a row and not a session lock, so it works behind a transaction-mode pooler.  It is
+advice until ``check_lease`` runs in the committing transaction: that call locks the row, and from
+then on no rival can take the stream table over before the commit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from psycopg import Connection
+from psycopg.rows import TupleRow
+
+from pgtrickle.errors import LeaseHeldError, LeaseLostError
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to refresh one stream table, and the token that proves it."""
+
+    stream_table_id: int
+    owner: str
+    token: int
+    expires_at: datetime
+
+
+_CLAIM = """
+    INSERT INTO pgtrickle.pgt_leases AS l (pgt_id, owner, acquired_at, expires_at)
+    SELECT %(id)s, %(owner)s, clock.time, clock.time + %(duration)s
+      FROM (SELECT pg_catalog.clock_timestamp() AS time) AS clock
+        ON CONFLICT (pgt_id) DO UPDATE
+       SET owner = excluded.owner,
+           token = pg_catalog.nextval('pgtrickle.pgt_lease_tokens'),
+           acquired_at = excluded.acquired_at,
+           expires_at = excluded.expires_at
+     -- Checked on the row as it is now, not as our snapshot saw it: a rival that committed its
+     -- lease after we began keeps it, and no row is returned.
+     WHERE l.expires_at <= pg_catalog.clock_timestamp()
+    RETURNING l.token, l.expires_at
+"""
+_FIND_HOLDER = """
+    SELECT owner, expires_at FROM pgtrickle.pgt_leases WHERE pgt_id = %(id)s
+"""
+
+
+def claim_lease(
+    connection: Connection[TupleRow], stream_table_id: int, owner: str, duration: timedelta
+) -> Lease:
+    """Lease a stream table to ``owner``, or raise ST209 if an unexpired lease exists.
+
+    Commit at once: a rival that claims in the meantime waits for this transaction.  An owner's
+    own unexpired lease is refused too, so that two threads of one process exclude each other.
+    """
+    if duration <= timedelta(0):
+        raise ValueError(f"a lease lasts longer than {duration}")
+    row = connection.execute(
+        _CLAIM, {"id": stream_table_id, "owner": owner, "duration": duration}
+    ).fetchone()
+    if row is None:
+        holder = connection.execute(_FIND_HOLDER, {"id": stream_table_id}).fetchone()
+        # The holder may release between the two statements; the caller's retry will succeed.
+        who, until = ("another process", "a moment ago") if holder is None else holder
+        raise LeaseHeldError(
+            f'the stream table is being refreshed by "{who}" until {until}',
+            hint="Try again later; a lease whose owner died is free once it expires.",
+        )
+    token, expires_at = row
+    return Lease(stream_table_id, owner, token, expires_at)
+
+
+_RENEW = """
+    UPDATE pgtrickle.pgt_leases
+       SET expires_at = pg_catalog.clock_timestamp() + %(duration)s
+     WHERE pgt_id = %(id)s AND token = %(token)s
+    RETURNING owner, expires_at
+"""
+
+
+def renew_lease(
+    connection: Connection[TupleRow], stream_table_id: int, token: int, duration: timedelta
+) -> Lease:
+    """Prolong a lease, also an expired one that nobody has taken over; ST210 otherwise."""
+    row = connection.execute(
+        _RENEW, {"id": stream_table_id, "token": token, "duration": duration}
+    ).fetchone()
+    if row is None:
+        raise _lost()
+    owner, expires_at = row
+    return Lease(stream_table_id, owner, token, expires_at)
+
+
+_CHECK = """
+    SELECT FROM pgtrickle.pgt_leases
+     WHERE pgt_id = %(id)s AND token = %(token)s
+       FOR UPDATE
+"""
+
+
+def check_lease(connection: Connection[TupleRow], stream_table_id: int, token: int) -> None:
+    """Lock the lease for the rest of the transaction, or raise ST210 if it is another's now.
+
+    The token decides, not the clock: an expired lease that nobody took is still good.
+    """
+    if connection.execute(_CHECK, {"id": stream_table_id, "token": token}).fetchone() is None:
+        raise _lost()
+
+
+_RELEASE = "DELETE FROM pgtrickle.pgt_leases WHERE pgt_id = %(id)s AND token = %(token)s"
+
+
+def release_lease(connection: Connection[TupleRow], stream_table_id: int, token: int) -> None:
+    """Give a lease back; a lease that is another's by now stays theirs."""
+    connection.execute(_RELEASE, {"id": stream_table_id, "token": token})
+
+
+def _lost() -> LeaseLostError:
+    return LeaseLostError(
+        "the lease on the stream table expired and another process took it over",
+        hint="Refresh it again; if this repeats, refreshes take longer than the lease.",
+    )

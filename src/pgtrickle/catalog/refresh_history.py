@@ -1,0 +1,210 @@
+"""Queries over ``pgt_refresh_history``: what every refresh did, why, and at what cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from enum import Enum
+
+from psycopg import Connection
+from psycopg.rows import TupleRow
+from psycopg.types.json import Jsonb
+
+from pgtrickle.errors import InternalError
+from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.report import SourceRead
+from pgtrickle.model.stream_table import Action, InitiatedBy
+
+
+class RefreshStatus(Enum):
+    """How far a refresh got."""
+
+    RUNNING = "RUNNING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    SKIPPED = "SKIPPED"
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """One row of the history."""
+
+    id: int
+    stream_table: QualifiedName
+    action: Action | None
+    status: RefreshStatus
+    reason: str
+    initiated_by: InitiatedBy
+    start_time: datetime
+    end_time: datetime | None
+    data_timestamp: datetime | None
+    rows_inserted: int
+    rows_deleted: int
+    delta_row_count: int
+    reads: tuple[SourceRead, ...]
+    timings_ms: dict[str, float]
+    predicted_ms: float | None
+    error_code: str | None
+    error_message: str | None
+
+
+_INSERT = """
+    INSERT INTO pgtrickle.pgt_refresh_history
+        (pgt_id, start_time, end_time, data_timestamp, action, status, reason, initiated_by,
+         rows_inserted, rows_deleted, delta_row_count, reads, timings, predicted_ms,
+         error_code, error_message)
+    VALUES
+        (%(stream_table_id)s,
+         -- The caller's clock may run ahead of the server's: a refresh never ends before it began.
+         LEAST(COALESCE(%(start_time)s, pg_catalog.clock_timestamp()),
+               pg_catalog.clock_timestamp()),
+         CASE WHEN %(status)s <> 'RUNNING' THEN pg_catalog.clock_timestamp() END,
+         %(data_timestamp)s, %(action)s, %(status)s, %(reason)s, %(initiated_by)s,
+         %(rows_inserted)s, %(rows_deleted)s, %(delta_row_count)s, %(reads)s, %(timings)s,
+         %(predicted_ms)s, %(error_code)s, %(error_message)s)
+    RETURNING refresh_id
+"""
+
+
+def insert_refresh(
+    connection: Connection[TupleRow],
+    stream_table_id: int,
+    *,
+    initiated_by: InitiatedBy,
+    status: RefreshStatus = RefreshStatus.RUNNING,
+    action: Action | None = None,
+    reason: str = "",
+    start_time: datetime | None = None,
+    data_timestamp: datetime | None = None,
+    rows_inserted: int = 0,
+    rows_deleted: int = 0,
+    delta_row_count: int = 0,
+    reads: Sequence[SourceRead] = (),
+    timings_ms: Mapping[str, float] | None = None,
+    predicted_ms: float | None = None,
+    error_code: str | None = None,
+    error_message: str | None = None,
+) -> int:
+    """Record a refresh that begins, or with another ``status`` one that has ended already."""
+    values = {
+        "stream_table_id": stream_table_id,
+        "initiated_by": initiated_by.value,
+        "status": status.value,
+        "action": None if action is None else action.value,
+        "reason": reason,
+        "start_time": start_time,
+        "data_timestamp": data_timestamp,
+        "rows_inserted": rows_inserted,
+        "rows_deleted": rows_deleted,
+        "delta_row_count": delta_row_count,
+        "reads": Jsonb([asdict(read) for read in reads]),
+        "timings": Jsonb(dict(timings_ms or {})),
+        "predicted_ms": predicted_ms,
+        "error_code": error_code,
+        "error_message": error_message,
+    }
+    return int(connection.execute(_INSERT, values).fetchall()[0][0])
+
+
+_FINISH = """
+    UPDATE pgtrickle.pgt_refresh_history
+       SET end_time = pg_catalog.clock_timestamp(),
+           status = %(status)s,
+           action = %(action)s,
+           reason = %(reason)s,
+           data_timestamp = %(data_timestamp)s,
+           rows_inserted = %(rows_inserted)s,
+           rows_deleted = %(rows_deleted)s,
+           delta_row_count = %(delta_row_count)s,
+           reads = %(reads)s,
+           timings = %(timings)s,
+           predicted_ms = %(predicted_ms)s,
+           error_code = %(error_code)s,
+           error_message = %(error_message)s
+     WHERE refresh_id = %(refresh_id)s AND status = 'RUNNING'
+"""
+
+
+def finish_refresh(
+    connection: Connection[TupleRow],
+    refresh_id: int,
+    *,
+    status: RefreshStatus,
+    action: Action | None,
+    reason: str,
+    data_timestamp: datetime | None = None,
+    rows_inserted: int = 0,
+    rows_deleted: int = 0,
+    delta_row_count: int = 0,
+    reads: Sequence[SourceRead] = (),
+    timings_ms: Mapping[str, float] | None = None,
+    predicted_ms: float | None = None,
+    error_code: str | None = None,
+    error_message: str | None = None,
+) -> None:
+    """Record how a running refresh ended."""
+    values = {
+        "refresh_id": refresh_id,
+        "status": status.value,
+        "action": None if action is None else action.value,
+        "reason": reason,
+        "data_timestamp": data_timestamp,
+        "rows_inserted": rows_inserted,
+        "rows_deleted": rows_deleted,
+        "delta_row_count": delta_row_count,
+        "reads": Jsonb([asdict(read) for read in reads]),
+        "timings": Jsonb(dict(timings_ms or {})),
+        "predicted_ms": predicted_ms,
+        "error_code": error_code,
+        "error_message": error_message,
+    }
+    if connection.execute(_FINISH, values).rowcount != 1:
+        raise InternalError(f"the refresh {refresh_id} is not running")
+
+
+_LIST = """
+    SELECT h.refresh_id, s.pgt_schema, s.pgt_name, h.action, h.status, h.reason, h.initiated_by,
+           h.start_time, h.end_time, h.data_timestamp, h.rows_inserted, h.rows_deleted,
+           h.delta_row_count, h.reads, h.timings, h.predicted_ms, h.error_code, h.error_message
+      FROM pgtrickle.pgt_refresh_history AS h
+      JOIN pgtrickle.pgt_stream_tables AS s ON s.pgt_id = h.pgt_id
+     WHERE %(name)s::pg_catalog.text IS NULL
+        OR (s.pgt_schema = %(schema)s AND s.pgt_name = %(name)s)
+     ORDER BY h.start_time DESC, h.refresh_id DESC
+     LIMIT %(limit)s
+"""
+
+
+def list_refreshes(
+    connection: Connection[TupleRow], name: QualifiedName | None = None, *, limit: int = 100
+) -> list[Refresh]:
+    """Return the latest refreshes of one stream table, or of all, the newest first."""
+    values = {
+        "schema": None if name is None else name.schema,
+        "name": None if name is None else name.name,
+        "limit": limit,
+    }
+    return [_read(row) for row in connection.execute(_LIST, values)]
+
+
+def _read(row: TupleRow) -> Refresh:
+    return Refresh(
+        id=row[0],
+        stream_table=QualifiedName(row[1], row[2]),
+        action=None if row[3] is None else Action(row[3]),
+        status=RefreshStatus(row[4]),
+        reason=row[5],
+        initiated_by=InitiatedBy(row[6]),
+        start_time=row[7],
+        end_time=row[8],
+        data_timestamp=row[9],
+        rows_inserted=row[10],
+        rows_deleted=row[11],
+        delta_row_count=row[12],
+        reads=tuple(SourceRead(**read) for read in row[13]),
+        timings_ms=row[14],
+        predicted_ms=row[15],
+        error_code=row[16],
+        error_message=row[17],
+    )

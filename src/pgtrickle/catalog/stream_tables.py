@@ -1,0 +1,353 @@
+"""Queries over ``pgt_stream_tables``: one function per question, each taking an open connection.
+
+Functions named ``get_`` raise when the row is missing, ``find_`` return None, ``list_`` return
+a list.  None of them commits: the caller owns the transaction.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import psycopg
+from psycopg import Connection
+from psycopg.rows import TupleRow
+from psycopg.types.json import Jsonb
+
+from pgtrickle.errors import LeaseLostError, NameTakenError, StreamTableNotFoundError
+from pgtrickle.model.frontier import Frontier
+from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.stream_table import RefreshMode, Status, StreamTable
+
+STREAM_TABLE_COLUMNS = """
+    s.pgt_id, s.pgt_relid, s.pgt_schema, s.pgt_name, s.defining_query, s.original_query,
+    s.schedule, s.refresh_mode, s.effective_refresh_mode, s.downgrade_reason, s.status,
+    s.is_populated, s.needs_reinit, s.frontier, s.data_timestamp, s.last_refresh_at,
+    s.consecutive_errors, s.last_error_message, s.owner_role
+"""
+
+
+def read_stream_table(row: TupleRow) -> StreamTable:
+    """Build the value from a row of ``STREAM_TABLE_COLUMNS``."""
+    return StreamTable(
+        id=row[0],
+        relid=row[1],
+        name=QualifiedName(row[2], row[3]),
+        defining_query=row[4],
+        original_query=row[5],
+        schedule=row[6],
+        refresh_mode=RefreshMode(row[7]),
+        effective_refresh_mode=RefreshMode(row[8]),
+        downgrade_reason=row[9],
+        status=Status(row[10]),
+        populated=row[11],
+        needs_reinit=row[12],
+        frontier=None if row[13] is None else Frontier.from_json(row[13]),
+        data_timestamp=row[14],
+        last_refresh_at=row[15],
+        consecutive_errors=row[16],
+        last_error_message=row[17],
+        owner=row[18],
+    )
+
+
+_INSERT = """
+    INSERT INTO pgtrickle.pgt_stream_tables AS s
+        (pgt_relid, pgt_schema, pgt_name, defining_query, original_query, query_search_path,
+         schedule, refresh_mode, effective_refresh_mode, downgrade_reason, plan)
+    VALUES
+        (%(relid)s, %(schema)s, %(name)s, %(defining_query)s, %(original_query)s,
+         %(query_search_path)s, %(schedule)s, %(refresh_mode)s, %(effective_refresh_mode)s,
+         %(downgrade_reason)s, %(plan)s)
+    RETURNING
+""" + STREAM_TABLE_COLUMNS  # fmt: skip
+
+
+def insert_stream_table(
+    connection: Connection[TupleRow],
+    *,
+    relid: int,
+    name: QualifiedName,
+    defining_query: str,
+    original_query: str,
+    query_search_path: str,
+    schedule: str,
+    refresh_mode: RefreshMode,
+    effective_refresh_mode: RefreshMode,
+    downgrade_reason: str | None = None,
+    plan: dict[str, Any] | None = None,
+) -> StreamTable:
+    """Record a new stream table, INITIALIZING and without a frontier, owned by the current role."""
+    values = {
+        "relid": relid,
+        "schema": name.schema,
+        "name": name.name,
+        "defining_query": defining_query,
+        "original_query": original_query,
+        "query_search_path": query_search_path,
+        "schedule": schedule,
+        "refresh_mode": refresh_mode.value,
+        "effective_refresh_mode": effective_refresh_mode.value,
+        "downgrade_reason": downgrade_reason,
+        "plan": None if plan is None else Jsonb(plan),
+    }
+    try:
+        return read_stream_table(connection.execute(_INSERT, values).fetchall()[0])
+    except psycopg.errors.UniqueViolation as error:
+        raise NameTakenError(
+            f'the stream table "{name}" already exists',
+            hint="Choose another name, or drop it first with: pgtrickle drop.",
+        ) from error
+
+
+_FIND_BY_NAME = f"""
+    SELECT {STREAM_TABLE_COLUMNS}
+      FROM pgtrickle.pgt_stream_tables AS s
+     WHERE s.pgt_schema = %(schema)s AND s.pgt_name = %(name)s
+"""  # noqa: S608 - the text comes from a constant
+
+
+def find_stream_table(connection: Connection[TupleRow], name: QualifiedName) -> StreamTable | None:
+    """Look a stream table up by its name."""
+    row = connection.execute(_FIND_BY_NAME, {"schema": name.schema, "name": name.name}).fetchone()
+    return None if row is None else read_stream_table(row)
+
+
+def get_stream_table(connection: Connection[TupleRow], name: QualifiedName) -> StreamTable:
+    """Look a stream table up by its name, or raise ST201."""
+    stream_table = find_stream_table(connection, name)
+    if stream_table is None:
+        raise StreamTableNotFoundError(
+            f'the stream table "{name}" does not exist', hint="List them with: pgtrickle list."
+        )
+    return stream_table
+
+
+_FIND_BY_RELID = f"""
+    SELECT {STREAM_TABLE_COLUMNS}
+      FROM pgtrickle.pgt_stream_tables AS s
+     WHERE s.pgt_relid = %(relid)s
+"""  # noqa: S608 - the text comes from a constant
+
+
+def find_stream_table_by_relid(connection: Connection[TupleRow], relid: int) -> StreamTable | None:
+    """Look a stream table up by the relation that stores its rows."""
+    row = connection.execute(_FIND_BY_RELID, {"relid": relid}).fetchone()
+    return None if row is None else read_stream_table(row)
+
+
+_LIST = f"""
+    SELECT {STREAM_TABLE_COLUMNS}
+      FROM pgtrickle.pgt_stream_tables AS s
+     ORDER BY s.pgt_schema, s.pgt_name
+"""  # noqa: S608 - the text comes from a constant
+
+
+def list_stream_tables(connection: Connection[TupleRow]) -> list[StreamTable]:
+    """Return every stream table, by name."""
+    return [read_stream_table(row) for row in connection.execute(_LIST)]
+
+
+_GET_PLAN = """
+    SELECT plan FROM pgtrickle.pgt_stream_tables WHERE pgt_id = %(id)s
+"""
+
+
+def find_plan(connection: Connection[TupleRow], stream_table_id: int) -> dict[str, Any] | None:
+    """Return the compiled facts stored with a stream table."""
+    row = connection.execute(_GET_PLAN, {"id": stream_table_id}).fetchone()
+    if row is None:
+        raise _gone(stream_table_id)
+    plan: dict[str, Any] | None = row[0]
+    return plan
+
+
+_GET_SEARCH_PATH = """
+    SELECT query_search_path FROM pgtrickle.pgt_stream_tables WHERE pgt_id = %(id)s
+"""
+
+
+def get_query_search_path(connection: Connection[TupleRow], stream_table_id: int) -> str:
+    """Return the ``search_path`` under which the user's query was written."""
+    row = connection.execute(_GET_SEARCH_PATH, {"id": stream_table_id}).fetchone()
+    if row is None:
+        raise _gone(stream_table_id)
+    return str(row[0])
+
+
+_UPDATE_PLAN = """
+    UPDATE pgtrickle.pgt_stream_tables
+       SET plan = %(plan)s, updated_at = pg_catalog.now()
+     WHERE pgt_id = %(id)s
+"""
+
+
+def update_plan(
+    connection: Connection[TupleRow], stream_table_id: int, plan: dict[str, Any] | None
+) -> None:
+    """Replace the compiled facts stored with a stream table."""
+    value = None if plan is None else Jsonb(plan)
+    _update(connection, _UPDATE_PLAN, stream_table_id, plan=value)
+
+
+_UPDATE_STATUS = """
+    UPDATE pgtrickle.pgt_stream_tables
+       SET status = %(status)s, updated_at = pg_catalog.now(),
+           consecutive_errors =
+               CASE WHEN %(status)s = 'ACTIVE' THEN 0 ELSE consecutive_errors END
+     WHERE pgt_id = %(id)s
+"""
+
+
+def update_status(connection: Connection[TupleRow], stream_table_id: int, status: Status) -> None:
+    """Move a stream table to another status; becoming ACTIVE forgives its past errors."""
+    _update(connection, _UPDATE_STATUS, stream_table_id, status=status.value)
+
+
+_UPDATE_SCHEDULE = """
+    UPDATE pgtrickle.pgt_stream_tables
+       SET schedule = %(schedule)s, updated_at = pg_catalog.now()
+     WHERE pgt_id = %(id)s
+"""
+
+
+def update_schedule(connection: Connection[TupleRow], stream_table_id: int, schedule: str) -> None:
+    """Change when a stream table is due."""
+    _update(connection, _UPDATE_SCHEDULE, stream_table_id, schedule=schedule)
+
+
+_UPDATE_REFRESH_MODE = """
+    UPDATE pgtrickle.pgt_stream_tables
+       SET refresh_mode = %(refresh_mode)s,
+           effective_refresh_mode = %(effective_refresh_mode)s,
+           downgrade_reason = %(downgrade_reason)s,
+           updated_at = pg_catalog.now()
+     WHERE pgt_id = %(id)s
+"""
+
+
+def update_refresh_mode(
+    connection: Connection[TupleRow],
+    stream_table_id: int,
+    *,
+    refresh_mode: RefreshMode,
+    effective_refresh_mode: RefreshMode,
+    downgrade_reason: str | None,
+) -> None:
+    """Change how a stream table is maintained, with the reason if it is less than was asked."""
+    _update(
+        connection,
+        _UPDATE_REFRESH_MODE,
+        stream_table_id,
+        refresh_mode=refresh_mode.value,
+        effective_refresh_mode=effective_refresh_mode.value,
+        downgrade_reason=downgrade_reason,
+    )
+
+
+_UPDATE_NEEDS_REINIT = """
+    UPDATE pgtrickle.pgt_stream_tables
+       SET needs_reinit = %(needs_reinit)s, updated_at = pg_catalog.now()
+     WHERE pgt_id = %(id)s
+"""
+
+
+def update_needs_reinit(
+    connection: Connection[TupleRow], stream_table_id: int, *, needs_reinit: bool
+) -> None:
+    """Say whether the next refresh must rebuild the stream table."""
+    _update(connection, _UPDATE_NEEDS_REINIT, stream_table_id, needs_reinit=needs_reinit)
+
+
+_UPDATE_FRONTIER = """
+    UPDATE pgtrickle.pgt_stream_tables
+       SET frontier = %(frontier)s,
+           data_timestamp = %(data_timestamp)s,
+           last_refresh_at = pg_catalog.clock_timestamp(),
+           is_populated = true,
+           needs_reinit = false,
+           -- A refresh by hand of a suspended stream table leaves it suspended.
+           status = CASE WHEN status = 'SUSPENDED' THEN status ELSE 'ACTIVE' END,
+           consecutive_errors = 0,
+           last_error_message = NULL,
+           updated_at = pg_catalog.now()
+     WHERE pgt_id = %(id)s
+       AND frontier IS NOT DISTINCT FROM %(previous)s
+"""
+
+
+def update_frontier(
+    connection: Connection[TupleRow],
+    stream_table_id: int,
+    frontier: Frontier,
+    *,
+    previous: Frontier | None,
+    data_timestamp: datetime,
+) -> None:
+    """Advance a stream table from ``previous`` to ``frontier`` after a refresh that succeeded.
+
+    Raises ST210 when the stored frontier is not ``previous``: someone else has refreshed since.
+    """
+    values = {
+        "id": stream_table_id,
+        "frontier": Jsonb(frontier.to_json()),
+        "previous": None if previous is None else Jsonb(previous.to_json()),
+        "data_timestamp": data_timestamp,
+    }
+    if connection.execute(_UPDATE_FRONTIER, values).rowcount != 1:
+        raise LeaseLostError(
+            "the frontier of the stream table moved while it was being refreshed",
+            hint="Refresh it again.",
+        )
+
+
+_UPDATE_ERROR = """
+    UPDATE pgtrickle.pgt_stream_tables
+       SET consecutive_errors = consecutive_errors + 1,
+           last_error_message = %(message)s,
+           last_error_at = pg_catalog.clock_timestamp(),
+           status = COALESCE(%(status)s, status),
+           updated_at = pg_catalog.now()
+     WHERE pgt_id = %(id)s
+"""
+
+
+def update_error(
+    connection: Connection[TupleRow],
+    stream_table_id: int,
+    message: str,
+    *,
+    status: Status | None = None,
+) -> None:
+    """Record a refresh that failed and, if given, the status this leads to."""
+    _update(
+        connection,
+        _UPDATE_ERROR,
+        stream_table_id,
+        message=message,
+        status=None if status is None else status.value,
+    )
+
+
+_DELETE = "DELETE FROM pgtrickle.pgt_stream_tables WHERE pgt_id = %(id)s"
+
+
+def delete_stream_table(connection: Connection[TupleRow], stream_table_id: int) -> None:
+    """Forget a stream table with its dependencies, history and lease; its rows stay."""
+    _update(connection, _DELETE, stream_table_id)
+
+
+def _update(
+    connection: Connection[TupleRow], statement: str, stream_table_id: int, **values: object
+) -> None:
+    # Callers pass one of the constants above; psycopg asks for literals, which they are.
+    cursor = connection.execute(statement.encode(), {"id": stream_table_id, **values})
+    if cursor.rowcount != 1:
+        raise _gone(stream_table_id)
+
+
+def _gone(stream_table_id: int) -> StreamTableNotFoundError:
+    return StreamTableNotFoundError(
+        f"the stream table with id {stream_table_id} does not exist any more",
+        hint="List them with: pgtrickle list.",
+    )

@@ -1,0 +1,100 @@
+"""The JSON shapes that ``--json`` prints: their keys are a promise to scripts."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pgtrickle.cli.passwords import hide_passwords
+from pgtrickle.errors import TrickleError
+from pgtrickle.model.report import RefreshReport, VerifyReport
+from pgtrickle.model.stream_table import StreamTable
+
+if TYPE_CHECKING:  # psycopg and what lies above it are not needed for --help
+    from pgtrickle.catalog.refresh_history import Refresh
+    from pgtrickle.service.doctor import Check
+
+Document = dict[str, object]
+
+
+def error_document(error: TrickleError) -> Document:
+    """Describe an error."""
+    return {
+        "error": {
+            "code": error.code,
+            "message": hide_passwords(str(error)),
+            "detail": hide_passwords(error.detail),
+            "hint": hide_passwords(error.hint),
+        }
+    }
+
+
+def stream_table_document(table: StreamTable) -> Document:
+    """Describe a stream table as the catalog holds it."""
+    return {
+        "name": str(table.name),
+        "query": table.original_query,
+        "defining_query": table.defining_query,
+        "schedule": table.schedule,
+        "refresh_mode": table.refresh_mode.value,
+        "effective_refresh_mode": table.effective_refresh_mode.value,
+        "downgrade_reason": table.downgrade_reason,
+        "status": table.status.value,
+        "populated": table.populated,
+        "needs_reinit": table.needs_reinit,
+        "frontier": None if table.frontier is None else table.frontier.to_json(),
+        "data_timestamp": _moment(table.data_timestamp),
+        "last_refresh_at": _moment(table.last_refresh_at),
+        "consecutive_errors": table.consecutive_errors,
+        "last_error": table.last_error_message,
+        "owner": table.owner,
+    }
+
+
+def report_document(report: RefreshReport) -> Document:
+    """Describe the outcome of a refresh."""
+    return asdict(report) | {
+        "action": report.action.value,
+        "reads": [asdict(read) for read in report.reads],
+    }
+
+
+def verify_document(report: VerifyReport) -> Document:
+    """Describe the outcome of a verification."""
+    return asdict(report) | {
+        "missing_sample": [list(row) for row in report.missing_sample],
+        "extra_sample": [list(row) for row in report.extra_sample],
+    }
+
+
+def refresh_document(refresh: Refresh) -> Document:
+    """Describe a refresh of the past."""
+    return {
+        "refresh_id": refresh.id,
+        "stream_table": str(refresh.stream_table),
+        "action": None if refresh.action is None else refresh.action.value,
+        "status": refresh.status.value,
+        "reason": refresh.reason,
+        "initiated_by": refresh.initiated_by.value,
+        "start_time": _moment(refresh.start_time),
+        "end_time": _moment(refresh.end_time),
+        "data_timestamp": _moment(refresh.data_timestamp),
+        "rows_inserted": refresh.rows_inserted,
+        "rows_deleted": refresh.rows_deleted,
+        "delta_row_count": refresh.delta_row_count,
+        "reads": [asdict(read) for read in refresh.reads],
+        "timings_ms": refresh.timings_ms,
+        "predicted_ms": refresh.predicted_ms,
+        "error_code": refresh.error_code,
+        "error_message": refresh.error_message,
+    }
+
+
+def check_document(check: Check) -> Document:
+    """Describe one check of ``doctor``."""
+    return {"name": check.name, "ok": check.ok, "detail": check.detail, "hint": check.hint}
+
+
+def _moment(value: datetime | None) -> str | None:
+    return None if value is None else value.isoformat()

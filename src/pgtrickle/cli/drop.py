@@ -1,0 +1,29 @@
+"""``pgtrickle drop NAME``: remove a stream table and what maintains it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pgtrickle.cli.options import Dsn, Json, Name
+from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout
+from pgtrickle.cli.session import connected
+
+
+def drop(
+    ctx: typer.Context,
+    name: Name,
+    cascade: Annotated[
+        bool, typer.Option("--cascade", help="Also drop the stream tables that read it.")
+    ] = False,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Drop a stream table; its sources stay as they are."""
+    with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
+        dropped = trickle.drop_stream_table(name, cascade=cascade)
+        if as_json:
+            print_json({"dropped": dropped})
+        else:
+            stdout().print("\n".join(f"{one}: dropped" for one in dropped), markup=False)

@@ -1,0 +1,58 @@
+"""The ``pgtrickle`` command: every subcommand in one list, in the order help shows them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pgtrickle.cli.alter import alter
+from pgtrickle.cli.create import create
+from pgtrickle.cli.demo import demo
+from pgtrickle.cli.doctor import doctor
+from pgtrickle.cli.drop import drop
+from pgtrickle.cli.explain import explain
+from pgtrickle.cli.history import history
+from pgtrickle.cli.init import init
+from pgtrickle.cli.list import list_stream_tables
+from pgtrickle.cli.refresh import refresh
+from pgtrickle.cli.run import run
+from pgtrickle.cli.setup import Setup
+from pgtrickle.cli.show import show
+from pgtrickle.cli.verify import verify
+from pgtrickle.cli.version import version
+
+# Tracebacks are ours to print, and Typer's would show local variables, connection strings too.
+app = typer.Typer(
+    name="pgtrickle",
+    help="Stream tables for PostgreSQL, maintained incrementally on Apache Spark.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+app.command()(init)
+app.command()(create)
+app.command()(refresh)
+app.command()(verify)
+app.command()(explain)
+app.command("list")(list_stream_tables)
+app.command()(show)
+app.command()(history)
+app.command()(alter)
+app.command()(drop)
+app.command()(run)
+app.command()(demo)
+app.command()(doctor)
+app.command()(version)
+
+
+@app.callback()
+def main(
+    ctx: typer.Context,
+    debug: Annotated[
+        bool, typer.Option("--debug", envvar="PGTRICKLE_DEBUG", help="Show tracebacks of errors.")
+    ] = False,
+) -> None:
+    """Stream tables for PostgreSQL, maintained incrementally on Apache Spark."""
+    ctx.ensure_object(Setup).debug = debug

@@ -1,0 +1,109 @@
+"""What commands print and how they end: answers to standard output, the rest to standard error.
+
+Exit codes: 0 for success, 1 for an error that has a code or an answer of "no", 2 for a usage
+mistake (Typer's own), 130 after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pgtrickle.cli.documents import error_document
+from pgtrickle.cli.passwords import hide_passwords
+from pgtrickle.cli.setup import Setup
+from pgtrickle.errors import InternalError, TrickleError
+
+_INTERRUPTED = 130  # 128 + SIGINT, as shells count
+_PIPE_WIDTH = 10_000  # a table in a file or a pipe is as wide as its contents
+
+
+@contextmanager
+def errors_as_exit_codes(ctx: typer.Context, *, as_json: bool) -> Iterator[None]:
+    """Print an error and exit 1; nothing that happens inside shows a traceback by itself."""
+    debug = ctx.ensure_object(Setup).debug
+    try:
+        yield
+    except TrickleError as error:
+        print_error(error, as_json=as_json, debug=debug)
+        raise typer.Exit(1) from error
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        raise typer.Exit(_INTERRUPTED) from None
+    except (typer.Exit, BrokenPipeError):
+        raise
+    except Exception as error:
+        # The last line of defence: what nobody foresaw is a bug of ours, and is shown as one.
+        print_error(_unforeseen(error), as_json=as_json, debug=debug)
+        raise typer.Exit(1) from error
+
+
+def print_error(error: TrickleError, *, as_json: bool, debug: bool = False) -> None:
+    """Print an error: as JSON to standard output, or for people to standard error."""
+    if debug:
+        sys.stderr.write(hide_passwords("".join(traceback.format_exception(error))))
+    if as_json:
+        print_json(error_document(error))
+        return
+    console = stderr()
+    console.print(_plain(f"error {error.code}: ", style="bold red") + _plain(str(error)))
+    if error.detail:
+        console.print(_plain(error.detail.rstrip("\n")))
+    if error.hint:
+        console.print(_plain("hint: ", style="bold") + _plain(error.hint))
+
+
+def print_json(document: object, *, indent: int | None = 2) -> None:
+    """Print one JSON document; ``indent`` None keeps it on one line."""
+    print(json.dumps(document, indent=indent, ensure_ascii=False), flush=True)
+
+
+def stdout() -> Console:
+    """Return a console for answers; in a pipe it neither colours nor cuts."""
+    terminal = sys.stdout.isatty()
+    return Console(highlight=False, soft_wrap=True, width=None if terminal else _PIPE_WIDTH)
+
+
+def stderr() -> Console:
+    """Return a console for errors and progress."""
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def plain_table(*columns: str, right: tuple[str, ...] = ()) -> Table:
+    """Make a table without lines; the columns named in ``right`` hold numbers."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left")
+    return table
+
+
+def working(doing: str) -> AbstractContextManager[object]:
+    """Show on the terminal that something takes a while; nothing when nobody watches."""
+    console = stderr()
+    if not console.is_terminal or console.is_dumb_terminal:
+        return nullcontext()
+    return console.status(_plain(f"{doing} ..."))
+
+
+def _plain(text: str, style: str = "") -> Text:
+    # Text, not markup: names and SQL may hold brackets.
+    return Text(hide_passwords(text), style=style)
+
+
+def _unforeseen(error: Exception) -> InternalError:
+    internal = InternalError(
+        f"unexpected {type(error).__name__}: {error}",
+        hint="This is a bug in pgtrickle. Please report it with the output of the same command"
+        " under PGTRICKLE_DEBUG=1.",
+    )
+    internal.__cause__ = error
+    return internal

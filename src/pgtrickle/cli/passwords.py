@@ -1,0 +1,22 @@
+"""Keeping passwords out of everything the command line prints."""
+
+from __future__ import annotations
+
+import re
+
+_HIDDEN = "***"
+# To the last "@": a password that should have been escaped is hidden with its "@" or "/".
+_IN_URL = re.compile(r"(://[^\s:/@]*:)\S*@")
+_AS_OPTION = re.compile(r"(password\s*=\s*)('(?:\\.|[^'\\])*'|[^\s&]+)", re.IGNORECASE)
+
+
+def hide_passwords(text: str) -> str:
+    """Replace the passwords of the connection strings inside a text.
+
+    >>> hide_passwords("could not use postgresql://ann:secret@db/shop")
+    'could not use postgresql://ann:***@db/shop'
+    >>> hide_passwords("host=db password='my secret' dbname=shop")
+    'host=db password=*** dbname=shop'
+    """
+    text = _IN_URL.sub(rf"\g<1>{_HIDDEN}@", text)
+    return _AS_OPTION.sub(rf"\g<1>{_HIDDEN}", text)

@@ -1,0 +1,25 @@
+"""What the commands of one invocation share, carried by Typer's context object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the package takes longer to import than --help should
+    from pgtrickle import Trickle
+
+
+def _connect(dsn: str | None) -> AbstractContextManager[Trickle]:
+    from pgtrickle import connect
+
+    return connect(dsn)
+
+
+@dataclass(slots=True)
+class Setup:
+    """How to reach pgtrickle, which a test may replace, and how much to say about errors."""
+
+    connect: Callable[[str | None], AbstractContextManager[Trickle]] = _connect
+    debug: bool = False

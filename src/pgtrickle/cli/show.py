@@ -1,0 +1,67 @@
+"""``pgtrickle show NAME``: one stream table in full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import typer
+from rich.text import Text
+
+from pgtrickle.cli.documents import refresh_document, stream_table_document
+from pgtrickle.cli.history import refresh_listing
+from pgtrickle.cli.moments import ago
+from pgtrickle.cli.options import Dsn, Json, Name
+from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout
+from pgtrickle.cli.session import connected
+from pgtrickle.model.stream_table import StreamTable
+
+if TYPE_CHECKING:  # the catalog takes longer to import than --help should
+    from pgtrickle.catalog.refresh_history import Refresh
+
+_REFRESHES = 5
+
+
+def show(ctx: typer.Context, name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Show a stream table: its definition, mode, status, frontier and last refreshes."""
+    with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
+        table = trickle.get_stream_table(name)
+        refreshes = trickle.refresh_history(name, limit=_REFRESHES)
+        if as_json:
+            documents = [refresh_document(refresh) for refresh in refreshes]
+            print_json(stream_table_document(table) | {"refreshes": documents})
+            return
+        _print(table, refreshes)
+
+
+def _print(table: StreamTable, refreshes: list[Refresh]) -> None:
+    console = stdout()
+    console.print(Text(str(table.name), style="bold"))
+    for label, value in _facts(table):
+        console.print(Text(f"  {label:<10} {value}"))
+    console.print()
+    console.print(Text(table.original_query.strip()))
+    if not refreshes:
+        return
+    console.print()
+    console.print(refresh_listing(refreshes))
+    for read in refreshes[0].reads:
+        bound = f", bounded by {read.bounded_by}" if read.bounded_by else ""
+        console.print(
+            Text(f"  read {read.source} ({read.kind}): {read.rows} rows, {read.bytes} bytes{bound}")
+        )
+
+
+def _facts(table: StreamTable) -> Iterator[tuple[str, str]]:
+    reason = f": {table.downgrade_reason}" if table.downgrade_reason else ""
+    yield "mode", table.refresh_mode.value
+    yield "runs as", f"{table.effective_refresh_mode.value}{reason}"
+    yield "status", table.status.value
+    yield "schedule", table.schedule
+    yield "owner", table.owner
+    yield "frontier", "none" if table.frontier is None else str(table.frontier.snapshot)
+    yield "refreshed", ago(table.last_refresh_at)
+    if table.needs_reinit:
+        yield "next", "is rebuilt by the next refresh"
+    if table.last_error_message:
+        yield "last error", table.last_error_message

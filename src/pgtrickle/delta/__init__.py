@@ -1,0 +1,1 @@
+"""From a plan to the plan of its change: rules, rewrites, state."""

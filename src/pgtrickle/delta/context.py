@@ -1,0 +1,19 @@
+"""What a delta rule may ask of the derivation that runs it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pgtrickle.algebra.nodes import Node, Version
+
+
+class DeltaContext(Protocol):
+    """The recursion, seen from a rule."""
+
+    def delta(self, node: Node) -> Node | None:
+        """Return the plan of the change of ``node``; None where it cannot have changed."""
+        ...
+
+    def at(self, node: Node, version: Version) -> Node:
+        """Return ``node`` over another version of its sources."""
+        ...

@@ -1,0 +1,144 @@
+"""Cut a plan at its aggregates into stages.
+
+Every aggregate becomes a stage of its own: what it reads is a plan of linear operators over
+tables and over the results of earlier stages, and what it yields is kept in state tables.  To the
+stages above, its result is one more source: at ``BEFORE`` in the state tables, with its changes
+known as soon as the stage has run.  So aggregates nest to any depth and stay incremental.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from sqlglot import exp
+
+from pgtrickle.algebra.nodes import (
+    Aggregate,
+    Filter,
+    InnerJoin,
+    Node,
+    Output,
+    Project,
+    Query,
+    Scan,
+    Source,
+    SourceKind,
+    UnionAll,
+)
+from pgtrickle.algebra.schema import columns_of, scans_of
+from pgtrickle.delta.layout import INTEGER, Layout, layout_of, needs_scale, scale_column
+from pgtrickle.delta.rewrites.prune_columns import prune_columns
+from pgtrickle.delta.rewrites.push_into_scans import push_into_scans
+from pgtrickle.sql.bound import Typer
+from pgtrickle.sql.scalars import column_scalar, make_scalar, parse_scalar
+
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateStage:
+    """A stage that merges the change of ``body`` into the state of one aggregate."""
+
+    name: str
+    body: Node
+    layout: Layout
+
+
+@dataclass(frozen=True, slots=True)
+class RowsStage:
+    """The last stage: the change of ``body``, from which PostgreSQL computes ``outputs``."""
+
+    name: str
+    body: Node
+    outputs: tuple[Output, ...]
+
+    @property
+    def passes_through(self) -> str | None:
+        """The earlier stage whose rows are the result, where nothing is left for Spark to do."""
+        if isinstance(self.body, Scan) and self.body.source.kind is SourceKind.STATE:
+            return self.body.source.key
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class StagedQuery:
+    """A defining query as stages, in the order they run."""
+
+    aggregates: tuple[AggregateStage, ...]
+    rows: RowsStage
+
+    def captured_columns(self) -> dict[int, tuple[str, ...]]:
+        """Return, for each source table's oid, the columns whose changes matter."""
+        used: dict[int, set[str]] = {}
+        for body in [*(stage.body for stage in self.aggregates), self.rows.body]:
+            for scan in scans_of(body):
+                if scan.source.kind is SourceKind.TABLE:
+                    names = used.setdefault(scan.source.relid, set())
+                    names.update(n for output in scan.outputs for n in output.scalar.columns)
+                    names.update(scan.predicate.columns if scan.predicate else ())
+        return {relid: tuple(sorted(names)) for relid, names in used.items()}
+
+
+def cut(query: Query, typer: Typer) -> StagedQuery:
+    """Split a query into stages and move what it can into their reads."""
+    cutter = _Cutter(typer)
+    body = cutter.cut(query.node)
+    needed = frozenset(name for output in query.outputs for name in output.scalar.columns)
+    rows = RowsStage("result", cutter.finish(body, needed), query.outputs)
+    return StagedQuery(tuple(cutter.stages), rows)
+
+
+class _Cutter:
+    def __init__(self, typer: Typer) -> None:
+        self._typer = typer
+        self.stages: list[AggregateStage] = []
+
+    def finish(self, body: Node, needed: frozenset[str]) -> Node:
+        # Pruned twice: first so that only live expressions are pushed, then because an
+        # expression that moved into a scan leaves its inputs unused.
+        return prune_columns(
+            push_into_scans(prune_columns(body, needed), self._typer), needed
+        )
+
+    def cut(self, node: Node) -> Node:
+        match node:
+            case Scan():
+                return node
+            case Filter() | Project():
+                return replace(node, child=self.cut(node.child))
+            case InnerJoin():
+                return replace(node, left=self.cut(node.left), right=self.cut(node.right))
+            case UnionAll():
+                return UnionAll(tuple(self.cut(child) for child in node.children))
+            case Aggregate():
+                return self._cut_aggregate(node)
+        assert_never(node)
+
+    def _cut_aggregate(self, node: Aggregate) -> Scan:
+        child = self.cut(_with_scales(node))
+        layout = layout_of(node)
+        needed = frozenset(column.name for column in columns_of(child))
+        name = f"group_{len(self.stages) + 1}"
+        self.stages.append(AggregateStage(name, self.finish(child, needed), layout))
+        outputs = tuple(
+            Output(column.name, column_scalar(column.name), column.type)
+            for column in columns_of(node)
+        )
+        return Scan(Source(SourceKind.STATE, name), name, outputs)
+
+
+def _with_scales(node: Aggregate) -> Node:
+    """Return an aggregate's input with the columns that averages of free numerics need."""
+    wanted = {call.argument for call in node.calls if needs_scale(call)}
+    if not wanted or not isinstance(node.child, Project):
+        return node.child
+    scales = tuple(
+        Output(
+            scale_column(output.name),
+            make_scalar(exp.func("scale", parse_scalar(output.scalar.sql).copy())),
+            INTEGER,
+        )
+        for output in node.child.outputs
+        if output.name in wanted
+    )
+    return replace(node.child, outputs=node.child.outputs + scales)

@@ -1,0 +1,190 @@
+"""Which rows of each source a derived plan can need: the key sets that bound its reads.
+
+Walk the plan from the top.  At a join, the side that holds a change bounds the other side: of the
+other side only rows can matter whose join column has a value that occurs on the first side.  The
+values a side can have are again read from a window, or from a table that is itself bounded, so a
+bound travels along the equalities from the change buffers to every table that is connected.
+
+    (Δc ⋈[c.id = o.cid] o) ⋈[o.pid = p.id] p
+    o is bounded by   o.cid ∈ Δc.id
+    p is bounded by   p.id ∈ { o.pid of orders with o.cid ∈ Δc.id }
+
+A bound may let through more rows than needed, never fewer: the joins above check every condition
+again.  Rows that stood in a table before and are gone now are in its changes, and those bound
+the tables around them too, so both versions of a neighbour are covered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+from pgtrickle.algebra.nodes import (
+    Aggregate,
+    Filter,
+    InnerJoin,
+    Node,
+    Project,
+    Scan,
+    UnionAll,
+    Version,
+)
+from pgtrickle.algebra.schema import column_names, scans_of
+from pgtrickle.sql.emit import stands_at
+from pgtrickle.sql.scalars import bare_column, conjuncts, equality
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedKeys:
+    """The values of a column among the changes of a scan."""
+
+    scan: Scan
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKeys:
+    """The values of a column among the rows of a scan that satisfy ``bound``."""
+
+    scan: Scan
+    column: str
+    bound: Bound
+
+
+KeySet = tuple[ChangedKeys | StoredKeys, ...]  # the union of its members
+
+
+@dataclass(frozen=True, slots=True)
+class Restriction:
+    """A column must have one of the values of a key set."""
+
+    column: str
+    keys: KeySet
+
+
+Bound = tuple[Restriction, ...]  # all of them hold; empty: unbounded
+
+
+def bounds_of(node: Node) -> Mapping[str, tuple[Bound, ...]]:
+    """Return, by alias, the bounds under which each scan's rows are needed: one of them holds.
+
+    Scans of which only the changes are read do not appear.  An empty bound among the
+    alternatives means that the whole source is needed.
+    """
+    found: dict[str, dict[Bound, None]] = {}
+    _collect(node, (), found)
+    return {alias: tuple(bounds) for alias, bounds in found.items()}
+
+
+def _collect(node: Node, bound: Bound, found: dict[str, dict[Bound, None]]) -> None:
+    match node:
+        case Scan():
+            if node.version is not Version.CHANGES:
+                found.setdefault(node.alias, {})[bound] = None
+        case Filter():
+            _collect(node.child, bound, found)
+        case Project():
+            _collect(node.child, _below(node, bound), found)
+        case UnionAll():
+            for child in node.children:
+                _collect(child, bound, found)
+        case InnerJoin():
+            left, right = _sides(node, bound)
+            _collect(node.left, left, found)
+            _collect(node.right, right, found)
+        case Aggregate():
+            raise ValueError("a plan is cut at its aggregates before its reads are bounded")
+
+
+def _sides(join: InnerJoin, bound: Bound) -> tuple[Bound, Bound]:
+    """Split a bound over the sides of a join, and let each side bound the other."""
+    left = tuple(one for one in bound if one.column in column_names(join.left))
+    right = tuple(one for one in bound if one.column in column_names(join.right))
+    if _is_bounded(join.left, left):
+        right += _across(join, join.left, left, join.right)
+    elif _is_bounded(join.right, right):
+        left += _across(join, join.right, right, join.left)
+    return left, right
+
+
+def _is_bounded(node: Node, bound: Bound) -> bool:
+    return bool(bound) or any(scan.version is Version.CHANGES for scan in scans_of(node))
+
+
+def _across(join: InnerJoin, side: Node, bound: Bound, other: Node) -> Bound:
+    """Bound ``other`` by the values that the join columns of ``side`` can have."""
+    result = []
+    for mine, theirs in _equal_columns(join):
+        if mine in column_names(other):
+            mine, theirs = theirs, mine
+        if mine not in column_names(side) or theirs not in column_names(other):
+            continue
+        keys = _keys(side, mine, bound)
+        if keys is not None:
+            result.append(Restriction(theirs, keys))
+    return tuple(result)
+
+
+def _equal_columns(join: InnerJoin) -> list[tuple[str, str]]:
+    pairs = []
+    for condition in conjuncts(join.on) if join.on else ():
+        sides = equality(condition)
+        if sides is not None:
+            left, right = bare_column(sides[0]), bare_column(sides[1])
+            if left is not None and right is not None:
+                pairs.append((left, right))
+    return pairs
+
+
+def _keys(node: Node, column: str, bound: Bound) -> KeySet | None:
+    """Return the values a column of ``node`` can have; None where they cannot be bounded."""
+    match node:
+        case Scan():
+            if node.version is Version.CHANGES:
+                return (ChangedKeys(node, column),)
+            if not bound:
+                return None
+            stored: KeySet = (StoredKeys(node, column, bound),)
+            if node.version is Version.BEFORE or _stands_before(node):
+                return (*stored, ChangedKeys(node, column))
+            return stored
+        case Filter():
+            return _keys(node.child, column, bound)
+        case Project():
+            inner = _inner_name(node, column)
+            return _keys(node.child, inner, _below(node, bound)) if inner else None
+        case UnionAll():
+            sets = [_keys(child, column, bound) for child in node.children]
+            if any(keys is None for keys in sets):
+                return None
+            return tuple(dict.fromkeys(key for keys in sets if keys for key in keys))
+        case InnerJoin():
+            left, right = _sides(node, bound)
+            if column in column_names(node.left):
+                return _keys(node.left, column, left)
+            return _keys(node.right, column, right)
+        case Aggregate():
+            raise ValueError("a plan is cut at its aggregates before its reads are bounded")
+    assert_never(node)
+
+
+def _stands_before(scan: Scan) -> bool:
+    return scan.version is Version.AFTER and stands_at(scan) is Version.BEFORE
+
+
+def _below(node: Project, bound: Bound) -> Bound:
+    """Translate a bound on a projection's outputs to its input, where a column passes as it is."""
+    result = []
+    for restriction in bound:
+        inner = _inner_name(node, restriction.column)
+        if inner is not None:
+            result.append(Restriction(inner, restriction.keys))
+    return tuple(result)
+
+
+def _inner_name(node: Project, column: str) -> str | None:
+    for output in node.outputs:
+        if output.name == column:
+            return bare_column(output.scalar)
+    return None

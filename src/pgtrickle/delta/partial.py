@@ -1,0 +1,104 @@
+"""The partial aggregate of a stage: how much each group's memory changes.
+
+One row comes out for each combination of group key and counted values; PostgreSQL adds the rows
+of a group up, with its own equality, when it merges them.  So it does no harm here if two equal
+keys look different to the engine (``1.0`` and ``1.00``): they only meet later.
+"""
+
+from __future__ import annotations
+
+from pgtrickle.algebra.nodes import Node
+from pgtrickle.delta.layout import (
+    BIGINT,
+    COUNT,
+    WEIGHT,
+    Accumulation,
+    Accumulator,
+    Layout,
+    ValueTable,
+)
+from pgtrickle.model.sql_type import Column
+from pgtrickle.sql.emit import emit
+from pgtrickle.sql.translate import Dialect, quote_name
+
+# What a product of weight and argument is computed in, so that it cannot overflow before the
+# sum does.  Decimals keep their own scale: the weight has none.
+_EXACT = {
+    Dialect.SPARK: {"int2": "BIGINT", "int4": "BIGINT", "int8": "DECIMAL(20, 0)"},
+    Dialect.DUCKDB: {"int2": "BIGINT", "int4": "BIGINT", "int8": "HUGEINT"},
+    Dialect.POSTGRES: {"int2": "numeric", "int4": "numeric", "int8": "numeric"},
+}
+
+
+def partial_columns(layout: Layout) -> tuple[Column, ...]:
+    """Return the columns of a stage's partial rows, as PostgreSQL stages them."""
+    return (
+        *layout.keys,
+        *(Column(values.name, values.type) for values in layout.values),
+        Column(COUNT, BIGINT),
+        *(Column(one.name, one.type) for one in layout.accumulators),
+        *(Column(values.count, BIGINT) for values in layout.values),
+    )
+
+
+def summed_columns(layout: Layout) -> frozenset[str]:
+    """Return the columns of a stage's input with which the engine computes sums."""
+    return frozenset(
+        one.argument
+        for one in layout.accumulators
+        if one.accumulation is Accumulation.SUM and one.argument
+    )
+
+
+def emit_partial(body: Node, layout: Layout, dialect: Dialect) -> str:
+    """Write the partial aggregate over the weighted rows of ``body``."""
+    writer = _Writer(dialect)
+    groups = [quote_name(column.name, dialect) for column in layout.keys]
+    groups += [quote_name(values.argument, dialect) for values in layout.values]
+    columns = [quote_name(column.name, dialect) for column in layout.keys]
+    columns += [writer.value(values) for values in layout.values]
+    sums = [writer.count_rows()]
+    sums += [writer.accumulator(one) for one in layout.accumulators]
+    sums += [writer.count_values(values) for values in layout.values]
+    named = [f"{sql} AS {quote_name(name, dialect)}" for name, sql in sums]
+    text = f"SELECT {', '.join(columns + named)}\nFROM (\n{emit(body, dialect)}\n) AS input"
+    if groups:
+        grouped = ", ".join(dict.fromkeys(groups))
+        changed = " OR ".join(f"{quote_name(name, dialect)} <> 0" for name, _ in sums)
+        text = f"SELECT * FROM (\n{text}\nGROUP BY {grouped}\n) AS changed\nWHERE {changed}"
+    return text
+
+
+class _Writer:
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._weight = quote_name(WEIGHT, dialect)
+
+    def count_rows(self) -> tuple[str, str]:
+        return COUNT, self._sum(self._weight)
+
+    def accumulator(self, one: Accumulator) -> tuple[str, str]:
+        value = self._weight
+        if one.accumulation is Accumulation.SUM and one.argument and one.argument_type:
+            value = self._name(one.argument)
+            exact = _EXACT[self._dialect].get(one.argument_type.base)
+            value = f"CAST({value} AS {exact})" if exact else value
+            value = f"{value} * {self._weight}"
+        return one.name, self._sum(self._when(one.argument, one.condition, value))
+
+    def value(self, values: ValueTable) -> str:
+        return f"{self._name(values.argument)} AS {self._name(values.name)}"
+
+    def count_values(self, values: ValueTable) -> tuple[str, str]:
+        return values.count, self._sum(self._when(values.argument, values.condition, self._weight))
+
+    def _when(self, argument: str | None, condition: str | None, value: str) -> str:
+        tests = [f"{self._name(argument)} IS NOT NULL"] if argument else []
+        tests += [self._name(condition)] if condition else []
+        return f"CASE WHEN {' AND '.join(tests)} THEN {value} END" if tests else value
+
+    def _sum(self, value: str) -> str:
+        return f"COALESCE(SUM({value}), 0)"
+
+    def _name(self, name: str) -> str:
+        return quote_name(name, self._dialect)

@@ -1,0 +1,1 @@
+"""One plan rewrite a file."""

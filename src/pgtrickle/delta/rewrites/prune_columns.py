@@ -1,0 +1,51 @@
+"""Drop the columns of scans and projections that nothing above reads.
+
+    π[a](scan T yielding a, b, c)   becomes   π[a](scan T yielding a)
+
+What a scan does not yield is neither captured, nor read, nor moved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from pgtrickle.algebra.nodes import (
+    Aggregate,
+    Filter,
+    InnerJoin,
+    Node,
+    Output,
+    Project,
+    Scan,
+    UnionAll,
+)
+
+
+def prune_columns(node: Node, needed: frozenset[str]) -> Node:
+    """Return an equal plan that yields only the ``needed`` columns where it can."""
+    match node:
+        case Scan():
+            return replace(node, outputs=_keep(node.outputs, needed))
+        case Filter():
+            return replace(
+                node, child=prune_columns(node.child, needed.union(node.predicate.columns))
+            )
+        case Project():
+            outputs = _keep(node.outputs, needed)
+            below = frozenset(name for output in outputs for name in output.scalar.columns)
+            return Project(prune_columns(node.child, below), outputs)
+        case InnerJoin():
+            below = needed.union(node.on.columns if node.on else ())
+            return replace(
+                node, left=prune_columns(node.left, below), right=prune_columns(node.right, below)
+            )
+        case UnionAll():
+            return UnionAll(tuple(prune_columns(child, needed) for child in node.children))
+        case Aggregate():
+            raise ValueError("a plan is cut at its aggregates before columns are pruned")
+    assert_never(node)
+
+
+def _keep(outputs: tuple[Output, ...], needed: frozenset[str]) -> tuple[Output, ...]:
+    return tuple(output for output in outputs if output.name in needed)

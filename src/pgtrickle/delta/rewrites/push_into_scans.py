@@ -1,0 +1,196 @@
+"""Move filters and expressions over one source down into its scan.
+
+PostgreSQL evaluates what a scan holds, on its own types and with its own functions, so whatever
+reads only one table is exact without any translation; what stays above crosses tables.
+
+    σ[o.qty > 2 ∧ o.cid = c.id](o × c)   becomes   σ[o.cid = c.id](σ[o.qty > 2](o) × c)
+    π[lower(o.note) || c.name]           becomes   π[x || c.name] over a scan that yields x
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from sqlglot import exp
+
+from pgtrickle.algebra.nodes import (
+    Aggregate,
+    Filter,
+    InnerJoin,
+    Node,
+    Output,
+    Project,
+    Scalar,
+    Scan,
+    UnionAll,
+)
+from pgtrickle.algebra.schema import column_names, scans_of
+from pgtrickle.sql.bound import Typer
+from pgtrickle.sql.scalars import (
+    bare_column,
+    column_scalar,
+    conjunction,
+    conjuncts,
+    make_scalar,
+    parse_scalar,
+    substitute,
+)
+
+# Parts of an expression that are no value by themselves, or are a column already.
+_NOT_VALUES = (exp.Column, exp.DataType, exp.If, exp.Any, exp.All, exp.Tuple, exp.Interval)
+
+
+def push_into_scans(node: Node, typer: Typer) -> Node:
+    """Return an equal plan whose scans evaluate everything that reads only them."""
+    pushed = _push_filters(node, [])
+    computed = _Computed({scan.alias: scan for scan in scans_of(pushed)})
+    rewritten = _extract(pushed, computed)
+    return _add_outputs(rewritten, computed.outputs(typer))
+
+
+def _push_filters(node: Node, conditions: Sequence[Scalar]) -> Node:
+    match node:
+        case Scan():
+            own = {output.name: output.scalar for output in node.outputs}
+            parts = [node.predicate] if node.predicate else []
+            parts += [substitute(condition, own) for condition in conditions]
+            return replace(node, predicate=conjunction(parts))
+        case Filter():
+            return _push_filters(node.child, [*conditions, *conjuncts(node.predicate)])
+        case Project():
+            own = {output.name: output.scalar for output in node.outputs}
+            return replace(
+                node,
+                child=_push_filters(node.child, [substitute(one, own) for one in conditions]),
+            )
+        case InnerJoin():
+            return _push_into_join(node, conditions)
+        case UnionAll():
+            children = tuple(_push_filters(child, conditions) for child in node.children)
+            return UnionAll(children)
+        case Aggregate():
+            raise ValueError("a plan is cut at its aggregates before filters are pushed")
+    assert_never(node)
+
+
+def _push_into_join(node: InnerJoin, conditions: Sequence[Scalar]) -> Node:
+    waiting = [*conditions, *(conjuncts(node.on) if node.on else ())]
+    left, right = column_names(node.left), column_names(node.right)
+    to_left = [one for one in waiting if left.issuperset(one.columns)]
+    to_right = [one for one in waiting if one not in to_left and right.issuperset(one.columns)]
+    stay = [one for one in waiting if one not in to_left and one not in to_right]
+    return InnerJoin(
+        _push_filters(node.left, to_left), _push_filters(node.right, to_right), conjunction(stay)
+    )
+
+
+@dataclass
+class _Computed:
+    """The expressions that scans are to evaluate, found while the plan is rewritten."""
+
+    scans: dict[str, Scan]
+    found: dict[str, dict[str, tuple[str, Scalar]]] = field(default_factory=dict)
+
+    def owner(self, names: Sequence[str]) -> Scan | None:
+        for scan in self.scans.values():
+            if column_names(scan).issuperset(names):
+                return scan
+        return None
+
+    def name_of(self, scan: Scan, expression: exp.Expr) -> str:
+        scalar = make_scalar(expression)
+        known = self.found.setdefault(scan.alias, {})
+        if scalar.sql not in known:
+            known[scalar.sql] = (f"{scan.alias}_x{len(known) + 1}", scalar)
+        return known[scalar.sql][0]
+
+    def outputs(self, typer: Typer) -> dict[str, tuple[Output, ...]]:
+        result = {}
+        for alias, known in self.found.items():
+            scan = self.scans[alias]
+            types = {output.name: output.type for output in scan.outputs}
+            own = {output.name: output.scalar for output in scan.outputs}
+            found = list(known.values())
+            answers = typer.types_of([scalar for _, scalar in found], types)
+            result[alias] = tuple(
+                Output(name, substitute(scalar, own), type_)
+                for (name, scalar), type_ in zip(found, answers, strict=True)
+            )
+        return result
+
+
+def _extract(node: Node, computed: _Computed) -> Node:
+    match node:
+        case Scan():
+            return node
+        case Filter():
+            return Filter(_extract(node.child, computed), _cut_out(node.predicate, computed))
+        case Project():
+            outputs = tuple(
+                replace(output, scalar=_cut_out(output.scalar, computed))
+                for output in node.outputs
+            )
+            return Project(_extract(node.child, computed), outputs)
+        case InnerJoin():
+            return InnerJoin(
+                _extract(node.left, computed),
+                _extract(node.right, computed),
+                _cut_out(node.on, computed) if node.on else None,
+            )
+        case UnionAll():
+            return UnionAll(tuple(_extract(child, computed) for child in node.children))
+        case Aggregate():
+            raise ValueError("a plan is cut at its aggregates before expressions are pushed")
+    assert_never(node)
+
+
+def _cut_out(scalar: Scalar, computed: _Computed) -> Scalar:
+    """Replace the largest parts of a scalar that read one scan by columns of that scan."""
+    if bare_column(scalar) is not None:
+        return scalar
+
+    def replace_part(part: exp.Expr) -> exp.Expr:
+        if isinstance(part, _NOT_VALUES):
+            return part
+        names = [column.name for column in part.find_all(exp.Column)]
+        if names and isinstance(part, exp.Condition | exp.Func | exp.Cast | exp.Paren):
+            owner = computed.owner(names)
+            if owner is not None and not _widens_integer(part, owner):
+                return parse_scalar(column_scalar(computed.name_of(owner, part)).sql).copy()
+        return part
+
+    return make_scalar(parse_scalar(scalar.sql).transform(replace_part))
+
+
+def _widens_integer(part: exp.Expr, scan: Scan) -> bool:
+    """Tell whether a part only makes a numeric of an integer column.
+
+    Above the scan the integer's width is known, and with it the digits of a product; the result
+    of the cast would be a numeric of any size.
+    """
+    if not (isinstance(part, exp.Cast) and part.to.is_type(exp.DType.DECIMAL)):
+        return False
+    types = {output.name: output.type.base for output in scan.outputs}
+    operand = part.this.unnest()
+    return isinstance(operand, exp.Column) and types.get(operand.name, "").startswith("int")
+
+
+def _add_outputs(node: Node, outputs: dict[str, tuple[Output, ...]]) -> Node:
+    match node:
+        case Scan():
+            return replace(node, outputs=node.outputs + outputs.get(node.alias, ()))
+        case Filter() | Project():
+            return replace(node, child=_add_outputs(node.child, outputs))
+        case InnerJoin():
+            return replace(
+                node, left=_add_outputs(node.left, outputs), right=_add_outputs(node.right, outputs)
+            )
+        case UnionAll():
+            return UnionAll(tuple(_add_outputs(child, outputs) for child in node.children))
+        case Aggregate():
+            raise ValueError("a plan is cut at its aggregates before expressions are pushed")
+    assert_never(node)
+
+

@@ -1,0 +1,1 @@
+"""One delta rule a file."""

@@ -1,0 +1,217 @@
+"""Every error the package raises on purpose, and the code each one is known by.
+
+Codes are stable: users grep for them and docs/errors.md is generated from this file.
+A message states the fact in lower case and without a full stop; ``hint`` is a sentence that
+tells the reader what to do next.  ``retry`` is what a scheduler consults, never the message.
+
+Families: ST1xx the query, ST2xx the catalog, ST3xx the source, ST4xx the engine,
+ST5xx configuration, ST9xx a bug of ours.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import ClassVar
+
+
+class Retry(Enum):
+    """What a scheduler does with a refresh that failed."""
+
+    NEVER = "never"  # the user must change something
+    BACKOFF = "backoff"  # the world may heal: a lost connection, a busy lock
+    REINITIALIZE = "reinitialize"  # the source changed shape: rebuild from a full refresh
+
+
+class TrickleError(Exception):
+    """Base of the hierarchy; never raised itself."""
+
+    code: ClassVar[str]
+    retry: ClassVar[Retry] = Retry.NEVER
+    registry: ClassVar[dict[str, type[TrickleError]]] = {}
+
+    def __init_subclass__(cls, *, code: str, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        if (taken := cls.registry.setdefault(code, cls)) is not cls:
+            raise TypeError(f"error code {code} already belongs to {taken.__name__}")
+        cls.code = code
+
+    def __init__(self, message: str, *, detail: str = "", hint: str = "") -> None:
+        super().__init__(message)
+        self.detail = detail
+        self.hint = hint
+
+
+# ST1xx: the query
+
+
+class QuerySyntaxError(TrickleError, code="ST101"):
+    """PostgreSQL or the parser rejects the text of the defining query."""
+
+
+class UnsupportedQueryError(TrickleError, code="ST102"):
+    """The defining query uses a construct that no delta rule covers."""
+
+
+class VolatileFunctionError(TrickleError, code="ST103"):
+    """The defining query calls a function whose result changes from call to call."""
+
+
+class UnsupportedSourceError(TrickleError, code="ST104"):
+    """The defining query reads a relation whose changes cannot be captured."""
+
+
+class UndefinedObjectError(TrickleError, code="ST105"):
+    """The defining query names a table, column, function or type that does not exist."""
+
+
+class UnsupportedExpressionError(TrickleError, code="ST106"):
+    """An expression over several tables has no faithful translation to the data plane."""
+
+
+class QueryRejectedError(TrickleError, code="ST107"):
+    """PostgreSQL accepts the syntax of the defining query but refuses its meaning."""
+
+
+# ST2xx: the catalog
+
+
+class StreamTableNotFoundError(TrickleError, code="ST201"):
+    """A stream table was named that the catalog does not hold."""
+
+
+class NameTakenError(TrickleError, code="ST202"):
+    """The name of the new stream table already belongs to a relation."""
+
+
+class CatalogMissingError(TrickleError, code="ST203"):
+    """The database has no pgtrickle catalog yet."""
+
+
+class CatalogTooNewError(TrickleError, code="ST204"):
+    """The catalog was migrated by a newer version of the package."""
+
+
+class CatalogCorruptError(TrickleError, code="ST205"):
+    """A migration recorded in the catalog differs from the one in the package."""
+
+
+class NotOwnerError(TrickleError, code="ST206"):
+    """The current role may not change this stream table."""
+
+
+class DependentsExistError(TrickleError, code="ST207"):
+    """Other stream tables or views read the stream table that is to be dropped."""
+
+
+class NameNotUsableError(TrickleError, code="ST208"):
+    """The text given as a name cannot name a stream table."""
+
+
+class LeaseHeldError(TrickleError, code="ST209"):
+    """Another process is refreshing this stream table."""
+
+    retry = Retry.BACKOFF
+
+
+class LeaseLostError(TrickleError, code="ST210"):
+    """The lease expired and another process took the stream table over."""
+
+    retry = Retry.BACKOFF
+
+
+class StatusForbidsError(TrickleError, code="ST211"):
+    """The status of the stream table does not allow the operation."""
+
+
+# ST3xx: the source
+
+
+class SourceNotFoundError(TrickleError, code="ST301"):
+    """A source table of the stream table no longer exists."""
+
+
+class SourceSchemaChangedError(TrickleError, code="ST302"):
+    """A source table no longer has the columns the stream table was compiled against."""
+
+    retry = Retry.REINITIALIZE
+
+
+class PrivilegeError(TrickleError, code="ST303"):
+    """The current role lacks a privilege that the operation needs."""
+
+
+class ReservedColumnError(TrickleError, code="ST304"):
+    """A source table has a column whose name the change buffer reserves."""
+
+
+# ST4xx: the engine
+
+
+class ConnectionLostError(TrickleError, code="ST401"):
+    """The connection to PostgreSQL broke or could not be made."""
+
+    retry = Retry.BACKOFF
+
+
+class JavaMissingError(TrickleError, code="ST402"):
+    """No usable Java runtime was found for Spark."""
+
+
+class SparkFailedError(TrickleError, code="ST403"):
+    """Spark could not start or could not run a stage."""
+
+    retry = Retry.BACKOFF
+
+
+class StorageFullError(TrickleError, code="ST404"):
+    """PostgreSQL ran out of disk space, memory or connections."""
+
+    retry = Retry.BACKOFF
+
+
+class ValueOutOfRangeError(TrickleError, code="ST405"):
+    """A value exceeds what the data plane can hold exactly."""
+
+
+class ContentsDivergedError(TrickleError, code="ST406"):
+    """The stored rows are not those the last refresh wrote: something else changed them."""
+
+    retry = Retry.REINITIALIZE
+
+
+class DataError(TrickleError, code="ST407"):
+    """Evaluating the defining query failed on the data, as it would in PostgreSQL."""
+
+
+class ServerBusyError(TrickleError, code="ST408"):
+    """PostgreSQL cancelled or could not serialize the work: a lock, a deadlock, a timeout."""
+
+    retry = Retry.BACKOFF
+
+
+# ST5xx: configuration
+
+
+class SettingError(TrickleError, code="ST501"):
+    """A setting has a value outside its type or range."""
+
+
+class ServerVersionError(TrickleError, code="ST502"):
+    """The PostgreSQL server is older than the package supports."""
+
+
+class EmbeddedServerError(TrickleError, code="ST503"):
+    """The embedded PostgreSQL could not be started."""
+
+    retry = Retry.BACKOFF
+
+
+class StandbyError(TrickleError, code="ST504"):
+    """The server is a standby and accepts no writes."""
+
+
+# ST9xx: a bug of ours
+
+
+class InternalError(TrickleError, code="ST901"):
+    """The package broke one of its own invariants."""

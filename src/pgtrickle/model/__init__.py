@@ -1,0 +1,1 @@
+"""Plain values that every layer shares: names, frontiers, stream tables, reports."""

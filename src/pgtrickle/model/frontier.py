@@ -1,0 +1,90 @@
+"""How far a stream table has read its sources."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_SNAPSHOT = re.compile(r"(\d+):(\d+):((?:\d+(?:,\d+)*)?)")
+
+
+@dataclass(frozen=True, slots=True)
+class PgSnapshot:
+    """A PostgreSQL MVCC snapshot, as ``pg_current_snapshot()`` prints it.
+
+    A transaction belongs to a refresh window when the new snapshot sees it and the old one does
+    not, whatever the order in which the two transactions began or committed:
+
+    >>> before, after = PgSnapshot.parse("100:105:101,103"), PgSnapshot.parse("103:110:103")
+    >>> [xid for xid in range(99, 111) if after.sees(xid) and not before.sees(xid)]
+    [101, 105, 106, 107, 108, 109]
+    """
+
+    xmin: int
+    xmax: int
+    in_progress: frozenset[int]
+
+    @classmethod
+    def parse(cls, text: str) -> PgSnapshot:
+        """Read the ``xmin:xmax:xip,xip`` form; anything else is a ``ValueError``."""
+        match = _SNAPSHOT.fullmatch(text)
+        if match is None:
+            raise ValueError(f"not a snapshot: {text!r}")
+        xmin, xmax, in_progress = match.groups()
+        return cls(int(xmin), int(xmax), frozenset(map(int, filter(None, in_progress.split(",")))))
+
+    def sees(self, xid: int) -> bool:
+        """Tell whether a transaction had committed when the snapshot was taken."""
+        return xid < self.xmin or (xid < self.xmax and xid not in self.in_progress)
+
+    def __str__(self) -> str:
+        return f"{self.xmin}:{self.xmax}:{','.join(map(str, sorted(self.in_progress)))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """One past moment of one database, to which a stream table's contents belong.
+
+    Transaction ids mean something only inside the cluster and database they come from, so both
+    are part of the value: a frontier that was restored elsewhere is recognised and not used.
+    """
+
+    system_identifier: str
+    database_oid: int
+    snapshot: PgSnapshot
+
+    def to_json(self) -> dict[str, object]:
+        """Return the value stored in the catalog.
+
+        >>> Frontier("7", 5, PgSnapshot.parse("1:1:")).to_json()
+        {'pg': {'system_identifier': '7', 'database_oid': 5, 'snapshot': '1:1:'}}
+        """
+        return {
+            "pg": {
+                "system_identifier": self.system_identifier,
+                "database_oid": self.database_oid,
+                "snapshot": str(self.snapshot),
+            }
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, dict[str, object]]) -> Frontier:
+        """Read what ``to_json`` wrote.
+
+        >>> frontier = Frontier("7", 5, PgSnapshot.parse("1:4:2"))
+        >>> Frontier.from_json(frontier.to_json()) == frontier
+        True
+        """
+        pg = value["pg"]
+        return cls(
+            str(pg["system_identifier"]),
+            int(str(pg["database_oid"])),
+            PgSnapshot.parse(str(pg["snapshot"])),
+        )
+
+    def same_database(self, other: Frontier) -> bool:
+        """Tell whether two frontiers count transactions of the same database."""
+        return (self.system_identifier, self.database_oid) == (
+            other.system_identifier,
+            other.database_oid,
+        )

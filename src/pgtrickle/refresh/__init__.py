@@ -1,0 +1,1 @@
+"""One refresh: decide, plan, execute, commit."""

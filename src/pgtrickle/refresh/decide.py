@@ -1,0 +1,73 @@
+"""Decide what a refresh does, and say why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pgtrickle.model.frontier import Frontier
+from pgtrickle.model.stream_table import Action, RefreshMode, StreamTable
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known when a refresh decides."""
+
+    stream_table: StreamTable
+    frontier: Frontier  # of the snapshot that the refresh reads
+    changed_rows: dict[str, int]  # by source name, only sources that changed
+    truncated: tuple[str, ...]  # sources with a TRUNCATE in the window
+    source_rows: float  # estimated rows of all sources; 0 where unknown
+    refusal: str | None  # why no delta can be derived
+    reshaped: tuple[str, ...]  # sources whose columns changed since the last refresh
+    time_dependent: bool
+    requested_full: bool
+    max_change_ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The action of a refresh and the reason that goes on record."""
+
+    action: Action
+    reason: str
+
+
+def decide(facts: Facts) -> Decision:
+    """Choose the action; the first rule that applies decides."""
+    table = facts.stream_table
+    if table.frontier is None or not table.populated:
+        return Decision(Action.FULL, "first load")
+    if facts.reshaped:
+        return Decision(Action.REINITIALIZE, f"columns of {', '.join(facts.reshaped)} changed")
+    if not table.frontier.same_database(facts.frontier):
+        return Decision(Action.REINITIALIZE, "the database was restored or cloned elsewhere")
+    if table.frontier.snapshot.xmax > facts.frontier.snapshot.xmax:
+        return Decision(Action.REINITIALIZE, "the server's transaction ids moved back")
+    if table.needs_reinit:
+        return Decision(Action.REINITIALIZE, "requested after an error")
+    if facts.requested_full:
+        return Decision(Action.FULL, "requested")
+    if not facts.changed_rows and not facts.truncated:
+        if facts.time_dependent:
+            return Decision(Action.FULL, "the query depends on the current time")
+        return Decision(Action.NO_DATA, "no source changed")
+    if facts.refusal is not None:
+        return Decision(Action.FULL, facts.refusal)
+    if table.refresh_mode is RefreshMode.FULL:
+        return Decision(Action.FULL, "refresh_mode is FULL")
+    if facts.truncated:
+        return Decision(Action.FULL, f"{', '.join(facts.truncated)} was truncated")
+    return _by_size(facts)
+
+
+def _by_size(facts: Facts) -> Decision:
+    changed = sum(facts.changed_rows.values())
+    limit = facts.max_change_ratio * facts.source_rows
+    if facts.stream_table.refresh_mode is RefreshMode.AUTO and 0 < limit < changed:
+        return Decision(
+            Action.FULL,
+            f"{changed} changed rows exceed {facts.max_change_ratio:.0%} of about"
+            f" {facts.source_rows:.0f} source rows",
+        )
+    listed = ", ".join(f"{name}: {rows}" for name, rows in sorted(facts.changed_rows.items()))
+    return Decision(Action.DIFFERENTIAL, f"changed rows in {listed}")

@@ -1,0 +1,104 @@
+"""A refresh as data: which queries are read, what the engine computes, where it goes.
+
+Building a plan, showing it and executing it are three things over these values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from pgtrickle.algebra.nodes import Node, SourceKind
+from pgtrickle.algebra.schema import columns_of, scans_of
+from pgtrickle.delta.cut import AggregateStage, RowsStage, StagedQuery
+from pgtrickle.delta.derive import derive, full
+from pgtrickle.delta.layout import WEIGHT
+from pgtrickle.delta.partial import emit_partial, partial_columns, summed_columns
+from pgtrickle.delta.reads import Read, reads_of
+from pgtrickle.model.sql_type import Column, SqlType
+from pgtrickle.sql.emit import emit
+from pgtrickle.sql.translate import Dialect
+
+_WEIGHT_COLUMN = Column(WEIGHT, SqlType("bigint", "int8", "N"))
+
+
+@dataclass(frozen=True, slots=True)
+class StagePlan:
+    """One round through the engine: reads in, weighted rows out."""
+
+    stage: AggregateStage | RowsStage
+    plan: Node
+    reads: tuple[Read, ...]
+    sql: str
+    columns: tuple[Column, ...]  # of the engine's result
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshPlan:
+    """All rounds of one refresh, in order; ``full`` plans replace what is stored."""
+
+    stages: tuple[StagePlan, ...]
+    full: bool
+
+
+def plan_differential(
+    query: StagedQuery,
+    changed: Collection[str],
+    dialect: Dialect,
+    state_rows: Callable[[str], str],
+) -> RefreshPlan:
+    """Plan the refresh for changes in the given sources; others contribute nothing."""
+    seen = set(changed)
+    stages = []
+    for stage in (*query.aggregates, query.rows):
+        plan = derive(stage.body, seen)
+        if plan is None:
+            continue
+        seen.add(stage.name)
+        if not _passes_through(stage):
+            stages.append(_stage_plan(stage, plan, dialect, state_rows))
+    return RefreshPlan(tuple(stages), full=False)
+
+
+def plan_full(
+    query: StagedQuery, dialect: Dialect, state_rows: Callable[[str], str]
+) -> RefreshPlan:
+    """Plan the computation of everything from the sources as they are now."""
+    stages = tuple(
+        _stage_plan(stage, full(stage.body), dialect, state_rows)
+        for stage in (*query.aggregates, query.rows)
+        if not _passes_through(stage)
+    )
+    return RefreshPlan(stages, full=True)
+
+
+def sources_of(query: StagedQuery) -> dict[str, int]:
+    """Return the oids of the captured tables a query reads, by the source's key."""
+    bodies = [*(stage.body for stage in query.aggregates), query.rows.body]
+    return {
+        scan.source.key: scan.source.relid
+        for body in bodies
+        for scan in scans_of(body)
+        if scan.source.kind is SourceKind.TABLE
+    }
+
+
+def _passes_through(stage: AggregateStage | RowsStage) -> bool:
+    return isinstance(stage, RowsStage) and stage.passes_through is not None
+
+
+def _stage_plan(
+    stage: AggregateStage | RowsStage,
+    plan: Node,
+    dialect: Dialect,
+    state_rows: Callable[[str], str],
+) -> StagePlan:
+    if isinstance(stage, AggregateStage):
+        reads = reads_of(plan, state_rows, summed_columns(stage.layout))
+        sql = emit_partial(plan, stage.layout, dialect)
+        return StagePlan(stage, plan, reads, sql, partial_columns(stage.layout))
+    reads = reads_of(plan, state_rows)
+    columns = (*columns_of(plan), _WEIGHT_COLUMN)
+    return StagePlan(stage, plan, reads, emit(plan, dialect), columns)
+
+

@@ -1,0 +1,56 @@
+"""Which stream tables are due, from their schedules and what happened to them last.
+
+A cadence counts from the start of one refresh to the start of the next.  After a failure the next
+attempt waits twice as long as before, up to five minutes, and never less than the schedule says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from pgtrickle.model.schedule import Schedule
+
+LONGEST_BACKOFF = timedelta(minutes=5)
+AT_ONCE = datetime.min.replace(tzinfo=UTC)
+
+_FIRST_BACKOFF = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """When a refresh was last tried, and how many in a row have failed."""
+
+    at: datetime
+    failures: int = 0
+
+
+def backoff(failures: int) -> timedelta:
+    """Return how long to wait after so many failures in a row.
+
+    >>> [backoff(failures).seconds for failures in (0, 1, 2, 3, 40)]
+    [0, 1, 2, 4, 300]
+    """
+    if failures == 0:
+        return timedelta()
+    # Capping the exponent first keeps the number small after days of failures.
+    return min(_FIRST_BACKOFF * 2 ** min(failures - 1, 20), LONGEST_BACKOFF)
+
+
+def due_at(
+    schedule: Schedule, last_refresh_at: datetime | None, attempt: Attempt | None
+) -> datetime:
+    """Return the moment from which a stream table is due.
+
+    >>> from pgtrickle.model.schedule import parse_schedule
+    >>> noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    >>> due_at(parse_schedule("5m"), noon, None).minute
+    5
+    >>> due_at(parse_schedule("5m"), None, None) == AT_ONCE
+    True
+    """
+    if attempt is not None:
+        return attempt.at + max(schedule.every, backoff(attempt.failures))
+    if last_refresh_at is not None:
+        return last_refresh_at + schedule.every
+    return AT_ONCE

@@ -1,0 +1,139 @@
+"""The loop that keeps stream tables fresh: refresh what is due, wait, repeat.
+
+One process, one refresh at a time, no state of its own beyond the last attempts: what it forgets
+when it ends, the catalog knows.  Two loops on one database do no harm, because a refresh holds
+its stream table's lease.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+from pgtrickle.errors import InternalError, Retry, SettingError, TrickleError
+from pgtrickle.model.report import RefreshReport
+from pgtrickle.model.schedule import Schedule, parse_schedule
+from pgtrickle.model.stream_table import Status, StreamTable
+from pgtrickle.scheduler.due import LONGEST_BACKOFF, Attempt, backoff, due_at
+from pgtrickle.scheduler.order import in_dependency_order
+
+_TICK = timedelta(seconds=1)  # how soon a new or altered stream table is noticed
+
+
+class StreamTables(Protocol):
+    """What the loop needs to know and to do."""
+
+    def list_stream_tables(self) -> list[StreamTable]:
+        """Return every stream table."""
+        ...
+
+    def dependencies(self) -> dict[str, list[str]]:
+        """Return, for each stream table, the stream tables it reads."""
+        ...
+
+    def refresh_stream_table(self, name: str) -> RefreshReport:
+        """Bring one stream table up to date."""
+        ...
+
+
+class Watcher(Protocol):
+    """Whoever wants to know what the loop did."""
+
+    def refreshed(self, report: RefreshReport) -> None:
+        """Take note of a refresh."""
+        ...
+
+    def failed(self, name: str | None, error: TrickleError, retry_in: timedelta) -> None:
+        """Take note of a failure: of one stream table, or of looking for them."""
+        ...
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(slots=True)
+class Loop:
+    """Refreshes stream tables when they are due, until told to stop."""
+
+    stream_tables: StreamTables
+    watcher: Watcher
+    now: Callable[[], datetime] = _utc_now
+    _attempts: dict[int, Attempt] = field(default_factory=dict)
+
+    def run(self, stop: threading.Event) -> None:
+        """Make one pass after another; ``stop`` ends the loop after the refresh in progress."""
+        failures = 0
+        while not stop.is_set():
+            try:
+                next_due = self.run_once(stop)
+                failures = 0
+            except TrickleError as error:
+                if error.retry is not Retry.BACKOFF:
+                    raise
+                failures += 1
+                pause = backoff(failures)
+                self.watcher.failed(None, error, pause)
+            else:
+                pause = min(_TICK, next_due - self.now()) if next_due is not None else _TICK
+            stop.wait(max(pause.total_seconds(), 0))
+
+    def run_once(self, stop: threading.Event) -> datetime | None:
+        """Refresh every stream table that is due now, in dependency order.
+
+        Returns when the next one will be due, None if there is none.
+        """
+        tables = {
+            str(table.name): table
+            for table in self.stream_tables.list_stream_tables()
+            if table.status is not Status.SUSPENDED
+        }
+        self._forget_all_but({table.id for table in tables.values()})
+        began = self.now()
+        due = [name for name, table in tables.items() if self._due_at(table) <= began]
+        # With one stream table or none the question costs more than its answer.
+        dependencies = self.stream_tables.dependencies() if len(due) > 1 else {}
+        for name in in_dependency_order(due, dependencies):
+            if stop.is_set():
+                break
+            self._refresh(name, tables[name])
+        return min(map(self._due_at, tables.values()), default=None)
+
+    def _due_at(self, table: StreamTable) -> datetime:
+        return due_at(_schedule_of(table), table.last_refresh_at, self._attempts.get(table.id))
+
+    def _refresh(self, name: str, table: StreamTable) -> None:
+        began = self.now()
+        try:
+            parse_schedule(table.schedule)
+            report = self.stream_tables.refresh_stream_table(name)
+        except TrickleError as error:
+            self._note_failure(name, table, error)
+        except Exception as error:  # noqa: BLE001 - a bug met by one stream table must not stop the others
+            wrapped = InternalError(f"unexpected {type(error).__name__}: {error}")
+            wrapped.__cause__ = error
+            self._note_failure(name, table, wrapped)
+        else:
+            self._attempts[table.id] = Attempt(began)
+            self.watcher.refreshed(report)
+
+    def _note_failure(self, name: str, table: StreamTable, error: TrickleError) -> None:
+        before = self._attempts.get(table.id)
+        # From the end of the attempt: one that took minutes to fail is not repeated at once.
+        attempt = Attempt(self.now(), before.failures + 1 if before else 1)
+        self._attempts[table.id] = attempt
+        self.watcher.failed(name, error, self._due_at(table) - attempt.at)
+
+    def _forget_all_but(self, ids: set[int]) -> None:
+        self._attempts = {id: attempt for id, attempt in self._attempts.items() if id in ids}
+
+
+def _schedule_of(table: StreamTable) -> Schedule:
+    try:
+        return parse_schedule(table.schedule)
+    except SettingError:
+        # A newer version may have written it: complain at each attempt, keep the others fresh.
+        return Schedule(table.schedule, LONGEST_BACKOFF)

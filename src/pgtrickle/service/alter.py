@@ -1,0 +1,62 @@
+"""``alter_stream_table``: change how a stream table is maintained."""
+
+from __future__ import annotations
+
+from pgtrickle.catalog.stream_tables import (
+    get_query_search_path,
+    get_stream_table,
+    update_refresh_mode,
+    update_schedule,
+    update_status,
+)
+from pgtrickle.errors import StatusForbidsError
+from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.schedule import parse_schedule
+from pgtrickle.model.stream_table import RefreshMode, Status, StreamTable
+from pgtrickle.service.compile import compile_query
+from pgtrickle.service.create import effective_mode
+from pgtrickle.service.ownership import check_owner
+from pgtrickle.service.runtime import Runtime
+
+_SETTABLE = (Status.ACTIVE, Status.SUSPENDED)
+
+
+def alter_stream_table(
+    runtime: Runtime,
+    name: QualifiedName,
+    *,
+    schedule: str | None,
+    refresh_mode: RefreshMode | None,
+    status: Status | None,
+) -> StreamTable:
+    """Apply the changes that are not None, all or none of them."""
+    if schedule is not None:
+        parse_schedule(schedule)
+    if status is not None and status not in _SETTABLE:
+        raise StatusForbidsError(
+            f'the status of a stream table cannot be set to "{status.value}"',
+            hint="Set it to ACTIVE or SUSPENDED.",
+        )
+    with runtime.connection() as connection, connection.transaction():
+        stream_table = get_stream_table(connection, name)
+        check_owner(connection, stream_table)
+        if schedule is not None:
+            update_schedule(connection, stream_table.id, schedule)
+        if refresh_mode is not None:
+            path = get_query_search_path(connection, stream_table.id)
+            with connection.transaction(force_rollback=True):
+                connection.execute("SELECT pg_catalog.set_config('search_path', %s, true)", [path])
+                compiled = compile_query(connection, stream_table.original_query)
+            if compiled.refusal is not None and refresh_mode is RefreshMode.DIFFERENTIAL:
+                raise compiled.refusal
+            effective, reason = effective_mode(compiled, refresh_mode)
+            update_refresh_mode(
+                connection,
+                stream_table.id,
+                refresh_mode=refresh_mode,
+                effective_refresh_mode=effective,
+                downgrade_reason=reason,
+            )
+        if status is not None:
+            update_status(connection, stream_table.id, status)
+        return get_stream_table(connection, name)

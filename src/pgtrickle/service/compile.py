@@ -1,0 +1,109 @@
+"""Compile a defining query: bind it in PostgreSQL, lower it, cut it into stages.
+
+What no rule covers is not lost: the query is then one opaque source that PostgreSQL answers
+whole, which a FULL refresh can read, and the refusal says why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import psycopg
+from psycopg import Connection
+from sqlglot.errors import SqlglotError
+
+from pgtrickle.algebra.nodes import Output, Query, Scan, Source, SourceKind
+from pgtrickle.catalog.bind import Binding, bind_query
+from pgtrickle.catalog.typer import PgTyper
+from pgtrickle.delta.cut import RowsStage, StagedQuery, cut
+from pgtrickle.errors import UnsupportedExpressionError, UnsupportedQueryError
+from pgtrickle.model.sql_type import Column
+from pgtrickle.refresh.stages import plan_differential, plan_full, sources_of
+from pgtrickle.sql.lower import lower
+from pgtrickle.sql.refusal import Refusal, unsupported
+from pgtrickle.sql.scalars import column_scalar
+from pgtrickle.sql.translate import Dialect
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A defining query, ready to be planned."""
+
+    binding: Binding
+    staged: StagedQuery
+    refusal: UnsupportedQueryError | UnsupportedExpressionError | None
+    algebra: Query | None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the result."""
+        return self.binding.query.columns
+
+    def captured_columns(self) -> dict[int, tuple[str, ...]]:
+        """Return, by source, the columns whose changes matter."""
+        if self.refusal is not None:
+            return dict(self.binding.query.reads)
+        return self.staged.captured_columns()
+
+
+def compile_query(connection: Connection, user_sql: str) -> Compiled:
+    """Compile ``user_sql`` under the session's ``search_path``; changes nothing."""
+    with connection.transaction(force_rollback=True):
+        binding = bind_query(connection, user_sql)
+        connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
+        try:
+            if binding.refusal is not None:
+                raise binding.refusal
+            if binding.time_dependent:
+                raise Refusal(
+                    "a function of the current time",
+                    "now", "current_date", "current_timestamp", "current_time",
+                    "localtimestamp", "localtime", "age",
+                    hint="Rows would have to leave as time passes, without any change; use"
+                    " refresh_mode = 'FULL' or 'AUTO', or keep the time in a table.",
+                )  # fmt: skip
+            typer = PgTyper(connection)
+            algebra = lower(binding.query, typer)
+            staged = cut(algebra, typer)
+            _check(connection, staged)
+        except Refusal as refusal:
+            return Compiled(binding, _opaque(binding), unsupported(refusal, user_sql), None)
+        except UnsupportedExpressionError as error:
+            return Compiled(binding, _opaque(binding), error, None)
+        return Compiled(binding, staged, None, algebra)
+
+
+def _check(connection: Connection, staged: StagedQuery) -> None:
+    """Make sure that every read and every expression can be written, before anything exists."""
+    plan_differential(staged, list(sources_of(staged)), Dialect.SPARK, _no_state)
+    for stage in plan_full(staged, Dialect.SPARK, _no_state).stages:
+        for read in stage.reads:
+            if read.relation is None:
+                continue
+            try:
+                connection.execute(f"SELECT * FROM ({read.sql}) AS read LIMIT 0".encode())
+            except (psycopg.Error, SqlglotError) as error:
+                raise UnsupportedExpressionError(
+                    f"an expression over {read.source} cannot be written down again",
+                    detail=str(error),
+                    hint="Create the stream table with refresh_mode = 'FULL' and report the query.",
+                ) from error
+
+
+def _no_state(stage: str) -> str:
+    return f"SELECT * FROM {stage}"
+
+
+def _opaque(binding: Binding) -> StagedQuery:
+    """Wrap a query that only PostgreSQL can answer as one source."""
+    columns = binding.query.columns
+    read = tuple(
+        Output(f"column_{number}", column_scalar(column.name), column.type)
+        for number, column in enumerate(columns, 1)
+    )
+    shown = tuple(
+        Output(column.name, column_scalar(output.name), column.type)
+        for column, output in zip(columns, read, strict=True)
+    )
+    source = Source(SourceKind.QUERY, "query", query=binding.query.sql)
+    return StagedQuery((), RowsStage("result", Scan(source, "query", read), shown))

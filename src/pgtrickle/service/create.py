@@ -1,0 +1,151 @@
+"""``create_stream_table``: declare a stream table and load it for the first time."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import psycopg
+from psycopg import Connection
+
+from pgtrickle.catalog.stream_tables import find_stream_table, insert_stream_table
+from pgtrickle.errors import (
+    NameNotUsableError,
+    NameTakenError,
+    PrivilegeError,
+    ReservedColumnError,
+    TrickleError,
+)
+from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.report import RefreshReport
+from pgtrickle.model.schedule import parse_schedule
+from pgtrickle.model.stream_table import InitiatedBy, RefreshMode
+from pgtrickle.service.capture_sources import capture_sources
+from pgtrickle.service.compile import Compiled, compile_query
+from pgtrickle.service.drop import drop_stream_table
+from pgtrickle.service.refresh import refresh_stream_table
+from pgtrickle.service.runtime import Runtime, translated_errors
+from pgtrickle.storage.apply import create_table
+from pgtrickle.storage.state_tables import create_state_tables
+
+_OUR_SCHEMAS = frozenset({"pgtrickle", "pgtrickle_changes", "pgtrickle_state"})
+_RESERVED_COLUMNS = frozenset({"__weight", "__number"})
+
+
+def create_stream_table(
+    runtime: Runtime,
+    name: QualifiedName,
+    query: str,
+    *,
+    schedule: str,
+    refresh_mode: RefreshMode,
+    initialize: bool,
+) -> RefreshReport | None:
+    """Create the table, its state and its capture in one transaction, then load it.
+
+    A first load that fails takes everything back, so the next attempt starts from nothing.
+    """
+    parse_schedule(schedule)
+    if name.schema in _OUR_SCHEMAS:
+        raise NameNotUsableError(
+            f'the schema "{name.schema}" belongs to pgtrickle',
+            hint="Create the stream table in a schema of your own.",
+        )
+    with runtime.connection() as connection:
+        compiled = compile_query(connection, query)
+        _check_columns(compiled)
+        if compiled.refusal is not None and refresh_mode is RefreshMode.DIFFERENTIAL:
+            raise compiled.refusal
+        with connection.transaction():
+            _declare(connection, name, query, compiled, schedule, refresh_mode)
+    if not initialize:
+        return None
+    try:
+        return refresh_stream_table(runtime, name, initiated_by=InitiatedBy.INITIAL)
+    except BaseException:
+        # Whatever stopped the first load, also Ctrl-C: leave nothing behind.
+        with suppress(TrickleError):
+            drop_stream_table(runtime, name, cascade=False)
+        raise
+
+
+def _check_columns(compiled: Compiled) -> None:
+    for column in compiled.columns:
+        if column.name in _RESERVED_COLUMNS:
+            raise ReservedColumnError(
+                f'the column name "{column.name}" is reserved', hint="Choose another with AS."
+            )
+    if not compiled.columns:
+        raise NameNotUsableError("the query has no columns", hint="Select at least one column.")
+
+
+def _declare(
+    connection: Connection,
+    name: QualifiedName,
+    query: str,
+    compiled: Compiled,
+    schedule: str,
+    refresh_mode: RefreshMode,
+) -> None:
+    _check_name(connection, name)
+    effective, reason = effective_mode(compiled, refresh_mode)
+    with translated_errors():
+        try:
+            create_table(connection, name, compiled.columns)
+        except psycopg.errors.DuplicateTable as error:
+            raise _taken(name) from error
+        except psycopg.errors.InvalidSchemaName as error:
+            raise NameNotUsableError(
+                f'the schema "{name.schema}" does not exist',
+                hint=f'Create it with: CREATE SCHEMA "{name.schema}".',
+            ) from error
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise PrivilegeError(
+                f'may not create a table in the schema "{name.schema}"',
+                hint=f'GRANT CREATE ON SCHEMA "{name.schema}" to this role.',
+            ) from error
+    [(relid,)] = connection.execute(
+        "SELECT pg_catalog.to_regclass(%s)::oid", [name.sql]
+    ).fetchall()
+    stream_table = insert_stream_table(
+        connection,
+        relid=relid,
+        name=name,
+        defining_query=compiled.binding.query.sql,
+        original_query=query,
+        query_search_path=compiled.binding.query.search_path,
+        schedule=schedule,
+        refresh_mode=refresh_mode,
+        effective_refresh_mode=effective,
+        downgrade_reason=reason,
+    )
+    create_state_tables(connection, stream_table.id, compiled.staged)
+    # Last, because it locks the sources until the commit.
+    capture_sources(connection, stream_table.id, compiled)
+
+
+def effective_mode(
+    compiled: Compiled, refresh_mode: RefreshMode
+) -> tuple[RefreshMode, str | None]:
+    """Return how a query can really be maintained, and why if that is less than was asked."""
+    if refresh_mode is RefreshMode.AUTO and compiled.refusal is not None:
+        return RefreshMode.FULL, str(compiled.refusal)
+    if refresh_mode is RefreshMode.AUTO:
+        return RefreshMode.DIFFERENTIAL, None
+    return refresh_mode, None
+
+
+def _check_name(connection: Connection, name: QualifiedName) -> None:
+    if find_stream_table(connection, name) is not None:
+        raise NameTakenError(
+            f'the stream table "{name}" already exists',
+            hint=f"Drop it first with: pgtrickle drop {name}.",
+        )
+    row = connection.execute("SELECT pg_catalog.to_regclass(%s)", [name.sql]).fetchone()
+    if row is not None and row[0] is not None:
+        raise _taken(name)
+
+
+def _taken(name: QualifiedName) -> NameTakenError:
+    return NameTakenError(
+        f'a relation "{name}" already exists', hint="Choose another name for the stream table."
+    )

@@ -1,0 +1,140 @@
+"""``doctor``: check what pgtrickle needs, and say what to do about what is missing."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from importlib import metadata
+
+from psycopg import Connection
+
+from pgtrickle.catalog.migrate import check_version
+from pgtrickle.catalog.stream_tables import list_stream_tables
+from pgtrickle.errors import TrickleError
+from pgtrickle.model.stream_table import Status
+from pgtrickle.service.runtime import Runtime
+from pgtrickle.spark.java import require_java
+
+_OLDEST_SERVER = 150000
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    ok: bool
+    detail: str
+    hint: str = ""
+
+
+def run_checks(runtime: Runtime) -> list[Check]:
+    """Look at the machine, the server, the catalog and the stream tables."""
+    checks = [_python(), _java(), _spark()]
+    try:
+        with runtime.connection() as connection:
+            checks += [
+                _server(connection),
+                _standby(connection),
+                _catalog(connection),
+                _privileges(connection),
+                _settings(connection),
+                _stream_tables(connection),
+            ]
+    except TrickleError as error:
+        checks.append(Check("postgresql", ok=False, detail=str(error), hint=error.hint))
+    return checks
+
+
+def _python() -> Check:
+    return Check("python", ok=True, detail=platform.python_version())
+
+
+def _java() -> Check:
+    try:
+        return Check("java", ok=True, detail=str(require_java()))
+    except TrickleError as error:
+        return Check("java", ok=False, detail=str(error), hint=error.hint)
+
+
+def _spark() -> Check:
+    try:
+        return Check("spark", ok=True, detail=f"pyspark {metadata.version('pyspark')}")
+    except metadata.PackageNotFoundError:
+        return Check(
+            "spark", ok=False, detail="pyspark is not installed", hint="pip install pgtrickle."
+        )
+
+
+def _server(connection: Connection) -> Check:
+    version = connection.info.server_version
+    return Check(
+        "postgresql",
+        ok=version >= _OLDEST_SERVER,
+        detail=f"server version {version // 10000}.{version % 10000}",
+        hint="" if version >= _OLDEST_SERVER else "Use PostgreSQL 15 or later.",
+    )
+
+
+def _standby(connection: Connection) -> Check:
+    [(standby,)] = connection.execute("SELECT pg_catalog.pg_is_in_recovery()").fetchall()
+    return Check(
+        "writable",
+        ok=not standby,
+        detail="a standby" if standby else "a primary",
+        hint="Connect to the primary." if standby else "",
+    )
+
+
+def _catalog(connection: Connection) -> Check:
+    try:
+        check_version(connection)
+    except TrickleError as error:
+        return Check("catalog", ok=False, detail=str(error), hint=error.hint)
+    return Check("catalog", ok=True, detail="up to date")
+
+
+def _privileges(connection: Connection) -> Check:
+    [(role, create, temporary)] = connection.execute(
+        "SELECT current_user,"
+        " pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE'),"
+        " pg_catalog.has_database_privilege(pg_catalog.current_database(), 'TEMPORARY')"
+    ).fetchall()
+    missing = [
+        word for word, held in (("CREATE", create), ("TEMPORARY", temporary)) if not held
+    ]
+    return Check(
+        "privileges",
+        ok=not missing,
+        detail=f'role "{role}" lacks {", ".join(missing)}' if missing else f'role "{role}"',
+        hint=f'GRANT {", ".join(missing)} ON DATABASE ... TO "{role}".' if missing else "",
+    )
+
+
+def _settings(connection: Connection) -> Check:
+    [(encoding,)] = connection.execute("SHOW server_encoding").fetchall()
+    return Check(
+        "encoding",
+        ok=encoding == "UTF8",
+        detail=f"server encoding {encoding}",
+        hint="" if encoding == "UTF8" else "Use a database with the encoding UTF8.",
+    )
+
+
+def _stream_tables(connection: Connection) -> Check:
+    tables = list_stream_tables(connection)
+    troubled = [
+        one
+        for one in tables
+        if one.status is not Status.ACTIVE or one.consecutive_errors > 0
+    ]
+    detail = f"{len(tables)} stream tables"
+    if troubled:
+        named = ", ".join(f"{one.name} ({one.last_error_message or one.status.value})" for one in troubled)
+        return Check(
+            "stream tables",
+            ok=False,
+            detail=f"{detail}, in trouble: {named}",
+            hint=f"Look at them with: pgtrickle show {troubled[0].name}.",
+        )
+    return Check("stream tables", ok=True, detail=detail)

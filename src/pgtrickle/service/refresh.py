@@ -1,0 +1,431 @@
+"""``refresh_stream_table``: the way of a change from the window to the maintained row.
+
+The order of steps is the order of functions here: claim the lease, open the snapshot, decide,
+read, compute, merge, apply, commit, trim.  Two transactions take part.  The *reader* holds the
+snapshot that becomes the new frontier and writes nothing; the *writer* holds everything that is
+to become visible, and commits once.  A crash before that commit leaves no trace but a lease that
+expires.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from psycopg import Connection
+
+from pgtrickle.algebra.nodes import Scan
+from pgtrickle.capture.fingerprint import list_fingerprints
+from pgtrickle.capture.windows import changed_sources
+from pgtrickle.catalog.dependencies import Dependency, list_dependencies
+from pgtrickle.catalog.leases import Lease, check_lease, claim_lease, release_lease
+from pgtrickle.catalog.refresh_history import RefreshStatus, insert_refresh
+from pgtrickle.catalog.stream_tables import (
+    get_query_search_path,
+    get_stream_table,
+    update_error,
+    update_frontier,
+)
+from pgtrickle.delta.cut import AggregateStage, RowsStage
+from pgtrickle.delta.reads import stage_changes
+from pgtrickle.errors import (
+    SourceNotFoundError,
+    StatusForbidsError,
+    TrickleError,
+)
+from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.report import RefreshReport, SourceRead
+from pgtrickle.model.stream_table import Action, InitiatedBy, Status, StreamTable
+from pgtrickle.refresh.decide import Decision, Facts, decide
+from pgtrickle.refresh.stages import RefreshPlan, StagePlan, plan_differential, plan_full
+from pgtrickle.service.compile import Compiled, compile_query
+from pgtrickle.service.lease_keeper import keep_lease
+from pgtrickle.service.ownership import check_owner
+from pgtrickle.service.read_inputs import count_reads, read_inputs
+from pgtrickle.service.reinitialize import prepare_reinitialize
+from pgtrickle.service.runtime import Runtime, translated_errors
+from pgtrickle.service.snapshot import Snapshot, open_snapshot
+from pgtrickle.service.trim import trim_sources
+from pgtrickle.spark.arrow_reader import SnapshotReader
+from pgtrickle.spark.copy_csv import arrow_to_csv
+from pgtrickle.storage.apply import Applied, apply_result, weigh_result
+from pgtrickle.storage.merge import merge_stage
+from pgtrickle.storage.staging import stage_rows, staging_table
+from pgtrickle.storage.state_tables import rows_query
+
+logger = logging.getLogger(__name__)
+
+_CHANNEL = "pg_trickle_refresh"
+
+
+def refresh_stream_table(
+    runtime: Runtime,
+    name: QualifiedName,
+    *,
+    full: bool = False,
+    initiated_by: InitiatedBy = InitiatedBy.MANUAL,
+) -> RefreshReport:
+    """Bring one stream table up to date and report what that took."""
+    with claimed(runtime, name, initiated_by) as (stream_table, lease):
+        refresh = Refresh(runtime, stream_table, lease, initiated_by, requested_full=full)
+        with refresh.recorded():
+            return refresh.run()
+
+
+@contextmanager
+def claimed(
+    runtime: Runtime, name: QualifiedName, initiated_by: InitiatedBy
+) -> Iterator[tuple[StreamTable, Lease]]:
+    """Hold the lease on a stream table for the length of a block."""
+    with runtime.connection() as connection:
+        stream_table = get_stream_table(connection, name)
+        check_owner(connection, stream_table)
+        if initiated_by is not InitiatedBy.INITIAL:
+            _check_status(stream_table)
+        lease = claim_lease(connection, stream_table.id, runtime.owner, runtime.settings.lease)
+        # Read again under the lease: whoever held it before may have moved the frontier.
+        stream_table = get_stream_table(connection, name)
+    try:
+        with keep_lease(runtime, lease):
+            yield stream_table, lease
+    finally:
+        # A lease that cannot be given back, because the server is gone, expires by itself.
+        with suppress(TrickleError), runtime.connection() as connection:
+            release_lease(connection, stream_table.id, lease.token)
+
+
+def _check_status(stream_table: StreamTable) -> None:
+    if stream_table.status is Status.SUSPENDED:
+        raise StatusForbidsError(
+            f'the stream table "{stream_table.name}" is suspended',
+            hint=f"Resume it with: pgtrickle alter {stream_table.name} --status ACTIVE.",
+        )
+    if stream_table.status is Status.INITIALIZING and stream_table.frontier is not None:
+        raise StatusForbidsError(
+            f'the stream table "{stream_table.name}" is being initialized',
+            hint="Wait for its first load, or drop it.",
+        )
+
+
+@dataclass(slots=True)
+class Refresh:
+    """One refresh under way: what it knows so far, and what it has spent."""
+
+    runtime: Runtime
+    stream_table: StreamTable
+    lease: Lease
+    initiated_by: InitiatedBy
+    requested_full: bool = False
+    hold_snapshot: bool = False  # until the caller has compared something under it
+    started: float = field(default_factory=time.perf_counter)
+    timings: dict[str, float] = field(default_factory=dict)
+    reads: list[SourceRead] = field(default_factory=list)
+    decision: Decision | None = None
+
+    # The order of things
+
+    def run(self, after: Callable[[Snapshot, Compiled], None] | None = None) -> RefreshReport:
+        """Do the refresh; the caller holds the lease.
+
+        ``after`` is called when the result is committed and, with ``hold_snapshot``, while the
+        snapshot it belongs to can still be read.
+        """
+        with self.timed("prepare"), self.runtime.connection() as connection:
+            dependencies = list_dependencies(connection, self.stream_table.id)
+            reshaped = self._find_reshaped(connection, dependencies)
+            if reshaped:
+                prepare_reinitialize(self.runtime, self.stream_table)
+                dependencies = list_dependencies(connection, self.stream_table.id)
+            compiled = self._compile(connection)
+        with open_snapshot(self.runtime) as snapshot:
+            with self.timed("decide"):
+                facts = self._facts(snapshot, dependencies, compiled, reshaped)
+                self.decision = decide(facts)
+            if self.decision.action is Action.NO_DATA:
+                report = self._commit_nothing(snapshot)
+            else:
+                plan = self._plan(compiled, facts)
+                report = self._execute(snapshot, plan, compiled)
+            if after is not None:
+                after(snapshot, compiled)
+        if report.action is not Action.NO_DATA:
+            with self.timed("trim"):
+                trim_sources(self.runtime, [one.source_relid for one in dependencies])
+        return report
+
+    @contextmanager
+    def recorded(self) -> Iterator[None]:
+        """Put a failure into the history and onto the stream table."""
+        try:
+            yield
+        except TrickleError as error:
+            # Nothing can be recorded without a server; the original error matters more.
+            with suppress(TrickleError), self.runtime.connection() as connection:
+                self._record_failure(connection, error)
+            raise
+
+    # Steps
+
+    def _find_reshaped(
+        self, connection: Connection, dependencies: list[Dependency]
+    ) -> tuple[str, ...]:
+        prints = list_fingerprints(
+            connection, {one.source_relid: one.columns_used for one in dependencies}
+        )
+        missing = [one.source for one in dependencies if one.source_relid not in prints]
+        if missing:
+            raise SourceNotFoundError(
+                f'the source "{missing[0]}" of "{self.stream_table.name}" no longer exists',
+                hint=f"Drop the stream table with: pgtrickle drop {self.stream_table.name}.",
+            )
+        return tuple(
+            str(one.source)
+            for one in dependencies
+            if prints[one.source_relid] != one.schema_fingerprint
+        )
+
+    def _compile(self, connection: Connection) -> Compiled:
+        key = (self.stream_table.id, self.stream_table.original_query)
+        if key not in self.runtime.compiled:
+            path = get_query_search_path(connection, self.stream_table.id)
+            with connection.transaction(force_rollback=True):
+                connection.execute("SELECT pg_catalog.set_config('search_path', %s, true)", [path])
+                compiled = compile_query(connection, self.stream_table.original_query)
+            self.runtime.compiled[key] = compiled
+        return self.runtime.compiled[key]
+
+    def _facts(
+        self,
+        snapshot: Snapshot,
+        dependencies: list[Dependency],
+        compiled: Compiled,
+        reshaped: tuple[str, ...],
+    ) -> Facts:
+        names = {one.source_relid: str(one.source) for one in dependencies}
+        frontier = self.stream_table.frontier
+        usable = (
+            frontier is not None and not reshaped and frontier.same_database(snapshot.frontier)
+        )
+        changes = (
+            changed_sources(snapshot.connection, [(relid, frontier.snapshot) for relid in names])
+            if usable and frontier is not None
+            else []
+        )
+        settings = self.runtime.settings
+        return Facts(
+            stream_table=self.stream_table,
+            frontier=snapshot.frontier,
+            changed_rows={names[one.relid]: one.rows for one in changes if one.rows},
+            truncated=tuple(names[one.relid] for one in changes if one.truncated),
+            source_rows=_estimate_rows(snapshot.connection, list(names)),
+            refusal=str(compiled.refusal) if compiled.refusal else None,
+            reshaped=reshaped,
+            time_dependent=compiled.binding.time_dependent,
+            requested_full=self.requested_full or settings.force_full_refresh,
+            max_change_ratio=settings.differential_max_change_ratio,
+        )
+
+    def _plan(self, compiled: Compiled, facts: Facts) -> RefreshPlan:
+        dialect = self.runtime.engine.dialect
+        if self.decision is not None and self.decision.action is Action.DIFFERENTIAL:
+            changed = {
+                str(relation.relid)
+                for relation in compiled.binding.query.relations.values()
+                if str(relation.name) in facts.changed_rows
+            }
+            return plan_differential(compiled.staged, changed, dialect, self._state_rows(compiled))
+        return plan_full(compiled.staged, dialect, self._state_rows(compiled))
+
+    def _state_rows(self, compiled: Compiled) -> StateRows:
+        return StateRows(self.stream_table.id, compiled)
+
+    def _execute(
+        self, snapshot: Snapshot, plan: RefreshPlan, compiled: Compiled
+    ) -> RefreshReport:
+        with self.runtime.connection() as writer, writer.transaction():
+            with SnapshotReader(
+                self.runtime.reads, snapshot.name, width=self.runtime.settings.read_connections
+            ) as reader:
+                for stage in plan.stages:
+                    self._run_stage(stage, plan, reader, writer)
+            if not self.hold_snapshot:
+                snapshot.release()
+            with self.timed("apply"):
+                applied = self._apply(writer, plan, compiled)
+            with self.timed("commit"):
+                report = self._commit(writer, snapshot, applied)
+        return report
+
+    def _run_stage(
+        self, stage: StagePlan, plan: RefreshPlan, reader: SnapshotReader, writer: Connection
+    ) -> None:
+        with self.timed("read"):
+            inputs = read_inputs(stage.reads, self.stream_table.frontier, reader, writer)
+        self.reads += count_reads(stage.reads, inputs)
+        with self.timed("compute"):
+            result = self.runtime.engine.run(stage.sql, inputs, large=False)
+        with self.timed("stage"), translated_errors():
+            columns = [column.name for column in stage.columns]
+            csv = arrow_to_csv(result.select(columns))
+            stage_rows(writer, stage.stage.name, stage.columns, [csv])
+        if isinstance(stage.stage, AggregateStage):
+            with self.timed("merge"), translated_errors():
+                merge_stage(writer, self.stream_table.id, stage.stage, replace=plan.full)
+
+    def _apply(self, writer: Connection, plan: RefreshPlan, compiled: Compiled) -> Applied:
+        rows = compiled.staged.rows
+        name = self.stream_table.name
+        through = rows.passes_through
+        if through is None:
+            if not any(isinstance(stage.stage, RowsStage) for stage in plan.stages):
+                return Applied(0, 0)
+            source, condition, weight = staging_table(rows.name), None, "__weight"
+        else:
+            if not plan.stages:
+                return Applied(0, 0)
+            condition = rows.body.predicate if isinstance(rows.body, Scan) else None
+            if plan.full:
+                source, weight = f"({self._state_rows(compiled)(through)}) AS stored", "1"
+            else:
+                source, weight = stage_changes(through), "__weight"
+        with translated_errors():
+            weigh_result(
+                writer,
+                rows.outputs,
+                source,
+                condition,
+                weight=weight,
+                less=name if plan.full else None,
+            )
+            applied = apply_result(writer, name, compiled.columns)
+            if plan.full:
+                _analyze(writer, [name])
+        return applied
+
+    def _commit(
+        self, writer: Connection, snapshot: Snapshot, applied: Applied
+    ) -> RefreshReport:
+        """Make contents, state, frontier, history and notification visible at once."""
+        check_lease(writer, self.stream_table.id, self.lease.token)
+        update_frontier(
+            writer,
+            self.stream_table.id,
+            snapshot.frontier,
+            previous=self.stream_table.frontier,
+            data_timestamp=snapshot.taken_at,
+        )
+        decision = self.decision or Decision(Action.FULL, "")
+        refresh_id = insert_refresh(
+            writer,
+            self.stream_table.id,
+            initiated_by=self.initiated_by,
+            status=RefreshStatus.COMPLETED,
+            action=decision.action,
+            reason=decision.reason,
+            start_time=snapshot.taken_at,
+            data_timestamp=snapshot.taken_at,
+            rows_inserted=applied.inserted,
+            rows_deleted=applied.deleted,
+            delta_row_count=applied.inserted + applied.deleted,
+            reads=self.reads,
+            timings_ms=self.timings,
+        )
+        writer.execute(
+            "SELECT pg_catalog.pg_notify(%s, pg_catalog.json_build_object("
+            "'name', %s::text, 'refresh_id', %s::bigint, 'action', %s::text,"
+            " 'inserted_count', %s::bigint, 'deleted_count', %s::bigint)::text)",
+            [
+                _CHANNEL,
+                str(self.stream_table.name),
+                refresh_id,
+                decision.action.value,
+                applied.inserted,
+                applied.deleted,
+            ],
+        )
+        return self._report(refresh_id, applied)
+
+    def _commit_nothing(self, snapshot: Snapshot) -> RefreshReport:
+        with self.timed("commit"), self.runtime.connection() as writer, writer.transaction():
+            return self._commit(writer, snapshot, Applied(0, 0))
+
+    def _record_failure(self, connection: Connection, error: TrickleError) -> None:
+        with connection.transaction():
+            insert_refresh(
+                connection,
+                self.stream_table.id,
+                initiated_by=self.initiated_by,
+                status=RefreshStatus.FAILED,
+                action=self.decision.action if self.decision else None,
+                reason=self.decision.reason if self.decision else "",
+                reads=self.reads,
+                timings_ms=self.timings,
+                error_code=error.code,
+                error_message=str(error),
+            )
+            update_error(connection, self.stream_table.id, f"{error.code}: {error}")
+
+    def _report(self, refresh_id: int, applied: Applied) -> RefreshReport:
+        decision = self.decision or Decision(Action.FULL, "")
+        duration = (time.perf_counter() - self.started) * 1000
+        logger.info(
+            "refreshed",
+            extra={
+                "stream_table": str(self.stream_table.name),
+                "refresh_id": refresh_id,
+                "rows": applied.inserted + applied.deleted,
+                "seconds": duration / 1000,
+            },
+        )
+        return RefreshReport(
+            str(self.stream_table.name),
+            refresh_id,
+            decision.action,
+            decision.reason,
+            applied.inserted,
+            applied.deleted,
+            duration,
+            tuple(self.reads),
+            self.timings,
+        )
+
+    @contextmanager
+    def timed(self, step: str) -> Iterator[None]:
+        """Add the time a block takes to a step."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            spent = (time.perf_counter() - began) * 1000
+            self.timings[step] = round(self.timings.get(step, 0.0) + spent, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class StateRows:
+    """Finds the query that shows a stage's stored rows."""
+
+    stream_table_id: int
+    compiled: Compiled
+
+    def __call__(self, stage: str) -> str:
+        stages: Mapping[str, AggregateStage] = {
+            one.name: one for one in self.compiled.staged.aggregates
+        }
+        return rows_query(self.stream_table_id, stages[stage])
+
+
+def _estimate_rows(connection: Connection, relids: list[int]) -> float:
+    row = connection.execute(
+        "SELECT COALESCE(sum(reltuples) FILTER (WHERE reltuples > 0), 0)"
+        "  FROM pg_catalog.pg_class WHERE oid = ANY(%s::oid[])",
+        [relids],
+    ).fetchone()
+    return float(row[0]) if row else 0.0
+
+
+def _analyze(writer: Connection, tables: list[QualifiedName]) -> None:
+    for table in tables:
+        writer.execute(f"ANALYZE {table.sql}".encode())

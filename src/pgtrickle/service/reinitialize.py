@@ -1,0 +1,36 @@
+"""Prepare a stream table for a rebuild after its sources changed shape."""
+
+from __future__ import annotations
+
+from pgtrickle.catalog.stream_tables import get_query_search_path
+from pgtrickle.errors import SourceSchemaChangedError
+from pgtrickle.model.stream_table import StreamTable
+from pgtrickle.service.capture_sources import capture_sources
+from pgtrickle.service.compile import compile_query
+from pgtrickle.service.runtime import Runtime
+from pgtrickle.storage.apply import stored_columns
+from pgtrickle.storage.state_tables import create_state_tables, drop_state_tables
+
+
+def prepare_reinitialize(runtime: Runtime, stream_table: StreamTable) -> None:
+    """Compile the query anew, renew its capture and empty its state, in one transaction.
+
+    The rows of the table stay until the refresh that follows replaces them by the difference.
+    """
+    runtime.compiled.pop((stream_table.id, stream_table.original_query), None)
+    with runtime.connection() as connection, connection.transaction():
+        path = get_query_search_path(connection, stream_table.id)
+        with connection.transaction(force_rollback=True):
+            connection.execute("SELECT pg_catalog.set_config('search_path', %s, true)", [path])
+            compiled = compile_query(connection, stream_table.original_query)
+        stored = stored_columns(connection, stream_table.name)
+        wanted = [(column.name, column.type.display) for column in compiled.columns]
+        if stored != wanted:
+            raise SourceSchemaChangedError(
+                f'the query of "{stream_table.name}" has other columns than its table',
+                detail=f"stored: {stored}; now: {wanted}",
+                hint=f"Drop and create it again: pgtrickle drop {stream_table.name}.",
+            )
+        drop_state_tables(connection, stream_table.id)
+        create_state_tables(connection, stream_table.id, compiled.staged)
+        capture_sources(connection, stream_table.id, compiled)

@@ -1,0 +1,61 @@
+"""What every use case needs: connections, the engine, the settings."""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import psycopg
+from psycopg import Connection
+from psycopg.rows import TupleRow
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from pgtrickle.errors import ConnectionLostError, TrickleError
+from pgtrickle.ports import Engine
+from pgtrickle.service.compile import Compiled
+from pgtrickle.settings import Settings
+from pgtrickle.spark.arrow_reader import ReadConnections
+from pgtrickle.spark.pg_errors import error_for
+
+
+def _owner() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+
+
+@dataclass(slots=True)
+class Runtime:
+    """The adapters of one process, composed by ``bootstrap``."""
+
+    pool: ConnectionPool
+    reads: ReadConnections
+    engine: Engine
+    settings: Settings
+    owner: str = field(default_factory=_owner)
+    compiled: dict[tuple[int, str], Compiled] = field(default_factory=dict)
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection[TupleRow]]:
+        """Lend a connection in autocommit mode; errors of the server leave with a code."""
+        with translated_errors(), self.pool.connection() as connection:
+            yield connection
+
+
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """Turn errors of PostgreSQL into ours, by SQLSTATE."""
+    try:
+        yield
+    except TrickleError:
+        raise
+    except PoolTimeout as error:
+        raise ConnectionLostError(
+            "could not connect to PostgreSQL",
+            detail=str(error),
+            hint="Check that the server runs and that the DSN is right.",
+        ) from error
+    except psycopg.Error as error:
+        raise error_for(error.sqlstate, str(error), doing="be used") from error

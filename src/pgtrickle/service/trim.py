@@ -1,0 +1,31 @@
+"""Delete from the change buffers what every consumer has read."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from pgtrickle.capture.trim import settle_buffer, trim_buffer
+from pgtrickle.catalog.dependencies import list_consumer_frontiers
+from pgtrickle.errors import TrickleError
+from pgtrickle.service.runtime import Runtime
+
+logger = logging.getLogger(__name__)
+
+
+def trim_sources(runtime: Runtime, relids: Sequence[int]) -> int:
+    """Trim the buffers of sources after a refresh; a failure here loses nothing and is logged."""
+    trimmed = 0
+    try:
+        with runtime.connection() as connection:
+            for relid in relids:
+                with connection.transaction():
+                    frontiers = [
+                        frontier.snapshot for frontier in list_consumer_frontiers(connection, relid)
+                    ]
+                    limit = runtime.settings.trim_rows
+                    trimmed += trim_buffer(connection, relid, frontiers, limit)
+                    settle_buffer(connection, relid, frontiers, limit)
+    except TrickleError as error:
+        logger.warning("could not trim a change buffer", extra={"code": error.code})
+    return trimmed

@@ -1,0 +1,140 @@
+"""``verify_stream_table``: compare a stream table with PostgreSQL's own answer.
+
+The comparison runs at one moment: under the lease the table is refreshed to a snapshot, and under
+that same snapshot PostgreSQL answers the defining query, while writers go on.  Floating-point
+columns may differ in their last digits, because a sum depends on the order of its terms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from psycopg import Connection
+
+from pgtrickle.model.names import QualifiedName, quote_identifier
+from pgtrickle.model.report import VerifyReport
+from pgtrickle.model.sql_type import Column
+from pgtrickle.model.stream_table import InitiatedBy
+from pgtrickle.service.compile import Compiled
+from pgtrickle.service.refresh import Refresh, claimed
+from pgtrickle.service.runtime import Runtime, translated_errors
+from pgtrickle.service.snapshot import Snapshot
+from pgtrickle.storage.identity import comparable
+
+_SAMPLE = 10
+_RELATIVE_TOLERANCE = 1e-9
+_MAX_TOLERATED = 100_000  # rows that are paired by hand; more than that differ for sure
+_STORED = '"pgtrickle__stored"'
+_FLOATS = frozenset({"float4", "float8"})
+
+_Rows = Counter[tuple[str | None, ...]]
+
+
+def verify_stream_table(runtime: Runtime, name: QualifiedName) -> VerifyReport:
+    """Refresh under the lease and compare at the new frontier."""
+    reports: list[VerifyReport] = []
+
+    def compare(snapshot: Snapshot, compiled: Compiled) -> None:
+        with translated_errors():
+            reports.append(_compare(runtime, snapshot.connection, name, compiled))
+
+    with claimed(runtime, name, InitiatedBy.MANUAL) as (stream_table, lease):
+        refresh = Refresh(
+            runtime, stream_table, lease, InitiatedBy.MANUAL, hold_snapshot=True
+        )
+        with refresh.recorded():
+            refresh.run(after=compare)
+    return reports[0]
+
+
+def _compare(
+    runtime: Runtime, reader: Connection, name: QualifiedName, compiled: Compiled
+) -> VerifyReport:
+    _copy_stored(runtime, reader, name, compiled.columns)
+    columns = ", ".join(
+        comparable(quote_identifier(column.name), column.type) for column in compiled.columns
+    )
+    stored = f"SELECT {columns} FROM {_STORED}"
+    answer = f"SELECT {columns} FROM ({compiled.binding.query.sql}) AS answer"
+    missing = _difference(reader, answer, stored)
+    extra = _difference(reader, stored, answer)
+    missing, extra = _forgive_floats(missing, extra, compiled.columns)
+    [(rows,)] = reader.execute(f"SELECT count(*) FROM {_STORED}".encode()).fetchall()
+    return VerifyReport(
+        str(name),
+        not missing and not extra,
+        rows,
+        missing.total(),
+        extra.total(),
+        _sample(missing),
+        _sample(extra),
+    )
+
+
+def _copy_stored(
+    runtime: Runtime, reader: Connection, name: QualifiedName, columns: Sequence[Column]
+) -> None:
+    """Bring the table's committed rows into the snapshot's transaction, which is older."""
+    listed = ", ".join(
+        f"{quote_identifier(column.name)} {column.type.display}" for column in columns
+    )
+    reader.execute(f"CREATE TEMPORARY TABLE {_STORED} ({listed}) ON COMMIT DROP".encode())
+    out = f"COPY (SELECT * FROM {name.sql}) TO STDOUT (FORMAT binary)".encode()
+    into = f"COPY {_STORED} FROM STDIN (FORMAT binary)".encode()
+    with (
+        runtime.connection() as current,
+        current.cursor().copy(out) as source,
+        reader.cursor().copy(into) as target,
+    ):
+        for chunk in source:
+            target.write(chunk)
+
+
+def _difference(reader: Connection, one: str, other: str) -> _Rows:
+    rows = reader.execute(f"({one}) EXCEPT ALL ({other})".encode())
+    return Counter(tuple(None if v is None else str(v) for v in row) for row in rows)
+
+
+def _forgive_floats(
+    missing: _Rows, extra: _Rows, columns: Sequence[Column]
+) -> tuple[_Rows, _Rows]:
+    """Pair rows that differ only in the last digits of floating-point columns."""
+    floats = {i for i, column in enumerate(columns) if column.type.base in _FLOATS}
+    if not floats or missing.total() > _MAX_TOLERATED:
+        return missing, extra
+    left_missing, left_extra = Counter(missing), Counter(extra)
+    by_rest: dict[tuple[str | None, ...], list[tuple[str | None, ...]]] = {}
+    for row in extra.elements():
+        by_rest.setdefault(_without(row, floats), []).append(row)
+    for row in missing.elements():
+        candidates = by_rest.get(_without(row, floats), [])
+        match = next((one for one in candidates if _close(row, one, floats)), None)
+        if match is not None:
+            candidates.remove(match)
+            left_missing[row] -= 1
+            left_extra[match] -= 1
+    return +left_missing, +left_extra
+
+
+def _without(row: tuple[str | None, ...], dropped: set[int]) -> tuple[str | None, ...]:
+    return tuple(value for i, value in enumerate(row) if i not in dropped)
+
+
+def _close(one: tuple[str | None, ...], other: tuple[str | None, ...], floats: set[int]) -> bool:
+    for i in floats:
+        left, right = one[i], other[i]
+        if left is None or right is None:
+            if left is not right:
+                return False
+        elif left != right and not math.isclose(
+            float(left), float(right), rel_tol=_RELATIVE_TOLERANCE, abs_tol=1e-12
+        ):
+            return False
+    return True
+
+
+def _sample(rows: _Rows) -> tuple[tuple[str, ...], ...]:
+    chosen = list(rows.elements())[:_SAMPLE]
+    return tuple(tuple("NULL" if value is None else value for value in row) for row in chosen)

@@ -1,0 +1,110 @@
+"""Every setting: its type, default, range and meaning.
+
+A setting is read from the environment variable ``PGTRICKLE_<NAME>`` in capitals; arguments of
+``pgtrickle.connect`` come first.  docs/configuration.md is generated from this file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import timedelta
+from typing import Any
+
+from pgtrickle.errors import SettingError
+
+
+def _setting(default: Any, doc: str, low: float | None = None, high: float | None = None) -> Any:  # noqa: ANN401 - one helper for fields of every type
+    return field(default=default, metadata={"doc": doc, "low": low, "high": high})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of one process."""
+
+    dsn: str = _setting("", "Where PostgreSQL is; empty starts the embedded server.")
+    lease_seconds: float = _setting(
+        30.0, "How long a refresh may go without a sign of life before another may take over.", 1, 86400
+    )
+    differential_max_change_ratio: float = _setting(
+        0.5,
+        "Under AUTO, the share of changed rows among a query's source rows above which a refresh"
+        " recomputes in full.",
+        0,
+        1,
+    )
+    force_full_refresh: bool = _setting(
+        default=False, doc="Under AUTO, recompute in full at every refresh."
+    )
+    read_connections: int = _setting(
+        4, "How many connections read side by side during one refresh.", 1, 64
+    )
+    large_read_rows: int = _setting(
+        500_000,
+        "Estimated rows of a table from which a full read is spread over Spark's executors.",
+        1,
+        None,
+    )
+    large_delta_rows: int = _setting(
+        200_000,
+        "Changed rows in a window from which a refresh uses Spark's large profile.",
+        1,
+        None,
+    )
+    trim_rows: int = _setting(
+        1_000_000, "How many consumed changes one refresh deletes at most.", 1, None
+    )
+    connection_timeout_seconds: float = _setting(
+        30.0, "How long to wait for a connection to PostgreSQL.", 1, 3600
+    )
+
+    @property
+    def lease(self) -> timedelta:
+        """The length of a lease."""
+        return timedelta(seconds=self.lease_seconds)
+
+
+def load_settings(environment: Mapping[str, str] = os.environ, **overrides: object) -> Settings:
+    """Read the settings from the environment; ``overrides`` that are not None win.
+
+    >>> load_settings({"PGTRICKLE_LEASE_SECONDS": "5"}).lease_seconds
+    5.0
+    >>> load_settings({"PGTRICKLE_LEASE_SECONDS": "soon"})
+    Traceback (most recent call last):
+    pgtrickle.errors.SettingError: the setting "lease_seconds" cannot be "soon"
+    """
+    settings = Settings()
+    for one in fields(Settings):
+        text = environment.get(f"PGTRICKLE_{one.name.upper()}")
+        if text is not None:
+            value = _parse(one.name, text, type(getattr(settings, one.name)))
+            settings = replace(settings, **{one.name: value})
+    given = {name: value for name, value in overrides.items() if value is not None}
+    settings = replace(settings, **given)  # type: ignore[arg-type]  # names are fields, as callers pass them
+    for one in fields(Settings):
+        _check_range(one.name, getattr(settings, one.name), one.metadata)
+    return settings
+
+
+def _parse(name: str, text: str, kind: type) -> object:
+    try:
+        if kind is bool:
+            return {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}[
+                text.strip().lower()
+            ]
+        return kind(text)
+    except (ValueError, KeyError):
+        raise _refuse(name, text, f"It is of the type {kind.__name__}.") from None
+
+
+def _check_range(name: str, value: object, metadata: Mapping[str, Any]) -> None:
+    low, high = metadata["low"], metadata["high"]
+    if isinstance(value, (int, float)) and (
+        (low is not None and value < low) or (high is not None and value > high)
+    ):
+        raise _refuse(name, str(value), f"It lies between {low} and {high}.")
+
+
+def _refuse(name: str, text: str, hint: str) -> SettingError:
+    return SettingError(f'the setting "{name}" cannot be "{text}"', hint=hint)

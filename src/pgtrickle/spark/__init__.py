@@ -1,0 +1,1 @@
+"""Spark adapter: sessions, reads, running a stage."""

@@ -1,0 +1,217 @@
+"""Small reads: PostgreSQL to Arrow in the driver, all under one exported snapshot.
+
+Connections outlive a refresh, because opening one costs more than a read.  One that fails is thrown
+away, and one that turns out to be dead when it is taken is replaced without the caller noticing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+from adbc_driver_manager import dbapi as adbc
+from adbc_driver_postgresql import dbapi as postgres
+
+from pgtrickle.errors import InternalError, TrickleError
+from pgtrickle.spark.carriers import Carrier
+from pgtrickle.spark.conform import conform
+from pgtrickle.spark.pg_errors import error_for
+
+_SNAPSHOT_ID = re.compile(r"[0-9A-F]+-[0-9A-F]+-[0-9]+")
+
+# What the text of a value depends on.  Local to the transaction, since a pooler shares sessions.
+FIXED_SETTINGS = """SELECT set_config('datestyle', 'ISO, MDY', true),
+    set_config('intervalstyle', 'postgres', true), set_config('timezone', 'UTC', true),
+    set_config('bytea_output', 'hex', true), set_config('extra_float_digits', '1', true)"""
+
+
+@dataclass(frozen=True, slots=True)
+class SmallRead:
+    """One query and the carriers of its columns, in order."""
+
+    sql: str
+    carriers: tuple[Carrier, ...]
+
+
+class ReadConnections:
+    """A pool of idle ADBC connections to one database; safe to share between threads."""
+
+    def __init__(self, dsn: str, *, idle_limit: int = 8) -> None:
+        self._dsn = dsn
+        self._idle_limit = idle_limit
+        self._idle: list[Any] = []
+        self._lock = threading.Lock()
+
+    def take(self, snapshot: str) -> Any:  # noqa: ANN401 - the driver ships no types
+        """Return a connection inside a read-only transaction that sees ``snapshot``."""
+        while (connection := self._pop()) is not None:
+            try:
+                _begin(connection, snapshot)
+            except adbc.Error as error:
+                self.discard(connection)
+                if not _connection_is_gone(error):
+                    raise error_for(error.sqlstate, str(error), doing="use the snapshot") from error
+            else:
+                return connection
+        connection = self._open()
+        try:
+            _begin(connection, snapshot)
+        except adbc.Error as error:
+            self.discard(connection)
+            raise error_for(error.sqlstate, str(error), doing="use the snapshot") from error
+        return connection
+
+    def give_back(self, connection: Any) -> None:  # noqa: ANN401 - the driver ships no types
+        """End the transaction and keep the connection for the next refresh."""
+        try:
+            connection.rollback()
+        except adbc.Error:
+            self.discard(connection)
+            return
+        with self._lock:
+            if len(self._idle) < self._idle_limit:
+                self._idle.append(connection)
+                return
+        self.discard(connection)
+
+    def discard(self, connection: Any) -> None:  # noqa: ANN401 - the driver ships no types
+        """Close a connection that may be broken."""
+        with contextlib.suppress(adbc.Error):
+            connection.close()
+
+    def close(self) -> None:
+        """Close every idle connection."""
+        while (connection := self._pop()) is not None:
+            self.discard(connection)
+
+    def _pop(self) -> Any:  # noqa: ANN401 - the driver ships no types
+        with self._lock:
+            return self._idle.pop() if self._idle else None
+
+    def _open(self) -> Any:  # noqa: ANN401 - the driver ships no types
+        try:
+            return postgres.connect(self._dsn)
+        except adbc.Error as error:
+            raise error_for(error.sqlstate, str(error), doing="be reached") from error
+
+
+class SnapshotReader:
+    """Reads of one refresh: every one sees the database as the exported snapshot does.
+
+    Leave the ``with`` block as soon as the last read is done: until then the snapshot holds back
+    vacuum.
+    """
+
+    def __init__(self, connections: ReadConnections, snapshot: str, *, width: int = 4) -> None:
+        if not _SNAPSHOT_ID.fullmatch(snapshot):
+            raise ValueError(f"not the name of an exported snapshot: {snapshot!r}")
+        self._connections = connections
+        self._snapshot = snapshot
+        self._width = width
+        self._free: list[Any] = []
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with self._lock:
+            free, self._free = self._free, []
+        for connection in free:
+            self._connections.give_back(connection)
+
+    def read(self, sql: str, carriers: Sequence[Carrier]) -> pa.Table:
+        """Run one query and return its rows, each column as its carrier says."""
+        with self._connection() as connection:
+            return conform(_fetch(connection, sql), carriers)
+
+    def read_all(self, reads: Mapping[str, SmallRead]) -> dict[str, pa.Table]:
+        """Run several queries side by side over at most ``width`` connections."""
+        if len(reads) <= 1 or self._width == 1:
+            return {name: self.read(read.sql, read.carriers) for name, read in reads.items()}
+        with ThreadPoolExecutor(min(self._width, len(reads)), "pgtrickle-read") as threads:
+            running = {
+                name: threads.submit(self.read, read.sql, read.carriers)
+                for name, read in reads.items()
+            }
+            return {name: future.result() for name, future in running.items()}
+
+    @contextlib.contextmanager
+    def _connection(self) -> Iterator[Any]:
+        with self._lock:
+            connection = self._free.pop() if self._free else None
+        if connection is None:
+            connection = self._connections.take(self._snapshot)
+        try:
+            yield connection
+        except BaseException:
+            # The transaction is aborted or the connection gone: either way of no more use here.
+            self._connections.discard(connection)
+            raise
+        with self._lock:
+            self._free.append(connection)
+
+
+def stream(dsn: str, snapshot: str, sql: str) -> Iterator[pa.RecordBatch]:
+    """Run one query on a connection of its own and yield its rows batch by batch, as read."""
+    connections = ReadConnections(dsn, idle_limit=0)
+    connection = connections.take(snapshot)
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(sql)
+            yield from cursor.fetch_record_batch()
+    except (adbc.Error, pa.ArrowException) as error:
+        raise _translated(connection, error) from error
+    finally:
+        connections.discard(connection)
+
+
+def _begin(connection: Any, snapshot: str) -> None:  # noqa: ANN401 - the driver ships no types
+    with connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        cursor.execute(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
+        cursor.execute(FIXED_SETTINGS)
+        cursor.fetch_arrow_table()
+
+
+def _fetch(connection: Any, sql: str) -> pa.Table:  # noqa: ANN401 - the driver ships no types
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(sql)
+            return cursor.fetch_arrow_table()
+    except adbc.Error as error:
+        raise _translated(connection, error) from error
+
+
+def _translated(connection: Any, error: Exception) -> TrickleError:  # noqa: ANN401 - as above
+    sqlstate = error.sqlstate if isinstance(error, adbc.Error) else None
+    if sqlstate or _is_dead(connection):
+        return error_for(sqlstate, str(error), doing="read")
+    return InternalError("the driver could not decode what it read", detail=str(error))
+
+
+def _is_dead(connection: Any) -> bool:  # noqa: ANN401 - the driver ships no types
+    try:
+        connection.rollback()
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+            cursor.fetch_arrow_table()
+    except adbc.Error:
+        return True
+    return False
+
+
+def _connection_is_gone(error: adbc.Error) -> bool:
+    return not error.sqlstate or error.sqlstate[:2] in ("08", "57")

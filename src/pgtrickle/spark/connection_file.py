@@ -1,0 +1,43 @@
+"""Telling executors how to reach PostgreSQL without showing a password.
+
+Options of a data source appear in plans, the UI and logs, so they hold only the path of a file that
+its owner alone can read.  Executors on other machines, which have no such file, take the DSN from
+their own environment.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pgtrickle.errors import ConnectionLostError
+
+_VARIABLE = "PGTRICKLE_DSN"
+
+
+@contextmanager
+def connection_file(dsn: str) -> Iterator[Path]:
+    """Keep the DSN in a private file for the length of the block."""
+    with tempfile.TemporaryDirectory(prefix="pgtrickle-") as directory:
+        path = Path(directory) / "connection"
+        # Created with its final permissions: at no moment can another user open it.
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(dsn)
+        yield path
+
+
+def read_connection(path: str) -> str:
+    """Return the DSN of a connection file, or of the environment where the file is not."""
+    file = Path(path)
+    if path and file.is_file():
+        return file.read_text()
+    if dsn := os.environ.get(_VARIABLE):
+        return dsn
+    raise ConnectionLostError(
+        "an executor does not know how to reach PostgreSQL",
+        hint=f"Set {_VARIABLE} in the environment of the executors.",
+    )

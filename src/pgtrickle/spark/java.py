@@ -1,0 +1,30 @@
+"""Finding the Java runtime that Spark will use."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from pgtrickle.errors import JavaMissingError
+
+_HINT = "Install Java 17 or newer, or set JAVA_HOME to where it is."
+
+
+def require_java() -> Path:
+    """Return the ``java`` command Spark's launcher would run, or refuse if it does not work.
+
+    Spark looks at JAVA_HOME first and then at PATH, as this does.
+    """
+    home = os.environ.get("JAVA_HOME")
+    found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if found is None:
+        raise JavaMissingError("no Java runtime was found on PATH", hint=_HINT)
+    try:
+        subprocess.run([found, "-version"], check=True, capture_output=True, timeout=60)  # noqa: S603 - the path is the user's own setting
+    except (OSError, subprocess.SubprocessError) as error:
+        raise JavaMissingError(
+            f'the Java runtime "{found}" does not run', detail=str(error), hint=_HINT
+        ) from error
+    return Path(found)

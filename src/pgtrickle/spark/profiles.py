@@ -1,0 +1,67 @@
+"""The Spark settings of a context and of the small and large profile.
+
+Both profiles compute the same values; they differ in how a query is cut into tasks.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+# What the meaning of a value depends on: PostgreSQL's own reading of overflow, time and decimals.
+EXACT: dict[str, str] = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+    # An Arrow timestamp without a zone is PostgreSQL's timestamp without a zone.
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.pyspark.fallback.enabled": "false",
+    "spark.sql.session.localRelationCacheThreshold": str(64 * 2**20),
+}
+
+# One task, no exchange, no broadcast: for a few thousand rows job launch is the whole cost.
+SMALL: dict[str, str] = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.leafNodeDefaultParallelism": "1",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.join.preferSortMergeJoin": "false",
+    # Above this estimate Spark shuffles even a single partition.  A data source is estimated at
+    # the default size, and a join at the product of its inputs: one byte keeps every product small.
+    "spark.sql.maxSinglePartitionBytes": str(2**63 - 1),
+    "spark.sql.defaultSizeInBytes": "1",
+    "spark.sql.execution.arrow.localRelationThreshold": str(256 * 2**20),
+}
+
+LARGE: dict[str, str] = {
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.adaptive.coalescePartitions.enabled": "true",
+}
+
+
+def context_settings(master: str, scratch: Path, driver_memory: str) -> dict[str, str]:
+    """Return the settings fixed when the context starts."""
+    settings = {
+        "spark.master": master,
+        "spark.app.name": "pgtrickle",
+        "spark.driver.memory": driver_memory,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.artifact.isolation.enabled": "false",
+        **EXACT,
+    }
+    if is_local(master):
+        settings |= {
+            "spark.local.dir": str(scratch / "local"),
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+        }
+    return settings
+
+
+def is_local(master: str) -> bool:
+    """Tell whether the executors are threads of the driver, which can read its files."""
+    return master == "local" or master.startswith("local[")

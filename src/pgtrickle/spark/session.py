@@ -1,0 +1,201 @@
+"""The Spark sessions of this process: one context, started at first use, with two profiles.
+
+Where Spark runs is decided by the environment: ``SPARK_REMOTE`` names a Spark Connect server,
+``SPARK_MASTER`` a cluster manager; without either it is ``local[*]``.  What the JVM prints goes to
+a file in a private directory, never to the user's terminal.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pgtrickle.errors import SparkFailedError
+from pgtrickle.spark.java import require_java
+from pgtrickle.spark.profiles import EXACT, LARGE, SMALL, context_settings, is_local
+
+if TYPE_CHECKING:  # importing pyspark costs a second
+    from pyspark.sql import SparkSession
+
+_DEFAULT_DRIVER_MEMORY = "2g"
+
+
+class SparkSessions:
+    """A small and a large session over one context; safe to share between threads."""
+
+    def __init__(
+        self,
+        *,
+        master: str | None = None,
+        driver_memory: str = _DEFAULT_DRIVER_MEMORY,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self._master = master or os.environ.get("SPARK_MASTER", "local[*]")
+        self._driver_memory = driver_memory
+        self._settings = dict(settings or {})
+        self._lock = threading.Lock()
+        self._scratch: Path | None = None
+        self._root: SparkSession | None = None
+        self._small: SparkSession | None = None
+        self._large: SparkSession | None = None
+
+    @property
+    def remote(self) -> bool:
+        """Whether the work goes to a Spark Connect server."""
+        return bool(os.environ.get("SPARK_REMOTE"))
+
+    @property
+    def local(self) -> bool:
+        """Whether executors share this machine's files."""
+        return not self.remote and is_local(self._master)
+
+    @property
+    def scratch(self) -> Path:
+        """A private directory that lives as long as this object."""
+        if self._scratch is None:
+            self._scratch = Path(tempfile.mkdtemp(prefix="pgtrickle-spark-"))
+            atexit.register(shutil.rmtree, self._scratch, ignore_errors=True)
+        return self._scratch
+
+    @property
+    def started(self) -> bool:
+        """Whether a context has been started and not stopped since."""
+        return self._root is not None
+
+    def small(self) -> SparkSession:
+        """Return the session for deltas of a few thousand rows."""
+        with self._lock:
+            self._ensure_alive()
+            if self._small is None:
+                self._small = self._new_session(SMALL)
+            return self._small
+
+    def large(self) -> SparkSession:
+        """Return the session that spreads work over the executors."""
+        with self._lock:
+            self._ensure_alive()
+            if self._large is None:
+                self._large = self._new_session(LARGE)
+            return self._large
+
+    def stop(self) -> None:
+        """Stop the context; the next use starts a new one."""
+        with self._lock:
+            self._stop()
+
+    def _ensure_alive(self) -> None:
+        if self._root is not None and not _is_alive(self._root):
+            self._stop()
+        if self._root is None:
+            self._root = self._start_remote() if self.remote else self._start()
+
+    def _start_remote(self) -> SparkSession:
+        from pyspark.sql import SparkSession
+
+        try:
+            return SparkSession.builder.remote(os.environ["SPARK_REMOTE"]).getOrCreate()
+        except Exception as error:
+            # gRPC, socket and Spark errors share no narrower base.
+            raise SparkFailedError(
+                "could not connect to the Spark Connect server",
+                detail=str(error),
+                hint="Check SPARK_REMOTE and that the server runs.",
+            ) from error
+
+    def _start(self) -> SparkSession:
+        require_java()
+        from pyspark import SparkConf, SparkContext
+        from pyspark.java_gateway import launch_gateway
+        from pyspark.sql import SparkSession
+
+        settings = context_settings(self._master, self.scratch, self._driver_memory)
+        conf = SparkConf(loadDefaults=False).setAll(list((settings | self._settings).items()))
+        # The workers must run this interpreter: another has neither pyarrow nor this package.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        log = self.scratch / "spark.log"
+        try:
+            with log.open("ab") as output:
+                # With the JVM's own output in a file, its notices stay off the terminal.
+                gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
+            return SparkSession(SparkContext(conf=conf, gateway=gateway))
+        except Exception as error:
+            # py4j, socket and Spark errors share no narrower base.
+            _forget_jvm()
+            raise SparkFailedError(
+                "could not start Spark",
+                detail=f"{error}\n{_tail(log)}",
+                hint="Check SPARK_MASTER and the memory of the machine.",
+            ) from error
+
+    def _new_session(self, profile: Mapping[str, str]) -> SparkSession:
+        root = self._root
+        assert root is not None  # noqa: S101 - _ensure_alive ran under the same lock
+        session = root.newSession()
+        for name, value in (EXACT | profile).items():
+            session.conf.set(name, value)
+        for name, value in self._settings.items():
+            if session.conf.isModifiable(name):
+                session.conf.set(name, value)
+        return session
+
+    def _stop(self) -> None:
+        root, self._root, self._small, self._large = self._root, None, None, None
+        if root is None:
+            return
+        # A JVM that died cannot be told to stop; forgetting it is all that is left.
+        with suppress(Exception):
+            root.stop()
+        if not self.remote:
+            _forget_jvm()
+
+
+def _is_alive(session: SparkSession) -> bool:
+    try:
+        session.conf.get("spark.sql.session.timeZone")
+        return bool(session.version) and not _context_stopped(session)
+    except Exception:  # noqa: BLE001 - any failure of this trivial question means a dead session
+        return False
+
+
+def _context_stopped(session: SparkSession) -> bool:
+    context = getattr(session, "_sc", None)
+    return context is not None and (context._jsc is None or context._jsc.sc().isStopped())  # noqa: SLF001 - pyspark offers no public way to ask
+
+
+def _forget_jvm() -> None:
+    """Make pyspark start a new JVM next time, as it would in a new process.
+
+    It keeps the gateway in class attributes and has no public way to reset them, so after the JVM
+    died every later session would fail on the old socket.
+    """
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    gateway = SparkContext._gateway  # noqa: SLF001 - see above
+    if gateway is not None:
+        with suppress(Exception):
+            gateway.shutdown()
+        process = getattr(gateway, "proc", None)
+        if process is not None:
+            with suppress(Exception):
+                process.stdin.close()
+                process.wait(timeout=10)
+    SparkContext._gateway = None  # noqa: SLF001 - see above
+    SparkContext._jvm = None  # noqa: SLF001 - see above
+    SparkContext._active_spark_context = None  # noqa: SLF001 - see above
+    SparkSession._instantiatedSession = None  # noqa: SLF001 - see above
+
+
+def _tail(log: Path, characters: int = 2000) -> str:
+    try:
+        return log.read_text(errors="replace")[-characters:]
+    except OSError:
+        return ""

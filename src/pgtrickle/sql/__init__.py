@@ -1,0 +1,1 @@
+"""From SQL text to algebra and back: parse, bind, lower, emit."""

@@ -1,0 +1,50 @@
+"""What the compiler asks of PostgreSQL: the relations a query names and the types of expressions.
+
+PostgreSQL itself binds a query (see docs/adr/0002): these values carry its answer, and the
+protocol at the end is the one question that lowering has to ask while it works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pgtrickle.algebra.nodes import Scalar
+from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.sql_type import Column, SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A table or view that a query reads."""
+
+    relid: int
+    name: QualifiedName
+    columns: tuple[Column, ...]
+    definition: str | None = None  # a view's query, as PostgreSQL prints it
+
+
+@dataclass(frozen=True, slots=True)
+class BoundQuery:
+    """A query as PostgreSQL resolved it: names qualified, stars expanded, casts explicit."""
+
+    sql: str
+    columns: tuple[Column, ...]
+    relations: Mapping[QualifiedName, Relation]
+    reads: Mapping[int, tuple[str, ...]]  # base table's oid -> the columns the query depends on
+    search_path: str
+
+
+class Typer(Protocol):
+    """Tells the types PostgreSQL gives to expressions."""
+
+    def types_of(
+        self, scalars: Sequence[Scalar], columns: Mapping[str, SqlType]
+    ) -> tuple[SqlType, ...]:
+        """Return the type of each expression over columns of the given types."""
+        ...
+
+    def union_types(self, branches: Sequence[Sequence[SqlType]]) -> tuple[SqlType, ...]:
+        """Return the column types of a UNION of rows of the given types."""
+        ...

@@ -1,0 +1,114 @@
+"""Expressions as values: made from parsed SQL, renamed, split and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+import sqlglot
+from sqlglot import exp
+
+from pgtrickle.algebra.nodes import Scalar
+
+
+@lru_cache(maxsize=4096)
+def parse_scalar(sql: str) -> exp.Expr:
+    """Parse the text of a scalar; callers must not change the tree."""
+    return sqlglot.parse_one(sql, dialect="postgres")
+
+
+def make_scalar(expression: exp.Expr) -> Scalar:
+    """Make a scalar of an expression whose columns are bare names; idle parentheses go.
+
+    >>> make_scalar(sqlglot.parse_one("a + b * a"))
+    Scalar(sql='"a" + "b" * "a"', columns=('a', 'b'))
+    """
+    expression = expression.copy()
+    while isinstance(expression, exp.Paren):
+        expression = expression.this
+        expression.pop()
+    for paren in list(expression.find_all(exp.Paren)):
+        if isinstance(paren.this, exp.Column | exp.Paren):
+            paren.replace(paren.this)
+    for identifier in expression.find_all(exp.Identifier):
+        if isinstance(identifier.parent, exp.Column):
+            identifier.set("quoted", True)
+    names = {column.name for column in expression.find_all(exp.Column)}
+    return Scalar(expression.sql(dialect="postgres", comments=False), tuple(sorted(names)))
+
+
+def column_scalar(name: str) -> Scalar:
+    """Make the scalar that is one column.
+
+    >>> column_scalar("o_id")
+    Scalar(sql='"o_id"', columns=('o_id',))
+    """
+    return make_scalar(exp.column(exp.to_identifier(name, quoted=True)))
+
+
+def bare_column(scalar: Scalar) -> str | None:
+    """Return the column's name where a scalar is one column and nothing else."""
+    expression = parse_scalar(scalar.sql)
+    return expression.name if isinstance(expression, exp.Column) else None
+
+
+def substitute(scalar: Scalar, replacements: Mapping[str, Scalar]) -> Scalar:
+    """Replace columns by expressions.
+
+    >>> substitute(Scalar('"a" + 1', ("a",)), {"a": Scalar('"x" * 2', ("x",))}).sql
+    '("x" * 2) + 1'
+    """
+    if not any(name in replacements for name in scalar.columns):
+        return scalar
+
+    def replace(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Column) and node.name in replacements:
+            tree = parse_scalar(replacements[node.name].sql).copy()
+            simple = isinstance(tree, exp.Column | exp.Literal | exp.Cast | exp.Func | exp.Paren)
+            return tree if simple else exp.paren(tree, copy=False)
+        return node
+
+    return make_scalar(parse_scalar(scalar.sql).transform(replace))
+
+
+def conjuncts(scalar: Scalar) -> list[Scalar]:
+    """Split a condition at its outermost ANDs.
+
+    >>> [part.sql for part in conjuncts(Scalar('(a = 1 AND (b OR c)) AND d', ()))]
+    ['"a" = 1', '"b" OR "c"', '"d"']
+    """
+    return [make_scalar(part) for part in _conjuncts(parse_scalar(scalar.sql))]
+
+
+def _conjuncts(expression: exp.Expr) -> Iterator[exp.Expr]:
+    if isinstance(expression, exp.Paren):
+        yield from _conjuncts(expression.this)
+    elif isinstance(expression, exp.And):
+        yield from _conjuncts(expression.this)
+        yield from _conjuncts(expression.expression)
+    else:
+        yield expression
+
+
+def conjunction(parts: list[Scalar]) -> Scalar | None:
+    """Join conditions with AND; None where there is none.
+
+    >>> conjunction([Scalar("a OR b", ("a", "b")), Scalar("c", ("c",))]).sql
+    '("a" OR "b") AND "c"'
+    """
+    if not parts:
+        return None
+    trees = [parse_scalar(part.sql).copy() for part in parts]
+    return make_scalar(exp.and_(*trees, copy=False))
+
+
+def equality(scalar: Scalar) -> tuple[Scalar, Scalar] | None:
+    """Return the two sides where a condition is an equality.
+
+    >>> [side.sql for side in equality(Scalar('"a" = "b"', ("a", "b")))]
+    ['"a"', '"b"']
+    """
+    expression = parse_scalar(scalar.sql)
+    if not isinstance(expression, exp.EQ):
+        return None
+    return make_scalar(expression.this), make_scalar(expression.expression)

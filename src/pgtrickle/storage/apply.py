@@ -1,0 +1,130 @@
+"""Apply a weighted result to the user's table: delete and insert exactly those rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from psycopg import Connection
+
+from pgtrickle.algebra.nodes import Output, Scalar
+from pgtrickle.delta.layout import WEIGHT
+from pgtrickle.errors import ContentsDivergedError
+from pgtrickle.model.names import QualifiedName, quote_identifier
+from pgtrickle.model.sql_type import Column
+from pgtrickle.storage.identity import comparable, row_hash, same_row
+
+_RESULT = '"result__changes"'
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """How many rows a refresh wrote."""
+
+    inserted: int
+    deleted: int
+
+
+def create_table(connection: Connection, name: QualifiedName, columns: Sequence[Column]) -> None:
+    """Create the user's table with exactly the query's columns, and the index that finds a row."""
+    listed = ", ".join(
+        f"{quote_identifier(column.name)} {column.type.display}" for column in columns
+    )
+    connection.execute(f"CREATE TABLE {name.sql} ({listed})".encode())
+    connection.execute(f"CREATE INDEX ON {name.sql} ({row_hash(columns)})".encode())
+
+
+def weigh_result(
+    connection: Connection,
+    outputs: Sequence[Output],
+    source: str,
+    condition: Scalar | None,
+    *,
+    weight: str,
+    less: QualifiedName | None,
+) -> None:
+    """Compute the outermost projection and consolidate it into the result's changes.
+
+    ``source`` is a relation of weighted rows.  With ``less``, what that table holds now is
+    subtracted, so that only the difference remains.
+    """
+    names = [quote_identifier(output.name) for output in outputs]
+    computed = ", ".join(
+        f"({output.scalar.sql})::{output.type.display} AS {name}"
+        for output, name in zip(outputs, names, strict=True)
+    )
+    where = f" WHERE {condition.sql}" if condition else ""
+    rows = f"SELECT {computed}, {weight} AS {WEIGHT} FROM {source}{where}"
+    if less is not None:
+        rows += f"\nUNION ALL SELECT {', '.join(names)}, -1 FROM {less.sql}"
+    grouped = [
+        comparable(name, output.type) for name, output in zip(names, outputs, strict=True)
+    ]
+    shown = [
+        f"{group}::{output.type.display} AS {name}" if group != name else name
+        for group, name, output in zip(grouped, names, outputs, strict=True)
+    ]
+    connection.execute(
+        (
+            f"CREATE TEMPORARY TABLE {_RESULT} ON COMMIT DROP AS\n"
+            f"SELECT {', '.join(shown)}, sum({WEIGHT})::bigint AS {WEIGHT}\n"
+            f"  FROM (\n{rows}\n) AS rows\n"
+            f" GROUP BY {', '.join(grouped)} HAVING sum({WEIGHT}) <> 0"
+        ).encode()
+    )
+
+
+def apply_result(
+    connection: Connection, name: QualifiedName, columns: Sequence[Column]
+) -> Applied:
+    """Delete and insert the weighted rows of the result, and count both."""
+    names = ", ".join(quote_identifier(column.name) for column in columns)
+    expected = connection.execute(
+        f"SELECT COALESCE(sum(-{WEIGHT}), 0) FROM {_RESULT} WHERE {WEIGHT} < 0".encode()
+    ).fetchone()
+    deleted = 0
+    if expected is not None and expected[0]:
+        deleted = connection.execute(_delete(name, columns).encode()).rowcount
+        if deleted != expected[0]:
+            raise ContentsDivergedError(
+                f'"{name}" holds {deleted} of {expected[0]} rows that are to be deleted',
+                detail="Something other than a refresh wrote to the stream table.",
+                hint=f"Rebuild it with: pgtrickle refresh {name} --full.",
+            )
+    inserted = connection.execute(
+        (
+            f"INSERT INTO {name.sql} ({names})\n"
+            f"SELECT {names} FROM {_RESULT}, generate_series(1, {WEIGHT}) WHERE {WEIGHT} > 0"
+        ).encode()
+    ).rowcount
+    return Applied(inserted, deleted)
+
+
+def _delete(name: QualifiedName, columns: Sequence[Column]) -> str:
+    """Write the statement that deletes each row as often as its weight says, found by index."""
+    return (
+        f"WITH gone AS MATERIALIZED (\n"
+        f"  SELECT row_number() OVER () AS __number, r.* FROM {_RESULT} AS r WHERE {WEIGHT} < 0\n"
+        f"), found AS MATERIALIZED (\n"
+        f"  SELECT stored.ctid AS __row, gone.{WEIGHT},\n"
+        f"         row_number() OVER (PARTITION BY gone.__number) AS __copy\n"
+        f"    FROM gone JOIN {name.sql} AS stored ON {same_row(columns, 'stored', 'gone')}\n"
+        f")\n"
+        f"DELETE FROM {name.sql} AS stored USING found\n"
+        f" WHERE stored.ctid = found.__row AND found.__copy <= -found.{WEIGHT}"
+    )
+
+
+_STORED_COLUMNS = """
+    SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod)
+      FROM pg_catalog.pg_attribute AS a
+     WHERE a.attrelid = pg_catalog.to_regclass(%(name)s) AND a.attnum > 0 AND NOT a.attisdropped
+     ORDER BY a.attnum
+"""
+
+
+def stored_columns(connection: Connection, name: QualifiedName) -> list[tuple[str, str]]:
+    """Return the names and types of the user's table as it stands."""
+    with connection.transaction():
+        connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
+        return connection.execute(_STORED_COLUMNS, {"name": name.sql}).fetchall()

@@ -1,0 +1,59 @@
+"""Finding a row by all its columns: a hash that an index answers, then a full comparison.
+
+A hash speeds up the lookup and never decides: every match compares the columns themselves, with
+NULL equal to NULL.  Types that PostgreSQL cannot hash or compare take part as their text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgtrickle.model.names import quote_identifier
+from pgtrickle.model.sql_type import Column, SqlType
+
+# Types without an equality operator or without a hash function (pg_type.typname).
+_AS_TEXT = frozenset(
+    {"json", "xml", "point", "line", "lseg", "box", "path", "polygon", "circle", "money",
+     "tsvector", "tsquery", "bit", "varbit", "jsonpath", "pg_snapshot", "txid_snapshot"}
+)  # fmt: skip
+
+
+def comparable(expression: str, type_: SqlType) -> str:
+    """Return an expression that PostgreSQL can compare, hash and group by.
+
+    >>> comparable('"a"', SqlType("json", "json", "U"))
+    '("a")::text'
+    """
+    element = type_.base.removeprefix("_")
+    composite = type_.category == "C"
+    return f"({expression})::text" if element in _AS_TEXT or composite else expression
+
+
+def row_hash(columns: Sequence[Column], alias: str = "") -> str:
+    """Return the hash of a row as an expression over its columns.
+
+    >>> row_hash([Column("a", SqlType("integer", "int4", "N"))], "t")
+    'pg_catalog.hash_record_extended(ROW(t."a"), 0)'
+    """
+    prefix = f"{alias}." if alias else ""
+    parts = [
+        comparable(f"{prefix}{quote_identifier(column.name)}", column.type) for column in columns
+    ]
+    return f"pg_catalog.hash_record_extended(ROW({', '.join(parts)}), 0)"
+
+
+def same_row(columns: Sequence[Column], left: str, right: str) -> str:
+    """Return the condition that two rows agree in all columns, for an index on ``row_hash``.
+
+    >>> same_row([], "a", "b")
+    'true'
+    """
+    if not columns:
+        return "true"
+    parts = [f"{row_hash(columns, left)} = {row_hash(columns, right)}"]
+    for column in columns:
+        name = quote_identifier(column.name)
+        one = comparable(f"{left}.{name}", column.type)
+        other = comparable(f"{right}.{name}", column.type)
+        parts.append(f"{one} IS NOT DISTINCT FROM {other}")
+    return " AND ".join(parts)

@@ -1,0 +1,231 @@
+"""Merge what the engine found into the state of an aggregate, and tell which groups changed.
+
+    groups⁺  =  groups⁻ + Δ          for every accumulator, by addition
+    values⁺  =  values⁻ + Δ          for every counted value
+    changes  =  result(groups⁺) − result(groups⁻)      over the touched groups
+
+A full refresh uses the same law: it first adds the stored state with the opposite sign to the
+staged rows, so that what is left is exactly the difference between new and stored.
+"""
+
+from __future__ import annotations
+
+from psycopg import Connection
+
+from pgtrickle.delta.cut import AggregateStage
+from pgtrickle.delta.layout import COUNT, WEIGHT, Layout, Result, ValueTable
+from pgtrickle.delta.reads import stage_changes
+from pgtrickle.errors import ContentsDivergedError
+from pgtrickle.model.names import quote_identifier
+from pgtrickle.model.sql_type import Column
+from pgtrickle.storage.identity import comparable, same_row
+from pgtrickle.storage.staging import staging_table
+from pgtrickle.storage.state_tables import (
+    groups_table,
+    result_sql,
+    state_columns,
+    values_table,
+)
+
+
+def merge_stage(
+    connection: Connection, stream_table_id: int, stage: AggregateStage, *, replace: bool
+) -> None:
+    """Merge the staged rows of ``stage``; leaves its changes in a temporary table.
+
+    With ``replace`` the staged rows are the whole input, else the change of the input.
+    """
+    merge = _Merge(stream_table_id, stage)
+    if replace:
+        connection.execute(merge.negate_groups().encode())
+        for values in stage.layout.values:
+            connection.execute(merge.negate_values(values).encode())
+        connection.execute(f"ANALYZE {staging_table(stage.name)}".encode())
+    for values in stage.layout.values:
+        connection.execute(merge.merge_values(values).encode())
+    connection.execute(merge.touched().encode())
+    _check_counts(connection, merge)
+    connection.execute(merge.merge_groups().encode())
+    connection.execute(merge.changes().encode())
+
+
+def _check_counts(connection: Connection, merge: _Merge) -> None:
+    row = connection.execute(
+        f"SELECT count(*) FROM {merge.touched_table} WHERE {quote_identifier(COUNT)} < 0".encode()
+    ).fetchone()
+    if row is not None and row[0]:
+        raise ContentsDivergedError(
+            f"{row[0]} groups of {merge.groups.name} would have a negative number of rows",
+            hint="The state was changed from outside; reinitialize the stream table.",
+        )
+
+
+class _Merge:
+    """Writes the statements that merge one stage."""
+
+    def __init__(self, stream_table_id: int, stage: AggregateStage) -> None:
+        self._id = stream_table_id
+        self._stage = stage.name
+        self._layout: Layout = stage.layout
+        self._keys = stage.layout.keys
+        self.groups = groups_table(stream_table_id, stage.name)
+        self._staged = staging_table(stage.name)
+        self.touched_table = quote_identifier(f"{stage.name}__touched")
+        self._changes_table = stage_changes(stage.name)
+        self._sums = [COUNT, *(one.name for one in stage.layout.accumulators)]
+
+    def negate_groups(self) -> str:
+        """Add the stored groups to the staged rows with the opposite sign."""
+        names = [*_names(self._keys), *map(quote_identifier, self._sums)]
+        values = [*_names(self._keys), *(f"-{quote_identifier(name)}" for name in self._sums)]
+        zero = [quote_identifier(values_.count) for values_ in self._layout.values]
+        return (
+            f"INSERT INTO {self._staged} ({', '.join(names + zero)})\n"
+            f"SELECT {', '.join(values + ['0'] * len(zero))} FROM {self.groups.sql}"
+        )
+
+    def negate_values(self, values: ValueTable) -> str:
+        """Add the stored values to the staged rows with the opposite sign."""
+        table = values_table(self._id, self._stage, values.name)
+        others = [v.count for v in self._layout.values if v != values]
+        zero = [quote_identifier(name) for name in [*self._sums, *others]]
+        value, count = quote_identifier(values.name), quote_identifier(COUNT)
+        names = [*_names(self._keys), value, quote_identifier(values.count), *zero]
+        selected = [*_names(self._keys), value, f"-{count}", *(["0"] * len(zero))]
+        return (
+            f"INSERT INTO {self._staged} ({', '.join(names)})\n"
+            f"SELECT {', '.join(selected)} FROM {table.sql}"
+        )
+
+    def merge_values(self, values: ValueTable) -> str:
+        """Change the numbers of a value table; a value that no longer occurs goes."""
+        table = values_table(self._id, self._stage, values.name)
+        value, count = quote_identifier(values.name), quote_identifier(COUNT)
+        change = quote_identifier(values.count)
+        groups = ", ".join([*_groups(self._keys), value])
+        columns = ", ".join([*_names(self._keys), value])
+        match = f"{same_row(self._keys, 'stored', 'd')} AND stored.{value} = d.{value}"
+        inserted = ", ".join([*(f"d.{name}" for name in _names(self._keys)), f"d.{value}"])
+        return (
+            f"MERGE INTO {table.sql} AS stored\n"
+            f"USING (SELECT {_representatives(self._keys)}{value}, sum({change})::bigint AS change\n"
+            f"         FROM {self._staged} WHERE {value} IS NOT NULL\n"
+            f"        GROUP BY {groups} HAVING sum({change}) <> 0) AS d\n"
+            f"   ON {match}\n"
+            f" WHEN MATCHED AND stored.{count} + d.change = 0 THEN DELETE\n"
+            f" WHEN MATCHED THEN UPDATE SET {count} = stored.{count} + d.change\n"
+            f" WHEN NOT MATCHED THEN INSERT ({columns}, {count}) VALUES ({inserted}, d.change)"
+        )
+
+    def touched(self) -> str:
+        """Collect the touched groups with their old and new memory, each in its columns."""
+        sums = [
+            f"sum({quote_identifier(name)}) AS {quote_identifier(name)}" for name in self._sums
+        ]
+        grouped = f" GROUP BY {', '.join(_groups(self._keys))}" if self._keys else ""
+        columns = [f"d.{name}" for name in _names(self._keys)]
+        columns.append("stored.ctid AS __row")
+        for name in self._sums:
+            quoted = quote_identifier(name)
+            columns.append(f"COALESCE(stored.{quoted}, 0) + d.{quoted} AS {quoted}")
+            columns.append(f"stored.{quoted} AS {_old(name)}")
+        for result in self._layout.looked_up:
+            quoted = quote_identifier(result.name)
+            columns.append(f"{self._lookup(result)} AS {quoted}")
+            columns.append(f"stored.{quoted} AS {_old(result.name)}")
+        listed = ",\n       ".join(columns)
+        return (
+            f"CREATE TEMPORARY TABLE {self.touched_table} ON COMMIT DROP AS\n"
+            f"SELECT {listed}\n"
+            f"  FROM (SELECT {_representatives(self._keys)}{', '.join(sums)}\n"
+            f"          FROM {self._staged}{grouped}) AS d\n"
+            f"  LEFT JOIN {self.groups.sql} AS stored ON {same_row(self._keys, 'stored', 'd')}"
+        )
+
+    def _lookup(self, result: Result) -> str:
+        lookup = result.lookup
+        if lookup is None:
+            raise AssertionError("only looked-up results have a lookup")
+        table = values_table(self._id, self._stage, lookup.values.name)
+        value = quote_identifier(lookup.values.name)
+        repeat = (
+            f" CROSS JOIN LATERAL generate_series(1, v.{quote_identifier(COUNT)})"
+            if lookup.repeated
+            else ""
+        )
+        return (
+            f"(SELECT {lookup.function}(v.{value}) FROM {table.sql} AS v{repeat}"
+            f" WHERE {same_row(self._keys, 'v', 'd')})"
+        )
+
+    def merge_groups(self) -> str:
+        """Write the new memory of the touched groups; a group without rows goes."""
+        columns = [column.name for column in state_columns(self._layout)]
+        changed = [name for name in columns if name not in {key.name for key in self._keys}]
+        updates = ", ".join(
+            f"{quote_identifier(name)} = t.{quote_identifier(name)}" for name in changed
+        )
+        names = ", ".join(map(quote_identifier, columns))
+        values = ", ".join(f"t.{quote_identifier(name)}" for name in columns)
+        count = f"t.{quote_identifier(COUNT)}"
+        delete = f" WHEN MATCHED AND {count} = 0 THEN DELETE\n" if self._keys else ""
+        exists = f" AND {count} > 0" if self._keys else ""
+        return (
+            f"MERGE INTO {self.groups.sql} AS stored USING {self.touched_table} AS t\n"
+            f"   ON stored.ctid = t.__row\n{delete}"
+            f" WHEN MATCHED THEN UPDATE SET {updates}\n"
+            f" WHEN NOT MATCHED{exists} THEN INSERT ({names}) VALUES ({values})"
+        )
+
+    def changes(self) -> str:
+        """Keep the rows that the groups showed before and show now, with their weights."""
+        before = self._result_rows(-1, "__row IS NOT NULL", old=True)
+        exists = f"{quote_identifier(COUNT)} > 0" if self._keys else "true"
+        after = self._result_rows(1, exists, old=False)
+        return (
+            f"CREATE TEMPORARY TABLE {self._changes_table} ON COMMIT DROP AS\n"
+            f"{before}\nUNION ALL\n{after}"
+        )
+
+    def _result_rows(self, weight: int, condition: str, *, old: bool) -> str:
+        memory = [*self._sums, *(result.name for result in self._layout.looked_up)]
+        inner = [*_names(self._keys)]
+        inner += [
+            f"{_old(name) if old else quote_identifier(name)} AS {quote_identifier(name)}"
+            for name in memory
+        ]
+        outer = [*_names(self._keys)]
+        outer += [
+            f"{result_sql(result.name, result.sql)} AS {quote_identifier(result.name)}"
+            for result in self._layout.shown
+        ]
+        outer.append(f"{weight} AS {quote_identifier(WEIGHT)}")
+        return (
+            f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(inner)}"
+            f" FROM {self.touched_table} WHERE {condition}) AS memory"
+        )
+
+
+def _names(columns: tuple[Column, ...]) -> list[str]:
+    return [quote_identifier(column.name) for column in columns]
+
+
+def _groups(columns: tuple[Column, ...]) -> list[str]:
+    return [comparable(quote_identifier(column.name), column.type) for column in columns]
+
+
+def _representatives(columns: tuple[Column, ...]) -> str:
+    """List the keys of a group; equal keys may look different, and any of them stands for all."""
+    parts = []
+    for column in columns:
+        name = quote_identifier(column.name)
+        grouped = comparable(name, column.type)
+        back = f"{grouped}::{column.type.display} AS {name}" if grouped != name else name
+        parts.append(back)
+    return "".join(f"{part}, " for part in parts)
+
+
+def _old(name: str) -> str:
+    return quote_identifier(f"{name}__old")
+
+

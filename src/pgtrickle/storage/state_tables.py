@@ -1,0 +1,95 @@
+"""State tables: what the aggregates of a stream table remember between refreshes."""
+
+from __future__ import annotations
+
+from psycopg import Connection
+
+from pgtrickle.delta.cut import AggregateStage, StagedQuery
+from pgtrickle.delta.layout import BIGINT, COUNT, Layout
+from pgtrickle.model.names import QualifiedName, quote_identifier
+from pgtrickle.model.sql_type import Column
+from pgtrickle.storage.identity import row_hash
+
+_SCHEMA = "pgtrickle_state"
+
+_LIST = """
+    SELECT c.relname
+      FROM pg_catalog.pg_class AS c
+     WHERE c.relnamespace = 'pgtrickle_state'::pg_catalog.regnamespace
+       AND c.relkind = 'r' AND c.relname ~ %(pattern)s
+"""
+
+
+def groups_table(stream_table_id: int, stage: str) -> QualifiedName:
+    """Name the table that holds one row a group.
+
+    >>> str(groups_table(7, "group_1"))
+    'pgtrickle_state.st_7_group_1'
+    """
+    return QualifiedName(_SCHEMA, f"st_{stream_table_id}_{stage}")
+
+
+def values_table(stream_table_id: int, stage: str, values: str) -> QualifiedName:
+    """Name the table that holds one row for each distinct value of an argument in a group."""
+    return QualifiedName(_SCHEMA, f"st_{stream_table_id}_{stage}_{values}")
+
+
+def state_columns(layout: Layout) -> tuple[Column, ...]:
+    """Return the columns of a groups table."""
+    return (
+        *layout.keys,
+        Column(COUNT, BIGINT),
+        *(Column(one.name, one.type) for one in layout.accumulators),
+        *(Column(result.name, result.type) for result in layout.looked_up),
+    )
+
+
+def create_state_tables(
+    connection: Connection, stream_table_id: int, query: StagedQuery
+) -> None:
+    """Create the empty state tables of a stream table, with the indexes that find a group."""
+    for stage in query.aggregates:
+        groups = groups_table(stream_table_id, stage.name)
+        _create(connection, groups, state_columns(stage.layout))
+        if stage.layout.keys:
+            _index(connection, groups, row_hash(stage.layout.keys))
+        for values in stage.layout.values:
+            table = values_table(stream_table_id, stage.name, values.name)
+            value = Column(values.name, values.type)
+            _create(connection, table, (*stage.layout.keys, value, Column(COUNT, BIGINT)))
+            group = [row_hash(stage.layout.keys)] if stage.layout.keys else []
+            _index(connection, table, ", ".join([*group, quote_identifier(values.name)]))
+
+
+def drop_state_tables(connection: Connection, stream_table_id: int) -> None:
+    """Drop every state table of a stream table."""
+    names = connection.execute(_LIST, {"pattern": f"^st_{stream_table_id}_"}).fetchall()
+    for (name,) in names:
+        connection.execute(f"DROP TABLE {QualifiedName(_SCHEMA, name).sql}".encode())
+
+
+def rows_query(stream_table_id: int, stage: AggregateStage) -> str:
+    """Return the query that shows a stage's result as its groups table stores it."""
+    columns = [quote_identifier(column.name) for column in stage.layout.keys]
+    columns += [
+        f"{result_sql(result.name, result.sql)} AS {quote_identifier(result.name)}"
+        for result in stage.layout.shown
+    ]
+    listed = ", ".join(columns) or "1 AS __one"
+    return f"SELECT {listed} FROM {groups_table(stream_table_id, stage.name).sql}"
+
+
+def result_sql(name: str, sql: str) -> str:
+    """Return the expression of a result: computed, or the stored column of a lookup."""
+    return sql or quote_identifier(name)
+
+
+def _create(connection: Connection, table: QualifiedName, columns: tuple[Column, ...]) -> None:
+    listed = ", ".join(
+        f"{quote_identifier(column.name)} {column.type.display}" for column in columns
+    )
+    connection.execute(f"CREATE TABLE {table.sql} ({listed})".encode())
+
+
+def _index(connection: Connection, table: QualifiedName, expressions: str) -> None:
+    connection.execute(f"CREATE INDEX ON {table.sql} ({expressions})".encode())

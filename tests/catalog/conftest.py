@@ -1,0 +1,61 @@
+"""A migrated database, and roles that are not superusers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from pgtrickle.catalog.migrate import migrate
+from pgtrickle.catalog.stream_tables import insert_stream_table
+from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.stream_table import RefreshMode, StreamTable
+from tests.catalog.databases import Database, become, ordinary_role
+
+
+@pytest.fixture
+def role(database: str) -> Iterator[str]:
+    """Make an ordinary role."""
+    with ordinary_role(database) as name:
+        yield name
+
+
+@pytest.fixture
+def ordinary(role: str, database: str) -> Iterator[Database]:
+    """Connect as an ordinary role that may create schemas, and nothing more."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(
+            sql.SQL("GRANT CREATE ON DATABASE {} TO {}").format(
+                sql.Identifier(connection.info.dbname), sql.Identifier(role)
+            )
+        )
+        become(connection, role)
+        yield connection
+
+
+@pytest.fixture
+def catalog(database: str) -> Iterator[Database]:
+    """Connect to a database that has the catalog."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        migrate(connection)
+        yield connection
+
+
+@pytest.fixture
+def stream_table(catalog: Database) -> StreamTable:
+    """Record one stream table."""
+    return insert_stream_table(
+        catalog,
+        relid=4711,
+        name=QualifiedName("public", "Daily Sales"),
+        defining_query="SELECT 1 AS one",
+        original_query="select 1 as one",
+        query_search_path='"$user", public',
+        schedule="1m",
+        refresh_mode=RefreshMode.AUTO,
+        effective_refresh_mode=RefreshMode.FULL,
+        downgrade_reason="reads no table",
+        plan={"stages": []},
+    )

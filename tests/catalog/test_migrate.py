@@ -1,0 +1,193 @@
+"""Migrations apply once, in order, for ordinary roles, and refuse what they do not know."""
+
+from __future__ import annotations
+
+import threading
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from pgtrickle.catalog.migrate import check_version, list_migrations, migrate
+from pgtrickle.errors import (
+    CatalogCorruptError,
+    CatalogMissingError,
+    CatalogTooNewError,
+    PrivilegeError,
+)
+from tests.catalog.databases import SHADOWS, Database, value
+
+# A released migration is never edited: add a line for each new one, change none.
+RELEASED = {
+    1: "8ab465bc0839648a61412d3c505f2e6926265ea1b6a904e35892d3ddbc279a89",
+    2: "3af4bf4fe27904a85158658d9e8d6bf8345f5aef05d61d122ba5811aca128525",
+    3: "46c10aa14993ad23e9b76d604cce2c309c68888156c88997e4c29d06ae461ea7",
+    4: "025fe473743aba320713e611b843944f4bd477e14927e7964a5a43ecd3d9a1a5",
+}
+ALL = [migration.version for migration in list_migrations()]
+
+
+def test_released_migrations_never_change():
+    hashes = {migration.version: migration.sha256 for migration in list_migrations()}
+
+    assert hashes == RELEASED
+
+
+def test_versions_count_from_one_without_gaps():
+    assert [number + 1 for number in range(len(ALL))] == ALL
+
+
+@pytest.mark.parametrize("migration", list_migrations(), ids=lambda found: found.description)
+def test_migration_has_the_four_line_header(migration):
+    header = migration.sql.split("\n\n")[0]
+
+    assert header.startswith(f"-- {migration.version:04d} · ")
+    assert [line.split(":")[0] for line in header.splitlines()[2:6]] == [
+        "-- Why",
+        "-- Reads",
+        "-- Locks",
+        "-- Undo",
+    ]
+
+
+def test_migrate_applies_everything_once(database: str):
+    with psycopg.connect(database) as connection:
+        first, second = migrate(connection), migrate(connection)
+        check_version(connection)
+
+    assert (first, second) == (ALL, [])
+
+
+def test_migrate_works_for_an_ordinary_role(ordinary: Database, role: str):
+    assert migrate(ordinary) == ALL
+
+    check_version(ordinary)
+    owner = value(
+        ordinary, "SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = 'pgtrickle'"
+    )
+    assert owner == role
+
+
+def test_migrate_ignores_a_hostile_search_path(database: str):
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(SHADOWS)
+
+        assert migrate(connection) == ALL
+
+        check_version(connection)
+        assert value(connection, "SHOW search_path") == "hostile, pg_catalog, public"
+        shadowed = value(
+            connection,
+            """SELECT count(*) FROM pg_catalog.pg_attribute a
+                 JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+                WHERE a.attrelid::pg_catalog.regclass::pg_catalog.text LIKE 'pgtrickle.%%'
+                  AND t.typnamespace <> 'pg_catalog'::pg_catalog.regnamespace""",
+        )
+        assert shadowed == 0
+
+
+def test_migrate_inside_an_open_transaction_is_undone_with_it(database: str):
+    with psycopg.connect(database) as connection:
+        value(connection, "SELECT 1")
+        migrate(connection)
+        connection.rollback()
+
+        with pytest.raises(CatalogMissingError):
+            check_version(connection)
+
+
+def test_two_processes_may_migrate_at_once(database: str):
+    results: list[list[int]] = []
+
+    def run() -> None:
+        with psycopg.connect(database) as connection:
+            results.append(migrate(connection))
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(version for result in results for version in result) == ALL
+
+
+def test_migrate_needs_create_on_the_database(ordinary: Database, role: str):
+    ordinary.execute("RESET SESSION AUTHORIZATION")
+    ordinary.execute(
+        sql.SQL("REVOKE CREATE ON DATABASE {} FROM {}").format(
+            sql.Identifier(ordinary.info.dbname), sql.Identifier(role)
+        )
+    )
+    ordinary.execute(sql.SQL("SET SESSION AUTHORIZATION {}").format(sql.Identifier(role)))
+
+    with pytest.raises(PrivilegeError) as caught:
+        migrate(ordinary)
+
+    assert "GRANT CREATE ON DATABASE" in caught.value.hint
+
+
+def test_migrate_uses_schemas_that_an_administrator_made(ordinary: Database, role: str):
+    ordinary.execute("RESET SESSION AUTHORIZATION")
+    for schema in ("pgtrickle", "pgtrickle_changes", "pgtrickle_state"):
+        ordinary.execute(
+            sql.SQL("CREATE SCHEMA {} AUTHORIZATION {}").format(
+                sql.Identifier(schema), sql.Identifier(role)
+            )
+        )
+    ordinary.execute(
+        sql.SQL("REVOKE CREATE ON DATABASE {} FROM {}").format(
+            sql.Identifier(ordinary.info.dbname), sql.Identifier(role)
+        )
+    )
+    ordinary.execute(sql.SQL("SET SESSION AUTHORIZATION {}").format(sql.Identifier(role)))
+
+    assert migrate(ordinary) == ALL
+
+
+def test_migrate_refuses_a_schema_of_someone_else(ordinary: Database, role: str):
+    ordinary.execute("RESET SESSION AUTHORIZATION")
+    ordinary.execute("CREATE SCHEMA pgtrickle; GRANT ALL ON SCHEMA pgtrickle TO PUBLIC")
+    ordinary.execute(sql.SQL("SET SESSION AUTHORIZATION {}").format(sql.Identifier(role)))
+
+    with pytest.raises(PrivilegeError, match="does not belong to"):
+        migrate(ordinary)
+
+
+def test_check_version_asks_for_init_and_spares_the_transaction(database: str):
+    with psycopg.connect(database) as connection:
+        value(connection, "SELECT 1")
+
+        with pytest.raises(CatalogMissingError) as caught:
+            check_version(connection)
+
+        assert caught.value.hint == "Run: pgtrickle init"
+        assert value(connection, "SELECT 1") == 1
+
+
+def test_a_newer_catalog_is_refused(catalog: Database):
+    catalog.execute("INSERT INTO pgtrickle.pgt_schema_version VALUES (999, now(), 'later', 'x')")
+
+    with pytest.raises(CatalogTooNewError):
+        migrate(catalog)
+    with pytest.raises(CatalogTooNewError):
+        check_version(catalog)
+
+
+def test_an_older_catalog_asks_for_init(catalog: Database):
+    catalog.execute("DELETE FROM pgtrickle.pgt_schema_version WHERE version > 1")
+
+    with pytest.raises(CatalogMissingError):
+        check_version(catalog)
+
+
+def test_a_catalog_with_another_hash_is_refused(catalog: Database):
+    catalog.execute("UPDATE pgtrickle.pgt_schema_version SET sha256 = 'x' WHERE version = 2")
+
+    with pytest.raises(CatalogCorruptError, match="migration 2"):
+        migrate(catalog)
+
+
+def test_a_stranger_may_not_read_the_catalog(catalog: Database, ordinary: Database):
+    with pytest.raises(PrivilegeError):
+        check_version(ordinary)

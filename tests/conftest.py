@@ -1,0 +1,48 @@
+"""What every test run shares: lanes by folder, Hypothesis profiles, fixture plugins."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+_HERE = Path(__file__).parent
+
+# A lane is a marker, and the marker comes from the folder; what is not listed is "unit".
+_LANES = {
+    **dict.fromkeys(("catalog", "capture", "storage", "embedded", "service", "cli"), "postgres"),
+    "spark": "spark",
+    "end_to_end": "end_to_end",
+}
+# Seconds for one test; the first of a session also pays for starting the JVM.
+_TIMEOUTS = {"spark": 300, "end_to_end": 600}
+
+pytest_plugins = [
+    f"tests.fixtures.{path.stem}" for path in sorted((_HERE / "fixtures").glob("[!_]*.py"))
+]
+
+_SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large)
+settings.register_profile("dev", deadline=None, suppress_health_check=_SLOW_IS_FINE)
+settings.register_profile("ci", settings.get_profile("dev"), max_examples=200, print_blob=True)
+settings.register_profile("deep", settings.get_profile("ci"), max_examples=20_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update", action="store_true", help="rewrite the golden files")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--update") and os.environ.get("CI"):
+        raise pytest.UsageError("golden files are not rewritten in CI")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        folder = item.path.relative_to(_HERE).parts[0] if _HERE in item.path.parents else ""
+        lane = _LANES.get(folder, "unit")
+        item.add_marker(lane)
+        if lane in _TIMEOUTS and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(_TIMEOUTS[lane]))

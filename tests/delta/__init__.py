@@ -1,0 +1,1 @@
+"""The compiler's mathematics: the law, the rules, the reads."""

@@ -1,0 +1,1 @@
+"""Second implementations of the ports, for tests."""

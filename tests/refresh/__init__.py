@@ -1,0 +1,1 @@
+"""Deciding and planning a refresh."""

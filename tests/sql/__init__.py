@@ -1,0 +1,1 @@
+"""Parsing, lowering and translating queries."""
