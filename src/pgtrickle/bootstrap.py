@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 from psycopg_pool import ConnectionPool
 
 from pgtrickle.catalog.migrate import migrate
+from pgtrickle.embedded.server import start_embedded
 from pgtrickle.errors import SettingError
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.report import RefreshReport, VerifyReport
@@ -54,13 +55,12 @@ def connect(
     with ExitStack() as stack:
         address = settings.dsn
         if not address:
-            from pgtrickle.embedded.server import start_embedded
-
             address = stack.enter_context(start_embedded(directory)).dsn
         runtime = stack.enter_context(_Adapters(address, settings, engine)).runtime
         with runtime.connection() as connection:
             migrate(connection)
-        return Trickle(address, runtime, stack.pop_all())
+            [(schema,)] = connection.execute("SELECT pg_catalog.current_schema()").fetchall()
+        return Trickle(address, runtime, stack.pop_all(), schema=schema or "public")
 
 
 class _Adapters:
@@ -90,8 +90,11 @@ class _Adapters:
 class Trickle:
     """A connection to the stream tables of one database; use it as a context manager."""
 
-    def __init__(self, dsn: str, runtime: Runtime, resources: ExitStack) -> None:
+    def __init__(
+        self, dsn: str, runtime: Runtime, resources: ExitStack, *, schema: str = "public"
+    ) -> None:
         self.dsn = dsn
+        self._schema = schema  # of names that are given without one
         self._runtime = runtime
         self._resources = resources
 
@@ -188,7 +191,7 @@ class Trickle:
         return run_checks(self._runtime)
 
     def _name(self, text: str) -> QualifiedName:
-        return QualifiedName.parse(text)
+        return QualifiedName.parse(text, self._schema)
 
 
 def _mode(text: str) -> RefreshMode:

@@ -41,9 +41,6 @@ class TrickleError(Exception):
         self.hint = hint
 
 
-# ST1xx: the query
-
-
 class QuerySyntaxError(TrickleError, code="ST101"):
     """PostgreSQL or the parser rejects the text of the defining query."""
 
@@ -70,9 +67,6 @@ class UnsupportedExpressionError(TrickleError, code="ST106"):
 
 class QueryRejectedError(TrickleError, code="ST107"):
     """PostgreSQL accepts the syntax of the defining query but refuses its meaning."""
-
-
-# ST2xx: the catalog
 
 
 class StreamTableNotFoundError(TrickleError, code="ST201"):
@@ -123,9 +117,6 @@ class StatusForbidsError(TrickleError, code="ST211"):
     """The status of the stream table does not allow the operation."""
 
 
-# ST3xx: the source
-
-
 class SourceNotFoundError(TrickleError, code="ST301"):
     """A source table of the stream table no longer exists."""
 
@@ -142,9 +133,6 @@ class PrivilegeError(TrickleError, code="ST303"):
 
 class ReservedColumnError(TrickleError, code="ST304"):
     """A source table has a column whose name the change buffer reserves."""
-
-
-# ST4xx: the engine
 
 
 class ConnectionLostError(TrickleError, code="ST401"):
@@ -189,9 +177,6 @@ class ServerBusyError(TrickleError, code="ST408"):
     retry = Retry.BACKOFF
 
 
-# ST5xx: configuration
-
-
 class SettingError(TrickleError, code="ST501"):
     """A setting has a value outside its type or range."""
 
@@ -208,9 +193,6 @@ class EmbeddedServerError(TrickleError, code="ST503"):
 
 class StandbyError(TrickleError, code="ST504"):
     """The server is a standby and accepts no writes."""
-
-
-# ST9xx: a bug of ours
 
 
 class InternalError(TrickleError, code="ST901"):

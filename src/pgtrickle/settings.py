@@ -15,7 +15,7 @@ from typing import Any
 from pgtrickle.errors import SettingError
 
 
-def _setting(default: Any, doc: str, low: float | None = None, high: float | None = None) -> Any:  # noqa: ANN401 - one helper for fields of every type
+def _setting(default: Any, doc: str, low: float | None = None, high: float | None = None) -> Any:
     return field(default=default, metadata={"doc": doc, "low": low, "high": high})
 
 
@@ -25,7 +25,10 @@ class Settings:
 
     dsn: str = _setting("", "Where PostgreSQL is; empty starts the embedded server.")
     lease_seconds: float = _setting(
-        30.0, "How long a refresh may go without a sign of life before another may take over.", 1, 86400
+        30.0,
+        "How long a refresh may go without a sign of life before another may take over.",
+        1,
+        86400,
     )
     differential_max_change_ratio: float = _setting(
         0.5,
@@ -80,14 +83,14 @@ def load_settings(environment: Mapping[str, str] = os.environ, **overrides: obje
         if text is not None:
             value = _parse(one.name, text, type(getattr(settings, one.name)))
             settings = replace(settings, **{one.name: value})
-    given = {name: value for name, value in overrides.items() if value is not None}
-    settings = replace(settings, **given)  # type: ignore[arg-type]  # names are fields, as callers pass them
+    given: dict[str, Any] = {k: value for k, value in overrides.items() if value is not None}
+    settings = replace(settings, **given)
     for one in fields(Settings):
         _check_range(one.name, getattr(settings, one.name), one.metadata)
     return settings
 
 
-def _parse(name: str, text: str, kind: type) -> object:
+def _parse(name: str, text: str, kind: type) -> Any:
     try:
         if kind is bool:
             return {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}[

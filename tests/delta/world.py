@@ -80,6 +80,7 @@ TABLES = (
 RELIDS = {table.name: table.relid for table in TABLES}
 
 _KEYS_MARK = re.compile(r":keys\(([^,()]+),([^()]+)\)")
+_STAGE_CHANGES = re.compile(r'FROM ("group_\d+__changes")')
 _AGGREGATE = re.compile(r'(sum|avg|min|max|count)\("?(\w+)"?\)|count\(\*\)')
 # PostgreSQL functions that compiled queries call and that DuckDB lacks.
 _MACROS = (
@@ -139,10 +140,12 @@ class World:
         """Fill the marks of a read in, as the refresh does."""
         keys = {
             keys_mark(stage, column): (
-                f"ARRAY(SELECT {quote_identifier(column)} FROM {stage_changes(stage)})"
+                f"ARRAY(SELECT {quote_identifier(column)} FROM main.{stage_changes(stage)})"
             )
             for stage, column in _KEYS_MARK.findall(sql)
         }
+        # A stage's changes are a table here; the engine's view of them has the same name.
+        sql = _STAGE_CHANGES.sub(r"FROM main.\1", sql)
         return fill_marks(sql, f"__xid = {self.window}", keys)
 
     def rows(self, sql: str) -> list[Row]:

@@ -85,7 +85,7 @@ def changed_sources(
                COALESCE(pg_catalog.bool_or(__weight = 0), false)
           FROM {buffer_of(relid).sql}
          WHERE {window_predicate(frontier)}
-        """  # noqa: S608 - names and numbers of our own making
+        """
         for position, (relid, frontier) in enumerate(distinct)
     )
     try:

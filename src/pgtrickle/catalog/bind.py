@@ -114,7 +114,7 @@ class Binding:
 def bind_query(connection: Connection, user_sql: str) -> Binding:
     """Resolve ``user_sql`` under the session's ``search_path``; leaves no trace."""
     with _scratch_view(connection, user_sql) as search_path:
-        view = _scalar(connection, f"SELECT '{_VIEW}'::pg_catalog.regclass::oid")
+        view = int(str(_scalar(connection, f"SELECT '{_VIEW}'::pg_catalog.regclass::oid")))
         rules = _read_rules(connection, view)
         trees = [tree for tree, _ in rules.values()]
         relations = _read_relations(connection, rules, trees)
@@ -254,10 +254,9 @@ def _check_source(
     name: QualifiedName,
     kind: str,
     persistence: str,
-    system: bool,  # noqa: FBT001 - columns of one row, in its order
-    partition: bool,  # noqa: FBT001
-    parent: bool,  # noqa: FBT001
+    *facts: bool,
 ) -> None:
+    system, partition, parent = facts
     if system:
         raise UnsupportedSourceError(
             f'"{name}" is a system catalog', hint="Its changes cannot be captured by triggers."

@@ -97,7 +97,7 @@ _LIST_DEPENDENTS = f"""
       JOIN pgtrickle.pgt_stream_tables AS s ON s.pgt_id = d.pgt_id
      WHERE d.source_relid = %(relid)s
      ORDER BY s.pgt_schema, s.pgt_name
-"""  # noqa: S608 - the text comes from a constant
+"""
 
 
 def list_dependents(connection: Connection[TupleRow], source_relid: int) -> list[StreamTable]:

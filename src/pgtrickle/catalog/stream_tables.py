@@ -104,7 +104,7 @@ _FIND_BY_NAME = f"""
     SELECT {STREAM_TABLE_COLUMNS}
       FROM pgtrickle.pgt_stream_tables AS s
      WHERE s.pgt_schema = %(schema)s AND s.pgt_name = %(name)s
-"""  # noqa: S608 - the text comes from a constant
+"""
 
 
 def find_stream_table(connection: Connection[TupleRow], name: QualifiedName) -> StreamTable | None:
@@ -127,7 +127,7 @@ _FIND_BY_RELID = f"""
     SELECT {STREAM_TABLE_COLUMNS}
       FROM pgtrickle.pgt_stream_tables AS s
      WHERE s.pgt_relid = %(relid)s
-"""  # noqa: S608 - the text comes from a constant
+"""
 
 
 def find_stream_table_by_relid(connection: Connection[TupleRow], relid: int) -> StreamTable | None:
@@ -140,7 +140,7 @@ _LIST = f"""
     SELECT {STREAM_TABLE_COLUMNS}
       FROM pgtrickle.pgt_stream_tables AS s
      ORDER BY s.pgt_schema, s.pgt_name
-"""  # noqa: S608 - the text comes from a constant
+"""
 
 
 def list_stream_tables(connection: Connection[TupleRow]) -> list[StreamTable]:

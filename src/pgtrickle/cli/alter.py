@@ -24,6 +24,7 @@ class WantedStatus(Enum):
 def alter(
     ctx: typer.Context,
     name: Name,
+    *,
     schedule: Annotated[
         str | None, typer.Option(help="How often to refresh: 30s, 5m, 1h30m or calculated.")
     ] = None,

@@ -22,15 +22,19 @@ _STDIN = "-"
 def create(
     ctx: typer.Context,
     name: Name,
+    *,
     source: Annotated[
-        str | None, typer.Argument(metavar="[-]", help="A dash reads the query from standard input.")
+        str | None,
+        typer.Argument(metavar="[-]", help="A dash reads the query from standard input."),
     ] = None,
     query: Annotated[
         str | None, typer.Option("--query", "-q", metavar="SQL", help="The defining query.")
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option("--file", "-f", help="File that holds the query.", exists=True, dir_okay=False),
+        typer.Option(
+            "--file", "-f", help="File that holds the query.", exists=True, dir_okay=False
+        ),
     ] = None,
     schedule: Annotated[
         str, typer.Option(help="How often to refresh: 30s, 5m, 1h30m or calculated.")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from pgtrickle.cli.options import Json
-from pgtrickle.cli.output import errors_as_exit_codes, print_json
+from pgtrickle.cli.output import errors_as_exit_codes, print_json, stderr, stdout
 
 
 def demo(
@@ -22,10 +22,12 @@ def demo(
     Needs nothing but Java, and ends by itself. Exits 1 if a stream table differs from
     PostgreSQL's own answer.
     """
-    from pgtrickle.demo.main import run_demo  # it takes longer to import than --help should
+    from pgtrickle.demo.main import run_demo  # noqa: PLC0415 - takes longer than --help should
 
+    # Progress belongs to people: with --json it goes to standard error.
+    console = stderr() if as_json else stdout()
     with errors_as_exit_codes(ctx, as_json=as_json):
-        summary = run_demo(seconds=seconds, orders=orders, seed=seed, quiet=as_json)
+        summary = run_demo(seconds=seconds, orders=orders, seed=seed, console=console)
         if as_json:
             print_json(summary.to_json())
         if not summary.ok:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Annotated
 
 import typer
@@ -56,3 +57,5 @@ def main(
 ) -> None:
     """Stream tables for PostgreSQL, maintained incrementally on Apache Spark."""
     ctx.ensure_object(Setup).debug = debug
+    # Without a handler Python would print warnings of libraries between our own lines.
+    logging.getLogger().addHandler(logging.NullHandler())

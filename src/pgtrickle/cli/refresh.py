@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # the package takes longer to import than --help should
 
 def refresh(
     ctx: typer.Context,
+    *,
     name: Annotated[
         str | None, typer.Argument(help="Stream table, as schema.name.", show_default=False)
     ] = None,

@@ -37,8 +37,8 @@ def check_dsn(dsn: str | None) -> None:
     """
     if not dsn:
         return
-    from psycopg import ProgrammingError
-    from psycopg.conninfo import conninfo_to_dict
+    from psycopg import ProgrammingError  # noqa: PLC0415 - takes longer than --help should
+    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415 - takes longer than --help should
 
     try:
         conninfo_to_dict(dsn)

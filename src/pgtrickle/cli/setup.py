@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # the package takes longer to import than --help should
 
 
 def _connect(dsn: str | None) -> AbstractContextManager[Trickle]:
-    from pgtrickle import connect
+    from pgtrickle import connect  # noqa: PLC0415 - takes longer than --help should
 
     return connect(dsn)
 

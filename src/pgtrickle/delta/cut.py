@@ -34,7 +34,6 @@ from pgtrickle.sql.bound import Typer
 from pgtrickle.sql.scalars import column_scalar, make_scalar, parse_scalar
 
 
-
 @dataclass(frozen=True, slots=True)
 class AggregateStage:
     """A stage that merges the change of ``body`` into the state of one aggregate."""
@@ -67,11 +66,16 @@ class StagedQuery:
     aggregates: tuple[AggregateStage, ...]
     rows: RowsStage
 
+    @property
+    def stages(self) -> tuple[AggregateStage | RowsStage, ...]:
+        """All stages, in the order they run."""
+        return (*self.aggregates, self.rows)
+
     def captured_columns(self) -> dict[int, tuple[str, ...]]:
         """Return, for each source table's oid, the columns whose changes matter."""
         used: dict[int, set[str]] = {}
-        for body in [*(stage.body for stage in self.aggregates), self.rows.body]:
-            for scan in scans_of(body):
+        for stage in self.stages:
+            for scan in scans_of(stage.body):
                 if scan.source.kind is SourceKind.TABLE:
                     names = used.setdefault(scan.source.relid, set())
                     names.update(n for output in scan.outputs for n in output.scalar.columns)
@@ -96,9 +100,7 @@ class _Cutter:
     def finish(self, body: Node, needed: frozenset[str]) -> Node:
         # Pruned twice: first so that only live expressions are pushed, then because an
         # expression that moved into a scan leaves its inputs unused.
-        return prune_columns(
-            push_into_scans(prune_columns(body, needed), self._typer), needed
-        )
+        return prune_columns(push_into_scans(prune_columns(body, needed), self._typer), needed)
 
     def cut(self, node: Node) -> Node:
         match node:

@@ -23,11 +23,13 @@ from pgtrickle.algebra.nodes import (
     UnionAll,
     Version,
 )
+from pgtrickle.algebra.schema import scans_of
 from pgtrickle.delta.rules.filter import delta_filter
 from pgtrickle.delta.rules.inner_join import delta_inner_join
 from pgtrickle.delta.rules.project import delta_project
 from pgtrickle.delta.rules.scan import delta_scan
 from pgtrickle.delta.rules.union_all import delta_union_all
+from pgtrickle.sql.emit import stands_at
 
 
 def derive(node: Node, changed: Collection[str]) -> Node | None:
@@ -41,7 +43,8 @@ def derive(node: Node, changed: Collection[str]) -> Node | None:
 
 def full(node: Node) -> Node:
     """Return a plan for all rows of ``node`` at the new frontier."""
-    return _Recursion(frozenset()).at(node, Version.AFTER)
+    everything = frozenset(scan.source.key for scan in scans_of(node))
+    return _Recursion(everything).at(node, Version.AFTER)
 
 
 class _Recursion:
@@ -69,7 +72,7 @@ class _Recursion:
             case Scan():
                 # Both versions of an unchanged source are the same rows: read the plain one.
                 changed = node.source.key in self._changed
-                return replace(node, version=version if changed else Version.AFTER)
+                return replace(node, version=version if changed else stands_at(node))
             case Filter() | Project():
                 return replace(node, child=self.at(node.child, version))
             case InnerJoin():

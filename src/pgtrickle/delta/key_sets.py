@@ -115,9 +115,8 @@ def _is_bounded(node: Node, bound: Bound) -> bool:
 def _across(join: InnerJoin, side: Node, bound: Bound, other: Node) -> Bound:
     """Bound ``other`` by the values that the join columns of ``side`` can have."""
     result = []
-    for mine, theirs in _equal_columns(join):
-        if mine in column_names(other):
-            mine, theirs = theirs, mine
+    for pair in _equal_columns(join):
+        mine, theirs = pair if pair[0] in column_names(side) else pair[::-1]
         if mine not in column_names(side) or theirs not in column_names(other):
             continue
         keys = _keys(side, mine, bound)
@@ -146,7 +145,7 @@ def _keys(node: Node, column: str, bound: Bound) -> KeySet | None:
             if not bound:
                 return None
             stored: KeySet = (StoredKeys(node, column, bound),)
-            if node.version is Version.BEFORE or _stands_before(node):
+            if node.version is not stands_at(node):
                 return (*stored, ChangedKeys(node, column))
             return stored
         case Filter():
@@ -167,10 +166,6 @@ def _keys(node: Node, column: str, bound: Bound) -> KeySet | None:
         case Aggregate():
             raise ValueError("a plan is cut at its aggregates before its reads are bounded")
     assert_never(node)
-
-
-def _stands_before(scan: Scan) -> bool:
-    return scan.version is Version.AFTER and stands_at(scan) is Version.BEFORE
 
 
 def _below(node: Project, bound: Bound) -> Bound:

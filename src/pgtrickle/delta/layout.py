@@ -167,7 +167,12 @@ class _Builder:
             sql = f'CASE WHEN "{count}" > 0 THEN "{total}"::{call.type.display} END'
         elif needs_scale(call) and call.argument is not None:
             values = self._value_table(scale_column(call.argument), INTEGER, call.condition)
-            scale = Result(f"{values.name}_max", INTEGER, lookup=Lookup("max", values, repeated=False), hidden=True)
+            scale = Result(
+                f"{values.name}_max",
+                INTEGER,
+                lookup=Lookup("max", values, repeated=False),
+                hidden=True,
+            )
             self.hidden[scale.name] = scale
             sql = f'CASE WHEN "{count}" > 0 THEN round("{total}", "{scale.name}") / "{count}" END'
         else:

@@ -1,8 +1,8 @@
 """The PostgreSQL queries that feed a derived plan, each bounded where that is possible.
 
 A query's text is complete but for two kinds of marks, which the refresh fills in: the condition
-that cuts a window at the old frontier (``:window``), and the key values of a stage that ran earlier in the same refresh
-(``:keys(stage,column)``), which no other connection can see yet.
+that cuts a window at the old frontier (``:window``), and the key values of a stage that ran
+earlier in the same refresh (``:keys(stage,column)``), which no other connection can see yet.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from pgtrickle.algebra.nodes import (
 )
 from pgtrickle.algebra.schema import children_of, scans_of
 from pgtrickle.delta.key_sets import Bound, ChangedKeys, KeySet, StoredKeys, bounds_of
-from pgtrickle.delta.layout import WEIGHT
 from pgtrickle.errors import InternalError
 from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.sql_type import Column
@@ -173,14 +172,11 @@ class _Writer:
         return ", ".join([*parts, *more])
 
     def _from(self, scan: Scan) -> str:
-        match scan.source.kind:
-            case SourceKind.TABLE if scan.source.relation is not None:
-                return scan.source.relation.sql
-            case SourceKind.STATE:
-                return f"({self._state_rows(scan.source.key)}) AS stored"
-            case SourceKind.QUERY:
-                return f"({scan.source.query}) AS answer"
-        raise InternalError(f"no relation for the source {scan.source.key}")
+        if scan.source.relation is not None:
+            return scan.source.relation.sql
+        if scan.source.kind is SourceKind.STATE:
+            return f"({self._state_rows(scan.source.key)}) AS stored"
+        return f"({scan.source.query}) AS answer"
 
     def _where(self, scan: Scan, *conditions: str) -> str:
         parts = [f"({part})" for part in conditions if part]
@@ -188,9 +184,7 @@ class _Writer:
         return f" WHERE {' AND '.join(parts)}" if parts else ""
 
     def _bound(self, scan: Scan, bound: Bound) -> str:
-        parts = [
-            f"{_expression(scan, one.column)} = ANY ({self._keys(one.keys)})" for one in bound
-        ]
+        parts = [f"{_expression(scan, one.column)} = ANY ({self._keys(one.keys)})" for one in bound]
         return f"({' AND '.join(parts)})"
 
     def _keys(self, keys: KeySet) -> str:
@@ -230,8 +224,7 @@ def _expression(scan: Scan, column: str) -> str:
 
 def _describe(scan: Scan, bound: Bound) -> str:
     return " and ".join(
-        f"{_expression(scan, one.column)} in "
-        + " or ".join(_describe_key(key) for key in one.keys)
+        f"{_expression(scan, one.column)} in " + " or ".join(_describe_key(key) for key in one.keys)
         for one in bound
     )
 

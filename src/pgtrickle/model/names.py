@@ -12,11 +12,11 @@ _PART = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^\W\d][\w$]*))\s*')
 
 
 def quote_identifier(name: str) -> str:
-    '''Quote one identifier, always.
+    """Quote one identifier, always.
 
     >>> quote_identifier('say "hi" now')
     '"say ""hi"" now"'
-    '''
+    """
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -50,7 +50,7 @@ def plan_differential(
     """Plan the refresh for changes in the given sources; others contribute nothing."""
     seen = set(changed)
     stages = []
-    for stage in (*query.aggregates, query.rows):
+    for stage in query.stages:
         plan = derive(stage.body, seen)
         if plan is None:
             continue
@@ -66,7 +66,7 @@ def plan_full(
     """Plan the computation of everything from the sources as they are now."""
     stages = tuple(
         _stage_plan(stage, full(stage.body), dialect, state_rows)
-        for stage in (*query.aggregates, query.rows)
+        for stage in query.stages
         if not _passes_through(stage)
     )
     return RefreshPlan(stages, full=True)
@@ -74,11 +74,10 @@ def plan_full(
 
 def sources_of(query: StagedQuery) -> dict[str, int]:
     """Return the oids of the captured tables a query reads, by the source's key."""
-    bodies = [*(stage.body for stage in query.aggregates), query.rows.body]
     return {
         scan.source.key: scan.source.relid
-        for body in bodies
-        for scan in scans_of(body)
+        for stage in query.stages
+        for scan in scans_of(stage.body)
         if scan.source.kind is SourceKind.TABLE
     }
 
@@ -100,5 +99,3 @@ def _stage_plan(
     reads = reads_of(plan, state_rows)
     columns = (*columns_of(plan), _WEIGHT_COLUMN)
     return StagePlan(stage, plan, reads, emit(plan, dialect), columns)
-
-

@@ -34,7 +34,7 @@ def backoff(failures: int) -> timedelta:
     if failures == 0:
         return timedelta()
     # Capping the exponent first keeps the number small after days of failures.
-    return min(_FIRST_BACKOFF * 2 ** min(failures - 1, 20), LONGEST_BACKOFF)
+    return min(_FIRST_BACKOFF * (1 << min(failures - 1, 20)), LONGEST_BACKOFF)
 
 
 def due_at(

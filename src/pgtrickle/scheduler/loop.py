@@ -82,9 +82,11 @@ class Loop:
             stop.wait(max(pause.total_seconds(), 0))
 
     def run_once(self, stop: threading.Event) -> datetime | None:
-        """Refresh every stream table that is due now, in dependency order.
+        """Refresh every stream table that is due, in dependency order.
 
-        Returns when the next one will be due, None if there is none.
+        Whether one is due is asked when its turn comes, so that it follows what it reads even if
+        it was not due yet when the pass began.  Returns when the next one will be due, None if
+        there is none.
         """
         tables = {
             str(table.name): table
@@ -92,15 +94,16 @@ class Loop:
             if table.status is not Status.SUSPENDED
         }
         self._forget_all_but({table.id for table in tables.values()})
-        began = self.now()
-        due = [name for name, table in tables.items() if self._due_at(table) <= began]
-        # With one stream table or none the question costs more than its answer.
-        dependencies = self.stream_tables.dependencies() if len(due) > 1 else {}
-        for name in in_dependency_order(due, dependencies):
-            if stop.is_set():
-                break
-            self._refresh(name, tables[name])
+        if any(map(self._due, tables.values())):
+            for name in in_dependency_order(tables, self.stream_tables.dependencies()):
+                if stop.is_set():
+                    break
+                if self._due(tables[name]):
+                    self._refresh(name, tables[name])
         return min(map(self._due_at, tables.values()), default=None)
+
+    def _due(self, table: StreamTable) -> bool:
+        return self._due_at(table) <= self.now()
 
     def _due_at(self, table: StreamTable) -> datetime:
         return due_at(_schedule_of(table), table.last_refresh_at, self._attempts.get(table.id))
@@ -128,7 +131,7 @@ class Loop:
         self.watcher.failed(name, error, self._due_at(table) - attempt.at)
 
     def _forget_all_but(self, ids: set[int]) -> None:
-        self._attempts = {id: attempt for id, attempt in self._attempts.items() if id in ids}
+        self._attempts = {key: self._attempts[key] for key in self._attempts.keys() & ids}
 
 
 def _schedule_of(table: StreamTable) -> Schedule:

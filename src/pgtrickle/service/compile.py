@@ -24,6 +24,16 @@ from pgtrickle.sql.refusal import Refusal, unsupported
 from pgtrickle.sql.scalars import column_scalar
 from pgtrickle.sql.translate import Dialect
 
+_TIME_WORDS = (
+    "now",
+    "current_date",
+    "current_timestamp",
+    "current_time",
+    "localtimestamp",
+    "localtime",
+    "age",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
@@ -52,16 +62,7 @@ def compile_query(connection: Connection, user_sql: str) -> Compiled:
         binding = bind_query(connection, user_sql)
         connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
         try:
-            if binding.refusal is not None:
-                raise binding.refusal
-            if binding.time_dependent:
-                raise Refusal(
-                    "a function of the current time",
-                    "now", "current_date", "current_timestamp", "current_time",
-                    "localtimestamp", "localtime", "age",
-                    hint="Rows would have to leave as time passes, without any change; use"
-                    " refresh_mode = 'FULL' or 'AUTO', or keep the time in a table.",
-                )  # fmt: skip
+            _refuse_functions(binding)
             typer = PgTyper(connection)
             algebra = lower(binding.query, typer)
             staged = cut(algebra, typer)
@@ -71,6 +72,18 @@ def compile_query(connection: Connection, user_sql: str) -> Compiled:
         except UnsupportedExpressionError as error:
             return Compiled(binding, _opaque(binding), error, None)
         return Compiled(binding, staged, None, algebra)
+
+
+def _refuse_functions(binding: Binding) -> None:
+    if binding.refusal is not None:
+        raise binding.refusal
+    if binding.time_dependent:
+        raise Refusal(
+            "a function of the current time",
+            *_TIME_WORDS,
+            hint="Rows would have to leave as time passes, without any change; use"
+            " refresh_mode = 'FULL' or 'AUTO', or keep the time in a table.",
+        )
 
 
 def _check(connection: Connection, staged: StagedQuery) -> None:

@@ -103,9 +103,7 @@ def _declare(
                 f'may not create a table in the schema "{name.schema}"',
                 hint=f'GRANT CREATE ON SCHEMA "{name.schema}" to this role.',
             ) from error
-    [(relid,)] = connection.execute(
-        "SELECT pg_catalog.to_regclass(%s)::oid", [name.sql]
-    ).fetchall()
+    [(relid,)] = connection.execute("SELECT pg_catalog.to_regclass(%s)::oid", [name.sql]).fetchall()
     stream_table = insert_stream_table(
         connection,
         relid=relid,
@@ -123,9 +121,7 @@ def _declare(
     capture_sources(connection, stream_table.id, compiled)
 
 
-def effective_mode(
-    compiled: Compiled, refresh_mode: RefreshMode
-) -> tuple[RefreshMode, str | None]:
+def effective_mode(compiled: Compiled, refresh_mode: RefreshMode) -> tuple[RefreshMode, str | None]:
     """Return how a query can really be maintained, and why if that is less than was asked."""
     if refresh_mode is RefreshMode.AUTO and compiled.refusal is not None:
         return RefreshMode.FULL, str(compiled.refusal)

@@ -100,9 +100,7 @@ def _privileges(connection: Connection) -> Check:
         " pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE'),"
         " pg_catalog.has_database_privilege(pg_catalog.current_database(), 'TEMPORARY')"
     ).fetchall()
-    missing = [
-        word for word, held in (("CREATE", create), ("TEMPORARY", temporary)) if not held
-    ]
+    missing = [word for word, held in (("CREATE", create), ("TEMPORARY", temporary)) if not held]
     return Check(
         "privileges",
         ok=not missing,
@@ -124,13 +122,13 @@ def _settings(connection: Connection) -> Check:
 def _stream_tables(connection: Connection) -> Check:
     tables = list_stream_tables(connection)
     troubled = [
-        one
-        for one in tables
-        if one.status is not Status.ACTIVE or one.consecutive_errors > 0
+        one for one in tables if one.status is not Status.ACTIVE or one.consecutive_errors > 0
     ]
     detail = f"{len(tables)} stream tables"
     if troubled:
-        named = ", ".join(f"{one.name} ({one.last_error_message or one.status.value})" for one in troubled)
+        named = ", ".join(
+            f"{one.name} ({one.last_error_message or one.status.value})" for one in troubled
+        )
         return Check(
             "stream tables",
             ok=False,

@@ -107,9 +107,7 @@ def _stage_keys(reads: Sequence[Read], writer: Connection) -> dict[str, str]:
     return literals
 
 
-def _read_stage(
-    writer: Connection, read: Read, sql: str, carriers: Sequence[Carrier]
-) -> pa.Table:
+def _read_stage(writer: Connection, read: Read, sql: str, carriers: Sequence[Carrier]) -> pa.Table:
     """Read an earlier stage's changes through the writer's own connection."""
     listed = ", ".join(
         _portable(quote_identifier(name), carrier)

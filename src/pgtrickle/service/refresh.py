@@ -206,9 +206,7 @@ class Refresh:
     ) -> Facts:
         names = {one.source_relid: str(one.source) for one in dependencies}
         frontier = self.stream_table.frontier
-        usable = (
-            frontier is not None and not reshaped and frontier.same_database(snapshot.frontier)
-        )
+        usable = frontier is not None and not reshaped and frontier.same_database(snapshot.frontier)
         changes = (
             changed_sources(snapshot.connection, [(relid, frontier.snapshot) for relid in names])
             if usable and frontier is not None
@@ -242,9 +240,7 @@ class Refresh:
     def _state_rows(self, compiled: Compiled) -> StateRows:
         return StateRows(self.stream_table.id, compiled)
 
-    def _execute(
-        self, snapshot: Snapshot, plan: RefreshPlan, compiled: Compiled
-    ) -> RefreshReport:
+    def _execute(self, snapshot: Snapshot, plan: RefreshPlan, compiled: Compiled) -> RefreshReport:
         with self.runtime.connection() as writer, writer.transaction():
             with SnapshotReader(
                 self.runtime.reads, snapshot.name, width=self.runtime.settings.read_connections
@@ -305,9 +301,7 @@ class Refresh:
                 _analyze(writer, [name])
         return applied
 
-    def _commit(
-        self, writer: Connection, snapshot: Snapshot, applied: Applied
-    ) -> RefreshReport:
+    def _commit(self, writer: Connection, snapshot: Snapshot, applied: Applied) -> RefreshReport:
         """Make contents, state, frontier, history and notification visible at once."""
         check_lease(writer, self.stream_table.id, self.lease.token)
         update_frontier(
@@ -411,6 +405,7 @@ class StateRows:
     compiled: Compiled
 
     def __call__(self, stage: str) -> str:
+        """Return the query for the stage of that name."""
         stages: Mapping[str, AggregateStage] = {
             one.name: one for one in self.compiled.staged.aggregates
         }

@@ -41,9 +41,7 @@ def verify_stream_table(runtime: Runtime, name: QualifiedName) -> VerifyReport:
             reports.append(_compare(runtime, snapshot.connection, name, compiled))
 
     with claimed(runtime, name, InitiatedBy.MANUAL) as (stream_table, lease):
-        refresh = Refresh(
-            runtime, stream_table, lease, InitiatedBy.MANUAL, hold_snapshot=True
-        )
+        refresh = Refresh(runtime, stream_table, lease, InitiatedBy.MANUAL, hold_snapshot=True)
         with refresh.recorded():
             refresh.run(after=compare)
     return reports[0]
@@ -97,9 +95,7 @@ def _difference(reader: Connection, one: str, other: str) -> _Rows:
     return Counter(tuple(None if v is None else str(v) for v in row) for row in rows)
 
 
-def _forgive_floats(
-    missing: _Rows, extra: _Rows, columns: Sequence[Column]
-) -> tuple[_Rows, _Rows]:
+def _forgive_floats(missing: _Rows, extra: _Rows, columns: Sequence[Column]) -> tuple[_Rows, _Rows]:
     """Pair rows that differ only in the last digits of floating-point columns."""
     floats = {i for i, column in enumerate(columns) if column.type.base in _FLOATS}
     if not floats or missing.total() > _MAX_TOLERATED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import uuid
 from collections.abc import Mapping
@@ -11,11 +12,15 @@ import pyarrow as pa
 
 from pgtrickle.spark.large_read import LargeRead
 from pgtrickle.spark.spark_errors import translated
+from pgtrickle.spark.wide_table import widen
 
 if TYPE_CHECKING:  # importing pyspark costs a second
     from pyspark.sql import DataFrame, SparkSession
 
 Input = pa.Table | LargeRead
+
+# Above this the rows that each subquery filters out cost more than further DataFrames.
+_MAX_WIDE_CELLS = 100_000
 
 
 def run(
@@ -38,9 +43,7 @@ def stage(
     connection_file: str,
 ) -> None:
     """Run ``sql`` and let the executors COPY the result into a staging table (see ``pg_sink``)."""
-    import json
-
-    from pgtrickle.spark.pg_sink import FORMAT, StagingSink
+    from pgtrickle.spark.pg_sink import FORMAT, StagingSink  # noqa: PLC0415 - imports pyspark
 
     with translated("stage a result"):
         session.dataSource.register(StagingSink)
@@ -48,30 +51,41 @@ def stage(
         writer.options(table=json.dumps(table), connection_file=connection_file).save()
 
 
-def substitute(sql: str, views: Mapping[str, str]) -> str:
-    """Put the views' names in place of ``{input}``; other braces stay.
+def substitute(sql: str, relations: Mapping[str, str]) -> str:
+    """Put each input's relation in place of its ``{name}``; other braces stay.
 
     >>> substitute("SELECT '{x}', a FROM {o}", {"o": "v1"})
     "SELECT '{x}', a FROM v1"
     """
-    if not views:
+    if not relations:
         return sql
-    names = "|".join(re.escape(name) for name in views)
-    return re.sub(rf"\{{({names})\}}", lambda match: views[match.group(1)], sql)
+    names = "|".join(re.escape(name) for name in relations)
+    return re.sub(rf"\{{({names})\}}", lambda match: relations[match.group(1)], sql)
 
 
 def _query(
     session: SparkSession, inputs: Mapping[str, Input], sql: str, connection_file: str
 ) -> DataFrame:
+    single = session.conf.get("spark.sql.shuffle.partitions") == "1"
+    tables = {name: value for name, value in inputs.items() if isinstance(value, pa.Table)}
+    if single and 1 < len(tables) == len(inputs) and _is_tiny(tables):
+        wide = widen(tables)
+        text = substitute(sql, wide.subqueries)
+        return _over_views(session, {"wide": session.createDataFrame(wide.table)}, text)
+    frames = {name: _frame(session, value, connection_file) for name, value in inputs.items()}
+    if single:
+        # One partition that Spark knows to be one: joins then need no exchange.
+        frames = {name: frame.coalesce(1) for name, frame in frames.items()}
+    return _over_views(session, frames, sql)
+
+
+def _over_views(session: SparkSession, frames: Mapping[str, DataFrame], sql: str) -> DataFrame:
     # The names are unique to this call, so threads that share the session never meet.
     token = uuid.uuid4().hex
-    views = {name: f"pgtrickle_{token}_{number}" for number, name in enumerate(inputs)}
-    single = session.conf.get("spark.sql.shuffle.partitions") == "1"
+    views = {name: f"pgtrickle_{token}_{number}" for number, name in enumerate(frames)}
     try:
-        for name, value in inputs.items():
-            frame = _frame(session, value, connection_file)
-            # One partition that Spark knows to be one: joins then need no exchange.
-            (frame.coalesce(1) if single else frame).createOrReplaceTempView(views[name])
+        for name, frame in frames.items():
+            frame.createOrReplaceTempView(views[name])
         return session.sql(substitute(sql, views))
     finally:
         # The analysed query keeps what the views stand for.
@@ -79,10 +93,16 @@ def _query(
             session.catalog.dropTempView(view)
 
 
+def _is_tiny(tables: Mapping[str, pa.Table]) -> bool:
+    cells = sum(table.num_rows for table in tables.values())
+    cells *= max(table.num_columns for table in tables.values())
+    return cells <= _MAX_WIDE_CELLS and all(t.num_columns for t in tables.values())
+
+
 def _frame(session: SparkSession, value: Input, connection_file: str) -> DataFrame:
     if not isinstance(value, LargeRead):
         return session.createDataFrame(value)
-    from pgtrickle.spark.pg_source import FORMAT, PostgresSource
+    from pgtrickle.spark.pg_source import FORMAT, PostgresSource  # noqa: PLC0415 - imports pyspark
 
     session.dataSource.register(PostgresSource)
     reader = session.read.format(FORMAT).schema(value.schema_ddl)

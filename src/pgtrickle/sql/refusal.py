@@ -29,11 +29,11 @@ def unsupported(refusal: Refusal, user_sql: str) -> UnsupportedQueryError:
 
 
 def underline(sql: str, *keywords: str) -> str:
-    """Show the line of ``sql`` that holds the first of ``keywords``, marked from below.
+    r"""Show the line of ``sql`` that holds the first of ``keywords``, marked from below.
 
     A keyword may be several words; letter case does not matter.
 
-    >>> print(underline("SELECT a\\nFROM t LEFT JOIN u ON true", "left"))
+    >>> print(underline("SELECT a\nFROM t LEFT JOIN u ON true", "left"))
     line 2: FROM t LEFT JOIN u ON true
                    ^^^^
     >>> underline("SELECT 1", "over")

@@ -32,7 +32,7 @@ def make_scalar(expression: exp.Expr) -> Scalar:
             paren.replace(paren.this)
     for identifier in expression.find_all(exp.Identifier):
         if isinstance(identifier.parent, exp.Column):
-            identifier.set("quoted", True)
+            identifier.set("quoted", value=True)
     names = {column.name for column in expression.find_all(exp.Column)}
     return Scalar(expression.sql(dialect="postgres", comments=False), tuple(sorted(names)))
 

@@ -90,7 +90,10 @@ class _ToSpark:
                 return self._cast(node)
             case exp.And() | exp.Or():
                 word = "AND" if isinstance(node, exp.And) else "OR"
-                return f"({self._of(node.this, 'bool')} {word} {self._of(node.expression, 'bool')})", "bool"
+                return (
+                    f"({self._of(node.this, 'bool')} {word} {self._of(node.expression, 'bool')})",
+                    "bool",
+                )
             case exp.Not():
                 return f"(NOT {self._of(node.this, 'bool')})", "bool"
             case exp.Is():
@@ -113,7 +116,8 @@ class _ToSpark:
                 return f"abs({text})", type_
             case exp.DPipe():
                 return f"({self._text(node.this)} || {self._text(node.expression)})", "text"
-        return self._operator(node)
+            case _:
+                return self._operator(node)
 
     def _operator(self, node: exp.Expr) -> tuple[str, str]:
         kind = type(node)
@@ -170,9 +174,11 @@ class _ToSpark:
                 return text, target
             if source == "bpchar":
                 return f"rtrim({text})", target
-        widening = _INTEGERS.index(source) <= _INTEGERS.index(target) if (
-            source in _INTEGERS and target in _INTEGERS
-        ) else False
+        widening = (
+            _INTEGERS.index(source) <= _INTEGERS.index(target)
+            if (source in _INTEGERS and target in _INTEGERS)
+            else False
+        )
         if widening or (source in _INTEGERS and target == "float8") or source == target == "bool":
             return f"CAST({text} AS {_SPARK_TYPES[target]})", target
         if source == target and source in (*_FLOATS, *_TIMES) and not node.to.expressions:
@@ -193,7 +199,9 @@ class _ToSpark:
         conditions, values = [], []
         for branch in node.args["ifs"]:
             if subject is not None:
-                condition = self._operator(exp.EQ(this=subject.copy(), expression=branch.this.copy()))
+                condition = self._operator(
+                    exp.EQ(this=subject.copy(), expression=branch.this.copy())
+                )
                 conditions.append(condition[0])
             else:
                 conditions.append(self._of(branch.this, "bool"))
@@ -240,7 +248,11 @@ class _ToSpark:
             return left, right
         if pair == {"bpchar"} and not ordered:
             return f"rtrim({left})", f"rtrim({right})"
-        if len(pair) == 1 and not ordered and (pair <= set(_TEXT_CARRIED) or self._enumerated(node)):
+        if (
+            len(pair) == 1
+            and not ordered
+            and (pair <= set(_TEXT_CARRIED) or self._enumerated(node))
+        ):
             return left, right
         raise _refuse(node)
 
@@ -294,9 +306,7 @@ _BASES = {
     exp.DType.TIMESTAMP: "timestamp",
     exp.DType.TIMESTAMPTZ: "timestamptz",
 }
-_HINT = (
-    "Move the expression into one table, or create the stream table with refresh_mode = 'FULL'."
-)
+_HINT = "Move the expression into one table, or create the stream table with refresh_mode = 'FULL'."
 
 
 def _base_of(type_: exp.DataType) -> str:

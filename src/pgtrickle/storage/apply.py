@@ -57,9 +57,7 @@ def weigh_result(
     rows = f"SELECT {computed}, {weight} AS {WEIGHT} FROM {source}{where}"
     if less is not None:
         rows += f"\nUNION ALL SELECT {', '.join(names)}, -1 FROM {less.sql}"
-    grouped = [
-        comparable(name, output.type) for name, output in zip(names, outputs, strict=True)
-    ]
+    grouped = [comparable(name, output.type) for name, output in zip(names, outputs, strict=True)]
     shown = [
         f"{group}::{output.type.display} AS {name}" if group != name else name
         for group, name, output in zip(grouped, names, outputs, strict=True)
@@ -74,9 +72,7 @@ def weigh_result(
     )
 
 
-def apply_result(
-    connection: Connection, name: QualifiedName, columns: Sequence[Column]
-) -> Applied:
+def apply_result(connection: Connection, name: QualifiedName, columns: Sequence[Column]) -> Applied:
     """Delete and insert the weighted rows of the result, and count both."""
     names = ", ".join(quote_identifier(column.name) for column in columns)
     expected = connection.execute(

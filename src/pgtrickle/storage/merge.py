@@ -108,7 +108,8 @@ class _Merge:
         inserted = ", ".join([*(f"d.{name}" for name in _names(self._keys)), f"d.{value}"])
         return (
             f"MERGE INTO {table.sql} AS stored\n"
-            f"USING (SELECT {_representatives(self._keys)}{value}, sum({change})::bigint AS change\n"
+            f"USING (SELECT {_representatives(self._keys)}{value},\n"
+            f"              sum({change})::bigint AS change\n"
             f"         FROM {self._staged} WHERE {value} IS NOT NULL\n"
             f"        GROUP BY {groups} HAVING sum({change}) <> 0) AS d\n"
             f"   ON {match}\n"
@@ -119,9 +120,7 @@ class _Merge:
 
     def touched(self) -> str:
         """Collect the touched groups with their old and new memory, each in its columns."""
-        sums = [
-            f"sum({quote_identifier(name)}) AS {quote_identifier(name)}" for name in self._sums
-        ]
+        sums = [f"sum({quote_identifier(name)}) AS {quote_identifier(name)}" for name in self._sums]
         grouped = f" GROUP BY {', '.join(_groups(self._keys))}" if self._keys else ""
         columns = [f"d.{name}" for name in _names(self._keys)]
         columns.append("stored.ctid AS __row")
@@ -227,5 +226,3 @@ def _representatives(columns: tuple[Column, ...]) -> str:
 
 def _old(name: str) -> str:
     return quote_identifier(f"{name}__old")
-
-

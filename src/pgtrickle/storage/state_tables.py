@@ -44,9 +44,7 @@ def state_columns(layout: Layout) -> tuple[Column, ...]:
     )
 
 
-def create_state_tables(
-    connection: Connection, stream_table_id: int, query: StagedQuery
-) -> None:
+def create_state_tables(connection: Connection, stream_table_id: int, query: StagedQuery) -> None:
     """Create the empty state tables of a stream table, with the indexes that find a group."""
     for stage in query.aggregates:
         groups = groups_table(stream_table_id, stage.name)

@@ -129,8 +129,7 @@ def _extract(node: Node, computed: _Computed) -> Node:
             return Filter(_extract(node.child, computed), _cut_out(node.predicate, computed))
         case Project():
             outputs = tuple(
-                replace(output, scalar=_cut_out(output.scalar, computed))
-                for output in node.outputs
+                replace(output, scalar=_cut_out(output.scalar, computed)) for output in node.outputs
             )
             return Project(_extract(node.child, computed), outputs)
         case InnerJoin():
@@ -192,5 +191,3 @@ def _add_outputs(node: Node, outputs: dict[str, tuple[Output, ...]]) -> Node:
         case Aggregate():
             raise ValueError("a plan is cut at its aggregates before expressions are pushed")
     assert_never(node)
-
-

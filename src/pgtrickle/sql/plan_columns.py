@@ -1,0 +1,69 @@
+"""The columns of a plan under construction: unique names, and the type of each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pgtrickle.algebra.nodes import Node, Output, Scalar
+from pgtrickle.algebra.schema import columns_of
+from pgtrickle.model.sql_type import SqlType
+from pgtrickle.sql.bound import Typer
+from pgtrickle.sql.scalars import bare_column
+from pgtrickle.sql.scope import Typed
+
+_MAX_NAME = 48  # leaves room for suffixes below PostgreSQL's limit of 63 bytes
+
+
+class PlanColumns:
+    """Hands out names that no other column of the plan has, and knows every type."""
+
+    def __init__(self, typer: Typer) -> None:
+        self._typer = typer
+        self._taken: set[str] = set()
+        self._types: dict[str, SqlType] = {}
+
+    def fresh(self, wanted: str) -> str:
+        """Return a name like ``wanted`` that is not taken yet, and take it."""
+        # Plain lower-case letters: one engine ignores case, another wants other quotes.
+        base = re.sub(r"[^a-z0-9_]", "_", wanted.lower())[:_MAX_NAME] or "column"
+        name, number = base, 1
+        while name in self._taken:
+            number += 1
+            name = f"{base}_{number}"
+        self._taken.add(name)
+        return name
+
+    def remember(self, node: Node) -> None:
+        """Learn the types of a node's columns."""
+        self._types |= {column.name: column.type for column in columns_of(node)}
+
+    def output(self, wanted: str, scalar: Scalar) -> Output:
+        """Make an output of an expression, under a fresh name."""
+        (typed,) = self.typed([scalar])
+        name = self.fresh(wanted)
+        self._types[name] = typed.type
+        return Output(name, scalar, typed.type)
+
+    def typed(self, scalars: Sequence[Scalar]) -> list[Typed]:
+        """Give each scalar its type; only real expressions are asked of PostgreSQL."""
+        known = {s.sql: self._types[name] for s in scalars if (name := bare_column(s))}
+        asked = [scalar for scalar in unique(scalars) if scalar.sql not in known]
+        if asked:
+            columns = {name: self._types[name] for scalar in asked for name in scalar.columns}
+            answers = self._typer.types_of(asked, columns)
+            known |= {scalar.sql: type_ for scalar, type_ in zip(asked, answers, strict=True)}
+        return [Typed(scalar, known[scalar.sql]) for scalar in scalars]
+
+    def union_types(self, branches: Sequence[Sequence[Typed]]) -> tuple[SqlType, ...]:
+        """Return the column types of a UNION of the given rows."""
+        return self._typer.union_types([[one.type for one in branch] for branch in branches])
+
+
+def unique(scalars: Sequence[Scalar]) -> list[Scalar]:
+    """Drop repeated expressions.
+
+    >>> unique([Scalar("1"), Scalar("2"), Scalar("1")])
+    [Scalar(sql='1', columns=()), Scalar(sql='2', columns=())]
+    """
+    return list({scalar.sql: scalar for scalar in scalars}.values())

@@ -1,0 +1,61 @@
+"""What names mean inside a query: aliases, their columns, and the expressions behind those."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from pgtrickle.algebra.nodes import Scalar
+from pgtrickle.model.sql_type import SqlType
+from pgtrickle.sql.refusal import Refusal
+from pgtrickle.sql.scalars import make_scalar, parse_scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """An expression over the plan's columns, with its type."""
+
+    scalar: Scalar
+    type: SqlType
+
+
+Scope = dict[str, dict[str, Typed]]  # alias -> column -> expression
+
+
+def resolve(expression: exp.Expr, scope: Scope) -> Scalar:
+    """Replace the query's column names by expressions over the plan's columns."""
+    _refuse_in_scalar(expression)
+
+    def replace_column(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Column):
+            return node
+        if node.table:
+            columns = scope.get(node.table, {})
+            if node.name not in columns:
+                raise Refusal(f"the reference {node.sql()}", node.name)
+            tree = parse_scalar(columns[node.name].scalar.sql)
+        else:
+            tree = find_column(scope, node.name)
+        simple = isinstance(tree, exp.Column | exp.Literal | exp.Cast | exp.Func)
+        return tree.copy() if simple else exp.paren(tree)
+
+    return make_scalar(expression.transform(replace_column))
+
+
+def find_column(scope: Scope, name: str) -> exp.Expr:
+    """Return the expression behind a column that is named without its table."""
+    for columns in scope.values():
+        if name in columns:
+            return parse_scalar(columns[name].scalar.sql)
+    raise Refusal(f'the reference "{name}"', name)
+
+
+def _refuse_in_scalar(expression: exp.Expr) -> None:
+    for node in expression.walk():
+        if isinstance(node, exp.Window):
+            raise Refusal("a window function", "over")
+        if isinstance(node, exp.Exists):
+            raise Refusal("EXISTS", "exists")
+        if isinstance(node, exp.Query):
+            raise Refusal("a subquery in an expression", "in (select", "( select", "any", "select")

@@ -1,0 +1,336 @@
+"""The law every plan obeys: what is stored + the delta = the query's own answer, refresh by refresh.
+
+``check_law`` plays the refreshes of one history.  It shares with the product everything that
+compiles a query; how a window is read, how an aggregate's memory grows and how the result is kept
+is written here once more, in the simplest way.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pgtrickle.algebra.nodes import Scan
+from pgtrickle.delta.cut import AggregateStage, RowsStage, StagedQuery, cut
+from pgtrickle.delta.layout import WEIGHT, Layout, Lookup
+from pgtrickle.delta.reads import ReadKind, stage_changes
+from pgtrickle.model.names import quote_identifier
+from pgtrickle.model.sql_type import Column
+from pgtrickle.ports import Engine
+from pgtrickle.refresh.stages import RefreshPlan, StagePlan, plan_differential, plan_full
+from pgtrickle.sql.lower import lower
+from pgtrickle.sql.translate import Dialect, translate
+from tests.delta.world import (
+    INT4,
+    RELIDS,
+    TEXT,
+    Row,
+    Weighted,
+    World,
+    bound_query,
+    results_over,
+    state_columns,
+    to_duckdb,
+)
+
+Bags = Mapping[str, Sequence[Row]]
+Window = Mapping[str, Sequence[Weighted]]
+
+
+@dataclass(frozen=True)
+class History:
+    """The rows that the sources start with, and the weighted changes of each window."""
+
+    initial: Bags
+    windows: tuple[Window, ...]
+
+
+@dataclass(frozen=True)
+class DefiningQuery:
+    """A query in the form that PostgreSQL prints, and the names of its columns."""
+
+    sql: str
+    names: tuple[str, ...]
+
+
+@dataclass
+class Observed:
+    """What happened while a law was checked, for statistics and for tests of the test."""
+
+    stages: int = 0
+    kinds: Counter[ReadKind] = field(default_factory=Counter)
+    changed_rows: int = 0
+
+
+def check_law(
+    world: World, query: DefiningQuery, history: History, engine: Engine | None = None
+) -> Observed:
+    """Maintain ``query`` over ``history`` and compare with its answer after each window.
+
+    Without an engine the stages run inside ``world``, reads and all in one statement, which is
+    several times faster than to carry every input through Arrow.
+    """
+    staged = compile_query(world, query)
+    maintained = _Maintained(world, staged, engine)
+    reference = to_duckdb(query.sql)
+    bags = {name: Counter(rows) for name, rows in history.initial.items()}
+    world.reset(_elements(bags))
+
+    maintained.load()
+    _compare(maintained.result, world.rows(reference), "the first load")
+    for number, window in enumerate(history.windows, 1):
+        bags = {name: _add(bag, window.get(name, ())) for name, bag in bags.items()}
+        world.advance(_elements(bags), _captured(staged, window))
+        maintained.refresh({str(RELIDS[name]) for name, changes in window.items() if changes})
+        _compare(maintained.result, world.rows(reference), f"window {number}")
+    return maintained.observed
+
+
+def compile_query(world: World, query: DefiningQuery) -> StagedQuery:
+    """Compile a query over the tables of the world."""
+    columns = [Column(name, TEXT) for name in query.names]
+    return cut(lower(bound_query(query.sql, columns), world.typer), world.typer)
+
+
+def _compare(stored: Counter[Row], answer: list[Row], when: str) -> None:
+    expected = Counter(map(_rounded, answer))
+    assert stored == expected, f"{when}: missing {expected - stored}, extra {stored - expected}"
+
+
+class _Maintained:
+    """A stream table: its result, its states, and how a refresh changes them."""
+
+    def __init__(self, world: World, query: StagedQuery, engine: Engine | None) -> None:
+        self._world = world
+        self._query = query
+        self._engine = engine
+        self._dialect = engine.dialect if engine else Dialect.DUCKDB
+        self._memories = {stage.name: _Memory(world, stage) for stage in query.aggregates}
+        self._full = plan_full(query, self._dialect, self._state_rows)
+        self._unbounded = {
+            (stage.stage.name, read.view): read.sql
+            for stage in self._full.stages
+            for read in stage.reads
+        }
+        self.result: Counter[Row] = Counter()
+        self.observed = Observed()
+
+    def load(self) -> None:
+        self._run(self._full)
+
+    def refresh(self, changed: Collection[str]) -> None:
+        changed = {key for key in changed if int(key) in self._query.captured_columns()}
+        self._run(plan_differential(self._query, changed, self._dialect, self._state_rows))
+
+    def _state_rows(self, stage: str) -> str:
+        return self._memories[stage].rows_query
+
+    def _run(self, plan: RefreshPlan) -> None:
+        for memory in self._memories.values():
+            memory.begin()
+        for stage in plan.stages:
+            self.observed.stages += 1
+            self.observed.kinds.update(read.kind for read in stage.reads)
+            if isinstance(stage.stage, AggregateStage):
+                self._memories[stage.stage.name].merge(self._evaluate(stage))
+            else:
+                self._apply(self._evaluate(stage), stage.columns)
+        through = self._query.rows.passes_through
+        if through is not None and plan.stages:
+            self._apply_changes_of(through)
+        for memory in self._memories.values():
+            memory.commit()
+
+    # One stage
+
+    def _evaluate(self, stage: StagePlan) -> list[Row]:
+        """Compute a stage; bounded reads must not change what comes out."""
+        rows = self._compute(stage, {read.view: read.sql for read in stage.reads})
+        if any(read.kind is ReadKind.KEYED for read in stage.reads):
+            unbounded = {
+                read.view: self._unbounded[stage.stage.name, read.view]
+                if read.kind is ReadKind.KEYED
+                else read.sql
+                for read in stage.reads
+            }
+            everything = self._compute(stage, unbounded)
+            assert _consolidated(stage, rows) == _consolidated(stage, everything), (
+                f"a bounded read of {stage.stage.name} is too narrow"
+            )
+        return rows
+
+    def _compute(self, stage: StagePlan, reads: Mapping[str, str]) -> list[Row]:
+        filled = {view: self._world.fill(sql) for view, sql in reads.items()}
+        if self._engine is None:
+            views = ", ".join(f"{quote_identifier(view)} AS ({sql})" for view, sql in filled.items())
+            return self._world.rows(f"WITH {views} {stage.sql}")
+        inputs = {view: self._world.arrow(sql) for view, sql in filled.items()}
+        result = self._engine.run(stage.sql, inputs, large=False)
+        names = [column.name for column in stage.columns]
+        columns = [column.to_pylist() for column in result.select(names).columns]
+        return list(zip(*columns, strict=True))
+
+    # The result
+
+    def _apply(self, rows: list[Row], columns: Sequence[Column]) -> None:
+        self._add_outputs(f"({self._world.relation(columns, rows)}) AS staged")
+
+    def _apply_changes_of(self, stage: str) -> None:
+        body = self._query.rows.body
+        condition = body.predicate if isinstance(body, Scan) else None
+        where = f" WHERE {translate(condition, {}, Dialect.DUCKDB)}" if condition else ""
+        self._add_outputs(f"{stage_changes(stage)}{where}")
+
+    def _add_outputs(self, source: str) -> None:
+        outputs = ", ".join(
+            translate(output.scalar, {}, Dialect.DUCKDB) for output in self._query.rows.outputs
+        )
+        for *row, weight in self._world.rows(f"SELECT {outputs}, {WEIGHT} FROM {source}"):
+            self.observed.changed_rows += 1
+            self.result[_rounded(row)] += int(weight)
+        self.result = Counter({row: n for row, n in self.result.items() if n})
+
+
+class _Memory:
+    """The state of one aggregate: sums and counted values of each group."""
+
+    def __init__(self, world: World, stage: AggregateStage) -> None:
+        self._world = world
+        self._layout: Layout = stage.layout
+        self._columns = state_columns(stage.layout)
+        self._stored = quote_identifier(f"state_{stage.name}")
+        self._changes = stage_changes(stage.name)
+        self._groups: dict[Row, Row] = {}  # key -> count and accumulators
+        self._values: dict[str, Counter[Row]] = {v.name: Counter() for v in stage.layout.values}
+        self._merged = False
+        self.rows_query = results_over(stage.layout, self._stored)
+        self._store()
+
+    def begin(self) -> None:
+        """Forget the changes of the last window: a stage that does not run has none."""
+        self._merged = False
+        self._world.connection.execute(f"DROP TABLE IF EXISTS {self._changes}")
+
+    def merge(self, partial: list[Row]) -> None:
+        """Add partial rows up and publish how the touched groups changed."""
+        keys, values = len(self._layout.keys), len(self._layout.values)
+        sums = len(self._layout.accumulators) + 1
+        touched: dict[Row, None] = {} if keys else {(): None}
+        touched |= {row[:keys]: None for row in partial}
+        before = [self._row(key) for key in touched if key in self._groups]
+        for row in partial:
+            key, tail = row[:keys], row[keys + values :]
+            self._add_sums(key, tail[:sums])
+            for table, value, count in zip(
+                self._layout.values, row[keys : keys + values], tail[sums:], strict=True
+            ):
+                if value is not None:
+                    self._values[table.name][*key, value] += int(count)
+        for key in touched:
+            self._settle(key)
+        after = [self._row(key) for key in touched if key in self._groups]
+        weighted = [(*row, -1) for row in before] + [(*row, 1) for row in after]
+        columns = [*self._columns, Column(WEIGHT, INT4)]
+        memory = f"({self._world.relation(columns, weighted)}) AS memory"
+        self._world.store(self._changes, results_over(self._layout, memory, WEIGHT))
+        self._merged = True
+
+    def commit(self) -> None:
+        """Show the new groups to the next refresh."""
+        if self._merged:
+            self._store()
+
+    def _store(self) -> None:
+        rows = [self._row(key) for key in self._groups]
+        self._world.store(self._stored, self._world.relation(self._columns, rows))
+
+    def _add_sums(self, key: Row, change: Row) -> None:
+        old = self._groups.get(key, (0,) * len(change))
+        self._groups[key] = tuple(a + b for a, b in zip(old, change, strict=True))
+
+    def _settle(self, key: Row) -> None:
+        """Drop a group without rows; a group that no key tells apart always exists."""
+        if not key and not self._layout.keys:
+            self._groups.setdefault((), (0,) * (len(self._layout.accumulators) + 1))
+            return
+        assert self._groups[key][0] >= 0, "a group has a negative number of rows"
+        if self._groups[key][0] == 0:
+            assert not any(self._groups[key]), "an empty group has sums"
+            del self._groups[key]
+
+    def _row(self, key: Row) -> Row:
+        found = tuple(
+            self._look_up(key, result.lookup)
+            for result in self._layout.looked_up
+            if result.lookup is not None
+        )
+        return (*key, *self._groups[key], *found)
+
+    def _look_up(self, key: Row, lookup: Lookup) -> object:
+        values: list = []
+        for (*group, value), count in self._values[lookup.values.name].items():
+            assert count >= 0, "a value occurs a negative number of times"
+            if count and tuple(group) == key:
+                values += [value] * (count if lookup.repeated else 1)
+        match lookup.function:
+            case "count":
+                return len(values)
+            case "min":
+                return min(values, default=None)
+            case "max":
+                return max(values, default=None)
+            case "sum":
+                return sum(values) if values else None
+            case "avg":
+                return float(sum(values)) / len(values) if values else None
+        raise ValueError(lookup.function)
+
+
+def _captured(query: StagedQuery, window: Window) -> dict[str, list[Weighted]]:
+    """Blank the columns that the buffers of this query do not hold."""
+    captured = query.captured_columns()
+    changes = {}
+    for name, relid in RELIDS.items():
+        kept = captured.get(relid, ())
+        names = [column.name for column in _columns(name)]
+        changes[name] = [
+            (
+                tuple(value if one in kept else None for one, value in zip(names, row, strict=True)),
+                weight,
+            )
+            for row, weight in window.get(name, ())
+        ]
+    return changes
+
+
+def _columns(name: str) -> tuple[Column, ...]:
+    from tests.delta.world import TABLES
+
+    return next(table.columns for table in TABLES if table.name == name)
+
+
+def _consolidated(stage: StagePlan, rows: list[Row]) -> Counter[Row]:
+    if not isinstance(stage.stage, RowsStage):
+        return Counter(map(_rounded, rows))
+    total: Counter[Row] = Counter()
+    for *row, weight in rows:
+        total[_rounded(row)] += weight
+    return Counter({row: weight for row, weight in total.items() if weight})
+
+
+def _rounded(row: Sequence[object]) -> Row:
+    """Averages are quotients of floating-point numbers in DuckDB; compare their first digits."""
+    return tuple(round(value, 9) if isinstance(value, float) else value for value in row)
+
+
+def _add(bag: Counter[Row], changes: Sequence[Weighted]) -> Counter[Row]:
+    result = Counter(bag)
+    for row, weight in changes:
+        result[row] += weight
+    assert min(result.values(), default=0) >= 0, "a window deletes a row that does not exist"
+    return result
+
+
+def _elements(bags: Mapping[str, Counter[Row]]) -> dict[str, list[Row]]:
+    return {name: list(bag.elements()) for name, bag in bags.items()}

@@ -1,0 +1,35 @@
+"""The one law every plan obeys: old result + delta = new result."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, event, given, settings
+
+from pgtrickle.delta.reads import ReadKind
+from tests.delta.law import DefiningQuery, History, check_law
+from tests.delta.strategies import histories, queries
+from tests.delta.world import World
+from tests.fakes.engine import DuckDbEngine
+
+# The world is shared by all examples on purpose: every history starts it afresh.
+_SHARED = settings(suppress_health_check=list(HealthCheck))
+_MANY = settings(_SHARED, max_examples=4 * settings.default.max_examples)
+_FEW = settings(_SHARED, max_examples=max(20, settings.default.max_examples // 4))
+
+
+@_MANY
+@given(query=queries(), history=histories())
+def test_old_result_plus_delta_is_new_result(
+    world: World, query: DefiningQuery, history: History
+) -> None:
+    observed = check_law(world, query, history)
+
+    event(f"keyed reads: {ReadKind.KEYED in observed.kinds}")
+    event(f"changes of stages: {ReadKind.STAGE in observed.kinds}")
+
+
+@_FEW
+@given(query=queries(), history=histories(windows=2))
+def test_the_law_holds_through_the_engine_port(
+    world: World, duckdb_engine: DuckDbEngine, query: DefiningQuery, history: History
+) -> None:
+    check_law(world, query, history, duckdb_engine)

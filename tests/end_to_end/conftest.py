@@ -1,0 +1,17 @@
+"""The whole line: real PostgreSQL, real Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from pgtrickle.bootstrap import Trickle
+from tests.service.lab import Lab
+
+
+@pytest.fixture
+def lab(database: str, spark_trickle: Trickle) -> Iterator[Lab]:
+    with psycopg.connect(database, autocommit=True) as connection:
+        yield Lab(spark_trickle, connection)

@@ -1,0 +1,86 @@
+"""A database with stream tables, and the one check that every test of the line makes.
+
+The check does not trust the verifier: after each refresh the table is compared with its query
+by PostgreSQL itself, as multisets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from psycopg import Connection
+from psycopg.rows import TupleRow
+
+from pgtrickle.bootstrap import Trickle
+from pgtrickle.model.report import RefreshReport
+
+Row = tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class Lab:
+    """One user's session beside pgtrickle, and the stream tables it has made."""
+
+    trickle: Trickle
+    connection: Connection[TupleRow]
+    queries: dict[str, str] = field(default_factory=dict)
+
+    def run(self, *statements: str) -> None:
+        """Run statements, each in a transaction of its own."""
+        for statement in statements:
+            self.connection.execute(statement.encode())
+
+    def rows(self, query: str) -> list[Row]:
+        """Return the rows of a query, in a fixed order."""
+        return sorted(self.connection.execute(query.encode()).fetchall(), key=repr)
+
+    def value(self, query: str) -> Any:
+        """Return the one value of a query."""
+        [(found,)] = self.connection.execute(query.encode()).fetchall()
+        return found
+
+    def create(self, name: str, query: str, mode: str = "DIFFERENTIAL") -> RefreshReport:
+        """Create and load a stream table, and check it."""
+        report = self.trickle.create_stream_table(name, query, refresh_mode=mode)
+        assert report is not None
+        self.queries[name] = query
+        self.check(name)
+        return report
+
+    def window(self, *statements: str, action: str = "DIFFERENTIAL") -> list[RefreshReport]:
+        """Run statements, refresh every stream table in the order of creation, check each."""
+        self.run(*statements)
+        return [self.refresh(name, action) for name in self.queries]
+
+    def refresh(self, name: str, action: str = "DIFFERENTIAL") -> RefreshReport:
+        """Refresh one stream table and check it."""
+        report = self.trickle.refresh_stream_table(name)
+        assert report.action.value == action, report.reason
+        self.check(name)
+        verified = self.trickle.verify_stream_table(name)
+        assert verified.ok, verified
+        return report
+
+    def check(self, name: str) -> None:
+        """Compare a stream table with its query."""
+        assert self.differences(name) == []
+
+    def differences(self, name: str) -> list[Row]:
+        """Return the rows in which a stream table and its query differ, by PostgreSQL's word."""
+        query = self.queries[name]
+        return self.rows(
+            f"SELECT 'missing', d.* FROM (({query}) EXCEPT ALL TABLE {name}) AS d UNION ALL"
+            f" SELECT 'extra', d.* FROM (TABLE {name} EXCEPT ALL ({query})) AS d"
+        )
+
+    def leftovers(self) -> list[Row]:
+        """List what pgtrickle keeps for stream tables: nothing, once the last is gone."""
+        return self.rows(
+            "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace IN"
+            " ('pgtrickle_changes'::regnamespace, 'pgtrickle_state'::regnamespace)"
+            " UNION ALL SELECT tgname FROM pg_trigger WHERE tgname LIKE 'pgtrickle%'"
+            " UNION ALL SELECT pgt_name FROM pgtrickle.pgt_stream_tables"
+            " UNION ALL SELECT pgt_id::text FROM pgtrickle.pgt_leases"
+            " UNION ALL SELECT source_relid::text FROM pgtrickle.pgt_change_tracking"
+        )
