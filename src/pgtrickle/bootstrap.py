@@ -76,7 +76,7 @@ class _Adapters:
             open=True,
             name="pgtrickle",
         )
-        self.runtime = Runtime(pool, ReadConnections(dsn), engine or SparkEngine(), settings)
+        self.runtime = Runtime(pool, ReadConnections(dsn), engine or SparkEngine(dsn), settings)
 
     def __enter__(self) -> Self:
         return self

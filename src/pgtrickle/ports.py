@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
+from pgtrickle.model.names import QualifiedName
 from pgtrickle.sql.translate import Dialect
 
 
@@ -18,8 +19,20 @@ class Engine(Protocol):
         """The dialect of the SQL that ``run`` understands."""
         ...
 
-    def run(self, sql: str, inputs: Mapping[str, pa.Table], *, large: bool) -> pa.Table:
-        """Evaluate ``sql`` over relations of the given names."""
+    @property
+    def distributed(self) -> bool:
+        """Whether ``stage`` works: many processes read sources and write results themselves."""
+        ...
+
+    def run(self, sql: str, inputs: Mapping[str, pa.Table]) -> pa.Table:
+        """Evaluate ``sql`` over small relations of the given names."""
+        ...
+
+    def stage(self, sql: str, inputs: Mapping[str, Any], target: QualifiedName) -> None:
+        """Evaluate ``sql`` and write the result into a table, nothing of it through the driver.
+
+        An input is an Arrow table or the description of a read, as the engine's adapter has it.
+        """
         ...
 
     def close(self) -> None:

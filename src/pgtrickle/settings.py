@@ -43,15 +43,10 @@ class Settings:
     read_connections: int = _setting(
         4, "How many connections read side by side during one refresh.", 1, 64
     )
-    large_read_rows: int = _setting(
-        500_000,
-        "Estimated rows of a table from which a full read is spread over Spark's executors.",
-        1,
-        None,
-    )
-    large_delta_rows: int = _setting(
-        200_000,
-        "Changed rows in a window from which a refresh uses Spark's large profile.",
+    large_read_bytes: int = _setting(
+        64 * 2**20,
+        "Size of a table from which Spark's executors read it in parts, side by side, and write"
+        " the result themselves.",
         1,
         None,
     )

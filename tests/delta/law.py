@@ -22,6 +22,7 @@ from pgtrickle.refresh.stages import RefreshPlan, StagePlan, plan_differential, 
 from pgtrickle.sql.lower import lower
 from pgtrickle.sql.translate import Dialect, translate
 from tests.delta.world import (
+    COLUMNS,
     INT4,
     RELIDS,
     TEXT,
@@ -74,15 +75,20 @@ def check_law(
     staged = compile_query(world, query)
     maintained = _Maintained(world, staged, engine)
     reference = to_duckdb(query.sql)
-    bags = {name: Counter(rows) for name, rows in history.initial.items()}
+    captured = {name: staged.captured_columns().get(relid) for name, relid in RELIDS.items()}
+    read = {name: frozenset(columns) for name, columns in captured.items() if columns is not None}
+    bags = {name: Counter(history.initial.get(name, ())) for name in read}
     world.reset(_elements(bags))
 
     maintained.load()
     _compare(maintained.result, world.rows(reference), "the first load")
     for number, window in enumerate(history.windows, 1):
-        bags = {name: _add(bag, window.get(name, ())) for name, bag in bags.items()}
-        world.advance(_elements(bags), _captured(staged, window))
-        maintained.refresh({str(RELIDS[name]) for name, changes in window.items() if changes})
+        changes = {name: window[name] for name in read if window.get(name)}
+        if not changes:
+            continue
+        bags |= {name: _add(bags[name], weighted) for name, weighted in changes.items()}
+        world.advance(_elements(bags), _blanked(changes, read))
+        maintained.refresh({str(RELIDS[name]) for name in changes})
         _compare(maintained.result, world.rows(reference), f"window {number}")
     return maintained.observed
 
@@ -120,7 +126,6 @@ class _Maintained:
         self._run(self._full)
 
     def refresh(self, changed: Collection[str]) -> None:
-        changed = {key for key in changed if int(key) in self._query.captured_columns()}
         self._run(plan_differential(self._query, changed, self._dialect, self._state_rows))
 
     def _state_rows(self, stage: str) -> str:
@@ -287,27 +292,21 @@ class _Memory:
         raise ValueError(lookup.function)
 
 
-def _captured(query: StagedQuery, window: Window) -> dict[str, list[Weighted]]:
+def _blanked(changes: Window, captured: Mapping[str, Collection[str]]) -> Window:
     """Blank the columns that the buffers of this query do not hold."""
-    captured = query.captured_columns()
-    changes = {}
-    for name, relid in RELIDS.items():
-        kept = captured.get(relid, ())
-        names = [column.name for column in _columns(name)]
-        changes[name] = [
+    return {
+        name: [
             (
-                tuple(value if one in kept else None for one, value in zip(names, row, strict=True)),
+                tuple(
+                    value if column in captured[name] else None
+                    for column, value in zip(COLUMNS[name], row, strict=True)
+                ),
                 weight,
             )
-            for row, weight in window.get(name, ())
+            for row, weight in weighted
         ]
-    return changes
-
-
-def _columns(name: str) -> tuple[Column, ...]:
-    from tests.delta.world import TABLES
-
-    return next(table.columns for table in TABLES if table.name == name)
+        for name, weighted in changes.items()
+    }
 
 
 def _consolidated(stage: StagePlan, rows: list[Row]) -> Counter[Row]:

@@ -145,6 +145,11 @@ class _Draw:
                 break
             one = self.from_item(depth, items)
             self.attach(items, one)
+        if len(items) == 1 and items[0].text.startswith("public."):
+            # PostgreSQL qualifies columns only where a query has more than one input.
+            items[0].values = [
+                Value(value.sql.partition(".")[2], value.kind) for value in items[0].values
+            ]
         conditions = [condition for item in items for condition in item.conditions]
         values = [value for item in items for value in item.values]
         return _Scope(", ".join(item.text for item in items), values, conditions)

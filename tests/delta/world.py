@@ -8,7 +8,7 @@ marks that a refresh fills in.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -78,6 +78,7 @@ TABLES = (
     ),
 )
 RELIDS = {table.name: table.relid for table in TABLES}
+COLUMNS = {table.name: tuple(column.name for column in table.columns) for table in TABLES}
 
 _KEYS_MARK = re.compile(r":keys\(([^,()]+),([^()]+)\)")
 _STAGE_CHANGES = re.compile(r'FROM ("group_\d+__changes")')
@@ -110,29 +111,28 @@ class World:
     # Sources
 
     def reset(self, bags: Mapping[str, Sequence[Row]]) -> None:
-        """Empty the buffers and fill the sources."""
+        """Empty the buffers and fill the sources; only the tables named take part."""
         self.window = 0
-        for table in TABLES:
-            self.connection.execute(f"TRUNCATE {buffer_relation(table.relid).sql}")
-            self._fill(table, bags[table.name])
+        statements = []
+        for name, rows in bags.items():
+            statements.append(f"TRUNCATE {buffer_relation(RELIDS[name]).sql}")
+            statements += _fill(name, rows)
+        self.connection.execute(";".join(statements))
 
     def advance(
         self, bags: Mapping[str, Sequence[Row]], changes: Mapping[str, Sequence[Weighted]]
     ) -> None:
         """Open the next window: sources move to AFTER, buffers receive the changes."""
         self.window += 1
-        for table in TABLES:
-            if not changes[table.name]:
-                continue
-            self._fill(table, bags[table.name])
-            rows = [(*row, weight, self.window) for row, weight in changes[table.name]]
-            buffer = buffer_relation(table.relid).sql
-            self.connection.execute(f"INSERT INTO {buffer} VALUES {_tuples(rows)}")
-
-    def _fill(self, table: Table, rows: Sequence[Row]) -> None:
-        self.connection.execute(f"TRUNCATE public.{table.name}")
-        if rows:
-            self.connection.execute(f"INSERT INTO public.{table.name} VALUES {_tuples(rows)}")
+        statements = []
+        for name, weighted in changes.items():
+            if weighted:
+                rows = [(*row, weight, self.window) for row, weight in weighted]
+                buffer = buffer_relation(RELIDS[name]).sql
+                statements += _fill(name, bags[name])
+                statements.append(f"INSERT INTO {buffer} VALUES {_tuples(rows)}")
+        if statements:
+            self.connection.execute(";".join(statements))
 
     # Reads
 
@@ -284,12 +284,16 @@ def _tuples(rows: Iterable[Row]) -> str:
     return ", ".join(f"({', '.join(map(literal, row)) or 'NULL'})" for row in rows)
 
 
+def _fill(name: str, rows: Sequence[Row]) -> list[str]:
+    statements = [f"TRUNCATE public.{name}"]
+    if rows:
+        statements.append(f"INSERT INTO public.{name} VALUES {_tuples(rows)}")
+    return statements
+
+
 def _storage_type(type_: SqlType) -> str:
     return "DECIMAL(38, 3)" if type_ == NUMERIC else type_.display
 
 
 def _for_duckdb(sql: str) -> str:
     return sql.replace("round(", "pg_round(")
-
-
-StateRows = Callable[[str], str]

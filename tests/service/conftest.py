@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 
-from pgtrickle.bootstrap import Trickle
-from tests.service.lab import Lab
+if TYPE_CHECKING:
+    from pgtrickle.bootstrap import Trickle
+    from tests.service.lab import Lab
+
+pytest.register_assert_rewrite("tests.service.lab")  # before its first import
 
 
 @pytest.fixture
 def lab(database: str, duckdb_trickle: Trickle) -> Iterator[Lab]:
+    from tests.service.lab import Lab
+
     with psycopg.connect(database, autocommit=True) as connection:
         yield Lab(duckdb_trickle, connection)

@@ -6,6 +6,7 @@ by PostgreSQL itself, as multisets.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +26,10 @@ class Lab:
     trickle: Trickle
     connection: Connection[TupleRow]
     queries: dict[str, str] = field(default_factory=dict)
+
+    def before_next_stage(self, interruption: Callable[[], object]) -> None:
+        """Let something happen when the next refresh has read and not yet written."""
+        self.trickle._runtime.engine.interruptions.append(interruption)  # type: ignore[attr-defined]  # Borrowed
 
     def run(self, *statements: str) -> None:
         """Run statements, each in a transaction of its own."""

@@ -194,7 +194,7 @@ def test_p12_null_in_one_of_two_key_columns(lab: Lab):
         "INSERT INTO l VALUES (1, 'x', 1), (1, NULL, 2), (NULL, 'x', 3), (NULL, NULL, 4)",
         "INSERT INTO r VALUES (1, 'x', 1), (1, NULL, 2), (NULL, 'x', 3), (NULL, NULL, 4)",
     )
-    lab.create("both", "SELECT l.v, r.w, b FROM l JOIN r USING (a, b)")
+    lab.create("keyed", "SELECT l.v, r.w, b FROM l JOIN r USING (a, b)")
     lab.create(
         "alike",
         "SELECT l.v, r.w FROM l JOIN r"

@@ -1,4 +1,4 @@
-"""Small reads see one snapshot, run side by side, survive dead connections and name their errors."""
+"""Small reads see one snapshot, run side by side, survive dead connections, name errors."""
 
 from __future__ import annotations
 
@@ -55,7 +55,10 @@ def test_connections_are_reused_by_the_next_refresh(database: str) -> None:
     connections = ReadConnections(database)
     pids = set()
     for _ in range(3):
-        with exported_snapshot(database) as snapshot, SnapshotReader(connections, snapshot) as reader:
+        with (
+            exported_snapshot(database) as snapshot,
+            SnapshotReader(connections, snapshot) as reader,
+        ):
             pids.add(reader.read("SELECT pg_backend_pid() AS p", [NUMBER]).column(0)[0].as_py())
     connections.close()
 

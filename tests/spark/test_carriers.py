@@ -49,7 +49,11 @@ VALUES: dict[SqlType, tuple[str, ...]] = {
     SqlType("timestamp without time zone", "timestamp", "D"): _MOMENTS,
     SqlType("timestamp with time zone", "timestamptz", "D"): _MOMENTS,
     SqlType("numeric(12,2)", "numeric", "N", 12, 2): ("0", "-0.01", "9999999999.99"),
-    SqlType("numeric(38,38)", "numeric", "N", 38, 38): ("0." + "9" * 38, "0", "0." + "0" * 37 + "1"),
+    SqlType("numeric(38,38)", "numeric", "N", 38, 38): (
+        "0." + "9" * 38,
+        "0",
+        "0." + "0" * 37 + "1",
+    ),
     SqlType("numeric(38,0)", "numeric", "N", 38, 0): ("9" * 38, "-" + "9" * 38),
     SqlType("numeric(5,-2)", "numeric", "N", 5, -2): ("1234567", "-99999"),
     SqlType("numeric(2,4)", "numeric", "N", 2, 4): ("0.0099", "-0.0001"),
@@ -86,8 +90,8 @@ def _make_table(dsn: str, sql_type: SqlType, values: tuple[str, ...]) -> None:
     with psycopg.connect(dsn) as connection:
         connection.execute("CREATE TYPE mood AS ENUM ('sad', 'very happy')")
         connection.execute("CREATE TYPE pair AS (a int, b text)")
-        connection.execute(f"CREATE TABLE before (n int, v {sql_type.display})")  # type: ignore[arg-type]
-        connection.execute(f"CREATE TABLE after (n int, v {sql_type.display})")  # type: ignore[arg-type]
+        connection.execute(f"CREATE TABLE before (n int, v {sql_type.display})")
+        connection.execute(f"CREATE TABLE after (n int, v {sql_type.display})")
         connection.cursor().executemany(
             f"INSERT INTO before VALUES (%s, (%s::text)::{sql_type.display})"
             if sql_type.base != "pair"
@@ -100,7 +104,9 @@ def _read(dsn: str, carrier: Carrier) -> pa.Table:
     number = carrier_for(SqlType("integer", "int4", "N"))
     connections = ReadConnections(dsn)
     with exported_snapshot(dsn) as snapshot, SnapshotReader(connections, snapshot) as reader:
-        table = reader.read(f"SELECT n, {carrier.read_sql('v')} AS v FROM before", [number, carrier])
+        table = reader.read(
+            f"SELECT n, {carrier.read_sql('v')} AS v FROM before", [number, carrier]
+        )
     connections.close()
     return table
 
@@ -111,13 +117,15 @@ def _differences(dsn: str, shown: str) -> list[tuple[object, ...]]:
         f"WHERE b.{shown} IS DISTINCT FROM a.{shown}"
     )
     with psycopg.connect(dsn) as connection:
-        return connection.execute(compare).fetchall()  # type: ignore[arg-type]
+        return connection.execute(compare).fetchall()
 
 
 def _copy_back(dsn: str, table: pa.Table) -> None:
-    with psycopg.connect(dsn, options="-c timezone=Asia/Tokyo") as connection:
-        with connection.cursor().copy("COPY after FROM STDIN (FORMAT csv)") as copy:
-            copy.write(arrow_to_csv(table))
+    with (
+        psycopg.connect(dsn, options="-c timezone=Asia/Tokyo") as connection,
+        connection.cursor().copy("COPY after FROM STDIN (FORMAT csv)") as copy,
+    ):
+        copy.write(arrow_to_csv(table))
 
 
 @pytest.mark.parametrize(("sql_type", "use", "values"), _parameters())
@@ -196,7 +204,9 @@ def test_infinities_keep_their_place_in_the_order(
 
 
 def test_decimal_takes_the_smallest_size_that_holds_all_values() -> None:
-    assert decimals_from_text(pa.chunked_array([["0.5", "12", None]]), "v").type == pa.decimal128(3, 1)
+    assert decimals_from_text(pa.chunked_array([["0.5", "12", None]]), "v").type == pa.decimal128(
+        3, 1
+    )
     assert decimals_from_text(pa.chunked_array([[None]], pa.string()), "v").null_count == 1
     assert decimals_from_text(pa.chunked_array([], pa.string()), "v").type == pa.decimal128(1, 0)
 
@@ -205,7 +215,7 @@ def test_probe_finds_the_digits_in_postgres(database: str) -> None:
     _make_table(database, SqlType("numeric", "numeric", "N"), ("123.4567", "NaN", "99999"))
 
     with psycopg.connect(database) as connection:
-        found = connection.execute(probe_sql("v", "before")).fetchone()  # type: ignore[arg-type]
+        found = connection.execute(probe_sql("v", "before")).fetchone()
 
     assert found == (5, 4, 1)
 

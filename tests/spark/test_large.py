@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from decimal import Decimal
 
 import psycopg
@@ -45,7 +44,7 @@ def orders(database: str) -> str:
 
 def _read_orders(dsn: str, snapshot: str, partitions: int) -> LargeRead:
     with psycopg.connect(dsn) as connection:
-        pages = connection.execute(page_count_sql(QualifiedName("public", "orders"))).fetchone()  # type: ignore[arg-type]
+        pages = connection.execute(page_count_sql(QualifiedName("public", "orders"))).fetchone()
     assert pages is not None
     return LargeRead(
         "SELECT id, name, price::text, at FROM orders WHERE {ctid range}",

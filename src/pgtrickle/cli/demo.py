@@ -8,6 +8,7 @@ import typer
 
 from pgtrickle.cli.options import Json
 from pgtrickle.cli.output import errors_as_exit_codes, print_json, stderr, stdout
+from pgtrickle.cli.setup import Setup
 
 
 def demo(
@@ -27,7 +28,13 @@ def demo(
     # Progress belongs to people: with --json it goes to standard error.
     console = stderr() if as_json else stdout()
     with errors_as_exit_codes(ctx, as_json=as_json):
-        summary = run_demo(seconds=seconds, orders=orders, seed=seed, console=console)
+        summary = run_demo(
+            ctx.ensure_object(Setup).connect,
+            seconds=seconds,
+            orders=orders,
+            seed=seed,
+            console=console,
+        )
         if as_json:
             print_json(summary.to_json())
         if not summary.ok:

@@ -40,9 +40,9 @@ def run(
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
         printer = _Printer(as_json=as_json, debug=ctx.ensure_object(Setup).debug)
         loop = Loop(trickle, printer)
-        if not once:
-            stderr().print("keeping stream tables fresh; Ctrl-C ends", markup=False)
         with _stopped_by_signals() as stop, ThreadPoolExecutor(max_workers=1) as executor:
+            if not once:
+                stderr().print("keeping stream tables fresh; Ctrl-C ends", markup=False)
             # Not in the main thread: there pyspark would take Ctrl-C over and kill the refresh.
             executor.submit(loop.run_once if once else loop.run, stop).result()
         if once and printer.failures:

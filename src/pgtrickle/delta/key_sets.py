@@ -27,6 +27,7 @@ from pgtrickle.algebra.nodes import (
     Node,
     Project,
     Scan,
+    SourceKind,
     UnionAll,
     Version,
 )
@@ -140,6 +141,8 @@ def _keys(node: Node, column: str, bound: Bound) -> KeySet | None:
     """Return the values a column of ``node`` can have; None where they cannot be bounded."""
     match node:
         case Scan():
+            if node.source.kind is SourceKind.STATE and not _stored_as(node, column):
+                return None  # a stage's changes hold its columns, not what a scan computes of them
             if node.version is Version.CHANGES:
                 return (ChangedKeys(node, column),)
             if not bound:
@@ -166,6 +169,10 @@ def _keys(node: Node, column: str, bound: Bound) -> KeySet | None:
         case Aggregate():
             raise ValueError("a plan is cut at its aggregates before its reads are bounded")
     assert_never(node)
+
+
+def _stored_as(scan: Scan, column: str) -> bool:
+    return any(output.name == column == bare_column(output.scalar) for output in scan.outputs)
 
 
 def _below(node: Project, bound: Bound) -> Bound:

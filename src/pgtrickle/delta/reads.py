@@ -29,6 +29,7 @@ from pgtrickle.sql.emit import changes_view, rows_view
 from pgtrickle.sql.scalars import bare_column
 
 WINDOW_MARK = ":window"
+PAGES_MARK = "{ctid range}"
 _CHANGES_SCHEMA = "pgtrickle_changes"
 _WINDOW = f"{WINDOW_MARK} AND __weight <> 0"
 
@@ -54,7 +55,8 @@ class Read:
     sql: str
     bounded_by: str
     weighted: bool
-    relation: QualifiedName | None = None  # a table that may be read in parts
+    relation: QualifiedName | None = None  # a table that may be read in parts ...
+    parts_sql: str = ""  # ... by this query, with a mark for a range of its pages
 
 
 def buffer_relation(relid: int) -> QualifiedName:
@@ -150,19 +152,21 @@ class _Writer:
         bounded = all(bounds)
         listed = self._outputs(scan) or "1 AS __one"
         condition = " OR ".join(self._bound(scan, bound) for bound in bounds) if bounded else ""
-        table = scan.source.kind is SourceKind.TABLE
+        in_parts = scan.source.kind is SourceKind.TABLE and not bounded
+        select = f"SELECT {listed} FROM {self._from(scan)}"
         return Read(
             rows_view(scan),
             _label(scan),
             ReadKind.KEYED if bounded else ReadKind.FULL,
             columns,
             computed.intersection(column.name for column in columns),
-            f"SELECT {listed} FROM {self._from(scan)}{self._where(scan, condition)}",
+            f"{select}{self._where(scan, condition)}",
             "; or ".join(_describe(scan, bound) for bound in bounds)
             if bounded
             else "nothing: every row is read",
             weighted=False,
-            relation=scan.source.relation if table and not bounded else None,
+            relation=scan.source.relation if in_parts else None,
+            parts_sql=f"{select}{self._where(scan, PAGES_MARK)}" if in_parts else "",
         )
 
     def _outputs(self, scan: Scan, *more: str) -> str:

@@ -61,7 +61,7 @@ class Generator:
     def _change(self, connection: Connection, dice: random.Random) -> None:
         kind = dice.choices(
             (self._order, self._amend, self._remove, self._reprice, self._move),
-            weights=(50, 28, 14, 5, 3),
+            weights=(50, 32, 14, 3, 1),
         )[0]
         with connection.transaction():
             kind(connection, dice)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import psycopg
@@ -13,7 +13,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from rich.console import Console
 
-from pgtrickle.bootstrap import Trickle, connect
+from pgtrickle.bootstrap import Trickle
 from pgtrickle.demo.generator import Generator
 from pgtrickle.demo.live import Display
 from pgtrickle.demo.shop import DEFINITIONS, load_shop
@@ -24,7 +24,14 @@ from pgtrickle.scheduler.loop import Loop
 _DATABASE_PREFIX = "pgtrickle_demo_"
 
 
-def run_demo(*, seconds: float, orders: int, seed: int, console: Console) -> Summary:
+def run_demo(
+    connect: Callable[[str], AbstractContextManager[Trickle]],
+    *,
+    seconds: float,
+    orders: int,
+    seed: int,
+    console: Console,
+) -> Summary:
     """Run the shop and its stream tables on an embedded server of their own."""
     summary = Summary()
     display = Display(console, summary)

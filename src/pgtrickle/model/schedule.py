@@ -17,11 +17,8 @@ CALCULATED = "calculated"
 SHORTEST = timedelta(seconds=1)
 LONGEST = timedelta(weeks=520)  # far beyond any use, and safely inside what a date can hold
 
-_DURATION = re.compile(
-    r"(?:(?P<weeks>\d{1,9})w)?(?:(?P<days>\d{1,9})d)?(?:(?P<hours>\d{1,9})h)?"
-    r"(?:(?P<minutes>\d{1,9})m)?(?:(?P<seconds>\d{1,9})s)?",
-    re.ASCII,
-)
+_UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}  # in seconds
+_DURATION = re.compile("".join(rf"(?:(?P<{unit}>[0-9]{{1,18}}){unit})?" for unit in _UNITS))
 _CRON = re.compile(r"@[a-z]+|[\d*]\S*(\s+\S+){4,5}", re.IGNORECASE)
 _HINT = "Write a duration such as '30s', '5m' or '1h30m', or the word 'calculated'."
 
@@ -56,10 +53,11 @@ def parse_schedule(text: str) -> Schedule:
     match = _DURATION.fullmatch(plain)
     if not plain or match is None:
         raise SettingError(f'the schedule "{plain}" is not a duration', hint=_HINT)
-    every = timedelta(**{unit: int(count) for unit, count in match.groupdict("0").items()})
-    if not SHORTEST <= every <= LONGEST:
+    # In plain seconds first: a timedelta cannot hold every number that fits the pattern.
+    seconds = sum(int(count) * _UNITS[unit] for unit, count in match.groupdict("0").items())
+    if not SHORTEST.total_seconds() <= seconds <= LONGEST.total_seconds():
         raise SettingError(
             f'the schedule "{plain}" is not between 1 second and {LONGEST.days // 7} weeks',
             hint=_HINT,
         )
-    return Schedule(plain, every)
+    return Schedule(plain, timedelta(seconds=seconds))

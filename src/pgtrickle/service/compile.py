@@ -6,7 +6,7 @@ whole, which a FULL refresh can read, and the refusal says why.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import psycopg
 from psycopg import Connection
@@ -43,6 +43,15 @@ class Compiled:
     staged: StagedQuery
     refusal: UnsupportedQueryError | UnsupportedExpressionError | None
     algebra: Query | None
+
+    @property
+    def opaque(self) -> bool:
+        """Whether PostgreSQL answers the query whole."""
+        return self.algebra is None
+
+    def as_opaque(self) -> Compiled:
+        """Return the same query as one that PostgreSQL answers whole."""
+        return replace(self, staged=_opaque(self.binding), algebra=None)
 
     @property
     def columns(self) -> tuple[Column, ...]:

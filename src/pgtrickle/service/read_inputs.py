@@ -10,11 +10,13 @@ from psycopg import Connection
 
 from pgtrickle.capture.windows import window_predicate
 from pgtrickle.delta.reads import Read, ReadKind, fill_marks, keys_mark, stage_changes
+from pgtrickle.errors import ValueOutOfRangeError
 from pgtrickle.model.frontier import Frontier
 from pgtrickle.model.names import quote_identifier
 from pgtrickle.model.report import SourceRead
+from pgtrickle.service.snapshot import Snapshot
 from pgtrickle.spark.arrow_reader import SmallRead, SnapshotReader
-from pgtrickle.spark.carriers import Carrier, Use, carrier_for
+from pgtrickle.spark.carriers import MAX_DECIMAL_DIGITS, Carrier, Use, carrier_for
 from pgtrickle.spark.conform import (
     DATE_INFINITY,
     DATE_MINUS_INFINITY,
@@ -22,8 +24,11 @@ from pgtrickle.spark.conform import (
     TIMESTAMP_MINUS_INFINITY,
     conform_column,
 )
+from pgtrickle.spark.decimal_size import probe_sql
+from pgtrickle.spark.large_read import LargeRead, page_count_sql
 
 _KEYS_MARK = re.compile(r":keys\(([^,()]+),([^()]+)\)")
+_PAGE_BYTES = 8192
 _WEIGHT = Carrier("{}::int4", pa.int32(), equality_faithful=True, order_faithful=True)
 
 
@@ -52,6 +57,41 @@ def read_inputs(
     return tables | reader.read_all(small)
 
 
+def describe_large_read(snapshot: Snapshot, read: Read, smallest_bytes: int) -> LargeRead | None:
+    """Describe the read of a whole table for executors; None where it is small enough for here."""
+    if read.relation is None:
+        return None
+    connection = snapshot.connection
+    [(pages,)] = connection.execute(page_count_sql(read.relation).encode()).fetchall()
+    if pages * _PAGE_BYTES < smallest_bytes:
+        return None
+    carriers = [
+        _sized(connection, read, name, carrier)
+        for name, carrier in zip(_names(read), _carriers(read), strict=True)
+    ]
+    return LargeRead(
+        _cast(read, carriers, read.parts_sql),
+        tuple(zip(_names(read), carriers, strict=True)),
+        snapshot.name,
+        relpages=pages,
+    )
+
+
+def _sized(connection: Connection, read: Read, name: str, carrier: Carrier) -> Carrier:
+    """Give a decimal without declared digits the size that holds every value of the table."""
+    if carrier.arrow is not None:
+        return carrier
+    probe = probe_sql(quote_identifier(name), f"({read.sql}) AS read")
+    [(digits, scale, not_finite)] = connection.execute(probe.encode()).fetchall()
+    if not_finite or digits + scale > MAX_DECIMAL_DIGITS:
+        raise ValueOutOfRangeError(
+            f'the column "{name}" of {read.source} exceeds what Spark can hold exactly',
+            detail=f"{digits + scale} digits; {not_finite} values are NaN or infinite",
+            hint="Declare it as numeric(p,s) with at most 38 digits.",
+        )
+    return carrier.sized(max(digits + scale, 1), scale)
+
+
 def count_reads(reads: Sequence[Read], tables: Mapping[str, pa.Table]) -> list[SourceRead]:
     """Tell how much each read brought."""
     return [
@@ -63,6 +103,21 @@ def count_reads(reads: Sequence[Read], tables: Mapping[str, pa.Table]) -> list[S
             tables[read.view].nbytes,
         )
         for read in reads
+    ]
+
+
+def count_large_reads(reads: Sequence[Read], large: Mapping[str, LargeRead]) -> list[SourceRead]:
+    """Tell the size of what executors read; they do not report rows one by one."""
+    return [
+        SourceRead(
+            read.source,
+            read.kind.value,
+            f"{read.bounded_by}, in {len(large[read.view].partition_queries())} parts",
+            -1,
+            large[read.view].relpages * _PAGE_BYTES,
+        )
+        for read in reads
+        if read.view in large
     ]
 
 

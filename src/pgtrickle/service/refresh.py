@@ -28,32 +28,46 @@ from pgtrickle.catalog.stream_tables import (
     get_stream_table,
     update_error,
     update_frontier,
+    update_needs_reinit,
 )
-from pgtrickle.delta.cut import AggregateStage, RowsStage
+from pgtrickle.delta.cut import AggregateStage
 from pgtrickle.delta.reads import stage_changes
 from pgtrickle.errors import (
+    DataError,
     SourceNotFoundError,
     StatusForbidsError,
     TrickleError,
+    ValueOutOfRangeError,
 )
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.report import RefreshReport, SourceRead
-from pgtrickle.model.stream_table import Action, InitiatedBy, Status, StreamTable
+from pgtrickle.model.stream_table import (
+    Action,
+    InitiatedBy,
+    RefreshMode,
+    Status,
+    StreamTable,
+)
 from pgtrickle.refresh.decide import Decision, Facts, decide
 from pgtrickle.refresh.stages import RefreshPlan, StagePlan, plan_differential, plan_full
 from pgtrickle.service.compile import Compiled, compile_query
 from pgtrickle.service.lease_keeper import keep_lease
 from pgtrickle.service.ownership import check_owner
-from pgtrickle.service.read_inputs import count_reads, read_inputs
+from pgtrickle.service.read_inputs import (
+    count_large_reads,
+    count_reads,
+    describe_large_read,
+    read_inputs,
+)
 from pgtrickle.service.reinitialize import prepare_reinitialize
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.service.snapshot import Snapshot, open_snapshot
+from pgtrickle.service.staging import Staging
 from pgtrickle.service.trim import trim_sources
 from pgtrickle.spark.arrow_reader import SnapshotReader
-from pgtrickle.spark.copy_csv import arrow_to_csv
+from pgtrickle.spark.large_read import LargeRead
 from pgtrickle.storage.apply import Applied, apply_result, weigh_result
 from pgtrickle.storage.merge import merge_stage
-from pgtrickle.storage.staging import stage_rows, staging_table
 from pgtrickle.storage.state_tables import rows_query
 
 logger = logging.getLogger(__name__)
@@ -241,64 +255,103 @@ class Refresh:
         return StateRows(self.stream_table.id, compiled)
 
     def _execute(self, snapshot: Snapshot, plan: RefreshPlan, compiled: Compiled) -> RefreshReport:
-        with self.runtime.connection() as writer, writer.transaction():
+        try:
+            return self._run_plan(snapshot, plan, compiled)
+        except (ValueOutOfRangeError, DataError) as error:
+            # PostgreSQL holds values that the engine cannot; it may answer by itself, unless the
+            # user insists on the delta.  If the data is at fault, it fails in the same way.
+            strict = self.stream_table.refresh_mode is RefreshMode.DIFFERENTIAL
+            if strict or snapshot.released or compiled.opaque:
+                raise
+            self.decision = Decision(Action.FULL, f"answered by PostgreSQL alone: {error}")
+            whole = compiled.as_opaque()
+            plan = plan_full(whole.staged, self.runtime.engine.dialect, self._state_rows(whole))
+            return self._run_plan(snapshot, plan, whole)
+
+    def _run_plan(self, snapshot: Snapshot, plan: RefreshPlan, compiled: Compiled) -> RefreshReport:
+        staging = Staging(self.runtime, self.stream_table)
+        with (
+            staging.cleaned_up(),
+            self.runtime.connection() as writer,
+            writer.transaction(),
+        ):
             with SnapshotReader(
                 self.runtime.reads, snapshot.name, width=self.runtime.settings.read_connections
             ) as reader:
                 for stage in plan.stages:
-                    self._run_stage(stage, plan, reader, writer)
+                    self._run_stage(stage, plan, snapshot, reader, writer, staging)
             if not self.hold_snapshot:
                 snapshot.release()
-            with self.timed("apply"):
-                applied = self._apply(writer, plan, compiled)
+            with self.timed("apply"), translated_errors():
+                applied = self._apply(writer, plan, compiled, staging)
             with self.timed("commit"):
                 report = self._commit(writer, snapshot, applied)
+                if compiled.opaque and compiled.refusal is None:
+                    # The state tables have not followed: the next refresh starts them anew.
+                    update_needs_reinit(writer, self.stream_table.id, needs_reinit=True)
         return report
 
     def _run_stage(
-        self, stage: StagePlan, plan: RefreshPlan, reader: SnapshotReader, writer: Connection
+        self,
+        stage: StagePlan,
+        plan: RefreshPlan,
+        snapshot: Snapshot,
+        reader: SnapshotReader,
+        writer: Connection,
+        staging: Staging,
     ) -> None:
+        large = self._large_reads(stage, plan, snapshot)
+        small = [read for read in stage.reads if read.view not in large]
         with self.timed("read"):
-            inputs = read_inputs(stage.reads, self.stream_table.frontier, reader, writer)
-        self.reads += count_reads(stage.reads, inputs)
-        with self.timed("compute"):
-            result = self.runtime.engine.run(stage.sql, inputs, large=False)
-        with self.timed("stage"), translated_errors():
-            columns = [column.name for column in stage.columns]
-            csv = arrow_to_csv(result.select(columns))
-            stage_rows(writer, stage.stage.name, stage.columns, [csv])
+            inputs = read_inputs(small, self.stream_table.frontier, reader, writer)
+        self.reads += count_reads(small, inputs)
+        self.reads += count_large_reads(stage.reads, large)
+        if large:
+            with self.timed("compute"):
+                table = staging.create_shared(stage)
+                self.runtime.engine.stage(stage.sql, {**inputs, **large}, table)
+        else:
+            with self.timed("compute"):
+                result = self.runtime.engine.run(stage.sql, inputs)
+            with self.timed("stage"), translated_errors():
+                staging.copy(writer, stage, result)
         if isinstance(stage.stage, AggregateStage):
             with self.timed("merge"), translated_errors():
-                merge_stage(writer, self.stream_table.id, stage.stage, replace=plan.full)
+                staged = staging.table(stage.stage.name)
+                merge_stage(writer, self.stream_table.id, stage.stage, staged, replace=plan.full)
 
-    def _apply(self, writer: Connection, plan: RefreshPlan, compiled: Compiled) -> Applied:
+    def _large_reads(
+        self, stage: StagePlan, plan: RefreshPlan, snapshot: Snapshot
+    ) -> dict[str, LargeRead]:
+        if not plan.full or not self.runtime.engine.distributed:
+            return {}
+        smallest = self.runtime.settings.large_read_bytes
+        described = {
+            read.view: describe_large_read(snapshot, read, smallest) for read in stage.reads
+        }
+        return {view: large for view, large in described.items() if large is not None}
+
+    def _apply(
+        self, writer: Connection, plan: RefreshPlan, compiled: Compiled, staging: Staging
+    ) -> Applied:
         rows = compiled.staged.rows
+        if not plan.stages or (rows.passes_through is None and rows.name not in staging):
+            return Applied(0, 0)
         name = self.stream_table.name
-        through = rows.passes_through
-        if through is None:
-            if not any(isinstance(stage.stage, RowsStage) for stage in plan.stages):
-                return Applied(0, 0)
-            source, condition, weight = staging_table(rows.name), None, "__weight"
+        condition, weight = None, "__weight"
+        if rows.passes_through is None:
+            source = staging.table(rows.name)
         else:
-            if not plan.stages:
-                return Applied(0, 0)
             condition = rows.body.predicate if isinstance(rows.body, Scan) else None
+            source = stage_changes(rows.passes_through)
             if plan.full:
-                source, weight = f"({self._state_rows(compiled)(through)}) AS stored", "1"
-            else:
-                source, weight = stage_changes(through), "__weight"
-        with translated_errors():
-            weigh_result(
-                writer,
-                rows.outputs,
-                source,
-                condition,
-                weight=weight,
-                less=name if plan.full else None,
-            )
-            applied = apply_result(writer, name, compiled.columns)
-            if plan.full:
-                _analyze(writer, [name])
+                stored = self._state_rows(compiled)(rows.passes_through)
+                source, weight = f"({stored}) AS stored", "1"
+        less = name if plan.full else None
+        weigh_result(writer, rows.outputs, source, condition, weight=weight, less=less)
+        applied = apply_result(writer, name, compiled.columns)
+        if plan.full:
+            writer.execute(f"ANALYZE {name.sql}".encode())
         return applied
 
     def _commit(self, writer: Connection, snapshot: Snapshot, applied: Applied) -> RefreshReport:
@@ -419,8 +472,3 @@ def _estimate_rows(connection: Connection, relids: list[int]) -> float:
         [relids],
     ).fetchone()
     return float(row[0]) if row else 0.0
-
-
-def _analyze(writer: Connection, tables: list[QualifiedName]) -> None:
-    for table in tables:
-        writer.execute(f"ANALYZE {table.sql}".encode())

@@ -24,10 +24,12 @@ class Snapshot:
     frontier: Frontier
     name: str  # under which other connections import it
     taken_at: datetime
+    released: bool = False
 
     def release(self) -> None:
         """End the transaction, so that vacuum can go on; nothing more is read under it."""
         self.connection.rollback()
+        self.released = True
 
 
 @contextmanager

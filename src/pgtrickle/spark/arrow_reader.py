@@ -49,7 +49,7 @@ class ReadConnections:
         self._idle: list[Any] = []
         self._lock = threading.Lock()
 
-    def take(self, snapshot: str) -> Any:  # noqa: ANN401 - the driver ships no types
+    def take(self, snapshot: str) -> Any:
         """Return a connection inside a read-only transaction that sees ``snapshot``."""
         while (connection := self._pop()) is not None:
             try:
@@ -68,7 +68,7 @@ class ReadConnections:
             raise error_for(error.sqlstate, str(error), doing="use the snapshot") from error
         return connection
 
-    def give_back(self, connection: Any) -> None:  # noqa: ANN401 - the driver ships no types
+    def give_back(self, connection: Any) -> None:
         """End the transaction and keep the connection for the next refresh."""
         try:
             connection.rollback()
@@ -81,7 +81,7 @@ class ReadConnections:
                 return
         self.discard(connection)
 
-    def discard(self, connection: Any) -> None:  # noqa: ANN401 - the driver ships no types
+    def discard(self, connection: Any) -> None:
         """Close a connection that may be broken."""
         with contextlib.suppress(adbc.Error):
             connection.close()
@@ -91,11 +91,11 @@ class ReadConnections:
         while (connection := self._pop()) is not None:
             self.discard(connection)
 
-    def _pop(self) -> Any:  # noqa: ANN401 - the driver ships no types
+    def _pop(self) -> Any:
         with self._lock:
             return self._idle.pop() if self._idle else None
 
-    def _open(self) -> Any:  # noqa: ANN401 - the driver ships no types
+    def _open(self) -> Any:
         try:
             return postgres.connect(self._dsn)
         except adbc.Error as error:
@@ -178,7 +178,7 @@ def stream(dsn: str, snapshot: str, sql: str) -> Iterator[pa.RecordBatch]:
         connections.discard(connection)
 
 
-def _begin(connection: Any, snapshot: str) -> None:  # noqa: ANN401 - the driver ships no types
+def _begin(connection: Any, snapshot: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         cursor.execute(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
@@ -186,7 +186,7 @@ def _begin(connection: Any, snapshot: str) -> None:  # noqa: ANN401 - the driver
         cursor.fetch_arrow_table()
 
 
-def _fetch(connection: Any, sql: str) -> pa.Table:  # noqa: ANN401 - the driver ships no types
+def _fetch(connection: Any, sql: str) -> pa.Table:
     try:
         with connection.cursor() as cursor:
             cursor.execute(sql)
@@ -195,14 +195,14 @@ def _fetch(connection: Any, sql: str) -> pa.Table:  # noqa: ANN401 - the driver 
         raise _translated(connection, error) from error
 
 
-def _translated(connection: Any, error: Exception) -> TrickleError:  # noqa: ANN401 - as above
+def _translated(connection: Any, error: Exception) -> TrickleError:
     sqlstate = error.sqlstate if isinstance(error, adbc.Error) else None
     if sqlstate or _is_dead(connection):
         return error_for(sqlstate, str(error), doing="read")
     return InternalError("the driver could not decode what it read", detail=str(error))
 
 
-def _is_dead(connection: Any) -> bool:  # noqa: ANN401 - the driver ships no types
+def _is_dead(connection: Any) -> bool:
     try:
         connection.rollback()
         with connection.cursor() as cursor:

@@ -100,12 +100,40 @@ _STRINGS = frozenset({"text", "varchar", "bpchar", "name"})
 _BYTE_ORDERED = frozenset({"C", "POSIX", "C.UTF-8", "C.utf8", "ucs_basic", "pg_c_utf8"})
 # Types whose output text is one to one with the value (as the reader's settings fix it) ...
 _CANONICAL_TEXT = frozenset(
-    "uuid bytea time timetz inet cidr macaddr macaddr8 bit varbit money pg_lsn xid8 char".split()
+    [
+        "uuid",
+        "bytea",
+        "time",
+        "timetz",
+        "inet",
+        "cidr",
+        "macaddr",
+        "macaddr8",
+        "bit",
+        "varbit",
+        "money",
+        "pg_lsn",
+        "xid8",
+        "char",
+    ]
 )
 # ... and of those, the ones whose text also sorts by bytes as the values do.
 _TEXT_IN_ORDER = frozenset({"uuid", "bytea", "time"})
 _CANONICAL_ELEMENTS = (
-    frozenset("int2 int4 int8 bool text varchar name date timestamp timestamptz".split())
+    frozenset(
+        [
+            "int2",
+            "int4",
+            "int8",
+            "bool",
+            "text",
+            "varchar",
+            "name",
+            "date",
+            "timestamp",
+            "timestamptz",
+        ]
+    )
     | _CANONICAL_TEXT
 )
 

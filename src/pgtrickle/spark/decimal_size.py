@@ -46,7 +46,7 @@ def decimals_of_size(values: pa.ChunkedArray, type_: pa.DataType, column: str) -
 def probe_sql(expression: str, relation: str) -> str:
     """Return a query for the digits before the point, the scale, and how many are not numbers."""
     return (
-        f"SELECT coalesce(max(length(trunc(abs(v))::text)) FILTER (WHERE finite), 1)::int4, "  # noqa: S608 - both parts are SQL by contract
+        f"SELECT coalesce(max(length(trunc(abs(v))::text)) FILTER (WHERE finite), 1)::int4, "
         f"coalesce(max(scale(v)) FILTER (WHERE finite), 0)::int4, "
         f"count(*) FILTER (WHERE NOT finite) "
         f"FROM (SELECT {expression} AS v, ({expression}) NOT IN ('NaN', 'Infinity', '-Infinity') "

@@ -6,26 +6,50 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from pgtrickle.spark.run_stage import run
+from pgtrickle.model.names import QualifiedName
+from pgtrickle.spark.connection_file import connection_file
+from pgtrickle.spark.large_read import LargeRead
+from pgtrickle.spark.run_stage import run, stage
 from pgtrickle.spark.session import SparkSessions
+from pgtrickle.sql.emit import ONE_PARTITION
 from pgtrickle.sql.translate import Dialect
+
+_COALESCE = "/*+ COALESCE(1) */"
 
 
 class SparkEngine:
     """Computes stages on Spark; the JVM starts with the first one."""
 
-    def __init__(self, sessions: SparkSessions | None = None) -> None:
+    def __init__(self, dsn: str, sessions: SparkSessions | None = None) -> None:
         self.sessions = sessions or SparkSessions()
+        self._dsn = dsn
 
     @property
     def dialect(self) -> Dialect:
-        """The dialect of the SQL that ``run`` understands."""
+        """The dialect of the SQL that the engine understands."""
         return Dialect.SPARK
 
-    def run(self, sql: str, inputs: Mapping[str, pa.Table], *, large: bool) -> pa.Table:
-        """Evaluate ``sql`` over relations of the given names."""
-        session = self.sessions.large() if large else self.sessions.small()
-        return run(session, inputs, sql)
+    @property
+    def distributed(self) -> bool:
+        """Executors read sources and write results themselves."""
+        return True
+
+    def run(self, sql: str, inputs: Mapping[str, pa.Table]) -> pa.Table:
+        """Evaluate ``sql`` over small relations, in one task where Spark can."""
+        return run(self.sessions.small(), inputs, sql.replace(ONE_PARTITION, _COALESCE))
+
+    def stage(
+        self, sql: str, inputs: Mapping[str, pa.Table | LargeRead], target: QualifiedName
+    ) -> None:
+        """Evaluate ``sql`` on the executors, which COPY the result into ``target``."""
+        with connection_file(self._dsn) as path:
+            stage(
+                self.sessions.large(),
+                inputs,
+                sql,
+                (target.schema, target.name),
+                connection_file=str(path),
+            )
 
     def close(self) -> None:
         """Stop Spark if it was started."""

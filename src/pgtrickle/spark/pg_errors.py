@@ -40,7 +40,7 @@ def error_for(sqlstate: str | None, message: str, *, doing: str) -> TrickleError
     >>> error_for("22012", "division by zero", doing="read").code
     'ST407'
     """
-    kind = ConnectionLostError
+    kind: type[TrickleError] = ConnectionLostError
     if sqlstate:
         kind = _BY_STATE.get(sqlstate) or _BY_CLASS.get(sqlstate[:2]) or InternalError
     what = f"PostgreSQL could not {doing}" + (f" (SQLSTATE {sqlstate})" if sqlstate else "")

@@ -101,7 +101,7 @@ class StagingWriter(DataSourceArrowWriter):
                 sql.SQL("ALTER TABLE {} DROP COLUMN {}").format(table, sql.Identifier(ATTEMPT))
             )
 
-    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - Spark's signature
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Leave the table to the caller, who drops it with the failed refresh."""
 
 

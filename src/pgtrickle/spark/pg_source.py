@@ -78,4 +78,3 @@ class PostgresReader(DataSourceReader):
             for batch in stream(dsn, self._snapshot, partition.sql):
                 table = conform(pa.Table.from_batches([batch]), self._carriers)
                 yield from table.to_batches()
-

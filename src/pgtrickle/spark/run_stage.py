@@ -6,7 +6,7 @@ import json
 import re
 import uuid
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
@@ -17,7 +17,7 @@ from pgtrickle.spark.wide_table import widen
 if TYPE_CHECKING:  # importing pyspark costs a second
     from pyspark.sql import DataFrame, SparkSession
 
-Input = pa.Table | LargeRead
+Input: TypeAlias = "pa.Table | LargeRead"
 
 # Above this the rows that each subquery filters out cost more than further DataFrames.
 _MAX_WIDE_CELLS = 100_000
@@ -43,10 +43,9 @@ def stage(
     connection_file: str,
 ) -> None:
     """Run ``sql`` and let the executors COPY the result into a staging table (see ``pg_sink``)."""
-    from pgtrickle.spark.pg_sink import FORMAT, StagingSink  # noqa: PLC0415 - imports pyspark
+    from pgtrickle.spark.pg_sink import FORMAT  # noqa: PLC0415 - imports pyspark
 
     with translated("stage a result"):
-        session.dataSource.register(StagingSink)
         writer = _query(session, inputs, sql, connection_file).write.format(FORMAT).mode("append")
         writer.options(table=json.dumps(table), connection_file=connection_file).save()
 
@@ -102,8 +101,7 @@ def _is_tiny(tables: Mapping[str, pa.Table]) -> bool:
 def _frame(session: SparkSession, value: Input, connection_file: str) -> DataFrame:
     if not isinstance(value, LargeRead):
         return session.createDataFrame(value)
-    from pgtrickle.spark.pg_source import FORMAT, PostgresSource  # noqa: PLC0415 - imports pyspark
+    from pgtrickle.spark.pg_source import FORMAT  # noqa: PLC0415 - imports pyspark
 
-    session.dataSource.register(PostgresSource)
     reader = session.read.format(FORMAT).schema(value.schema_ddl)
     return reader.options(**value.options(), connection_file=connection_file).load()

@@ -13,8 +13,8 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,9 +43,10 @@ class SparkSessions:
         self._settings = dict(settings or {})
         self._lock = threading.Lock()
         self._scratch: Path | None = None
-        self._root: SparkSession | None = None
-        self._small: SparkSession | None = None
+        # The large session is the context's first: Spark 4.3 finds a Python data source only in the
+        # session that registered it, and refuses to register it in a second one.
         self._large: SparkSession | None = None
+        self._small: SparkSession | None = None
 
     @property
     def remote(self) -> bool:
@@ -68,34 +69,36 @@ class SparkSessions:
     @property
     def started(self) -> bool:
         """Whether a context has been started and not stopped since."""
-        return self._root is not None
+        return self._large is not None
 
     def small(self) -> SparkSession:
         """Return the session for deltas of a few thousand rows."""
         with self._lock:
-            self._ensure_alive()
+            large = self._living()
             if self._small is None:
-                self._small = self._new_session(SMALL)
+                self._small = large.newSession()
+                self._configure(self._small, SMALL)
             return self._small
 
     def large(self) -> SparkSession:
         """Return the session that spreads work over the executors."""
         with self._lock:
-            self._ensure_alive()
-            if self._large is None:
-                self._large = self._new_session(LARGE)
-            return self._large
+            return self._living()
 
     def stop(self) -> None:
         """Stop the context; the next use starts a new one."""
         with self._lock:
             self._stop()
 
-    def _ensure_alive(self) -> None:
-        if self._root is not None and not _is_alive(self._root):
+    def _living(self) -> SparkSession:
+        if self._large is not None and not _is_alive(self._large):
             self._stop()
-        if self._root is None:
-            self._root = self._start_remote() if self.remote else self._start()
+        if self._large is None:
+            session = self._start_remote() if self.remote else self._start()
+            self._configure(session, LARGE)
+            _register_sources(session)
+            self._large = session
+        return self._large
 
     def _start_remote(self) -> SparkSession:
         from pyspark.sql import SparkSession
@@ -122,9 +125,10 @@ class SparkSessions:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         log = self.scratch / "spark.log"
         try:
-            with log.open("ab") as output:
+            with log.open("ab") as output, _package_on_python_path():
+                streams = {"stdout": output, "stderr": output}
                 # With the JVM's own output in a file, its notices stay off the terminal.
-                gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
+                gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call]  # pyspark's
             return SparkSession(SparkContext(conf=conf, gateway=gateway))
         except Exception as error:
             # py4j, socket and Spark errors share no narrower base.
@@ -135,26 +139,45 @@ class SparkSessions:
                 hint="Check SPARK_MASTER and the memory of the machine.",
             ) from error
 
-    def _new_session(self, profile: Mapping[str, str]) -> SparkSession:
-        root = self._root
-        assert root is not None  # noqa: S101 - _ensure_alive ran under the same lock
-        session = root.newSession()
-        for name, value in (EXACT | profile).items():
+    def _configure(self, session: SparkSession, profile: Mapping[str, str]) -> None:
+        for name, value in {**EXACT, **profile}.items():
             session.conf.set(name, value)
         for name, value in self._settings.items():
             if session.conf.isModifiable(name):
                 session.conf.set(name, value)
-        return session
 
     def _stop(self) -> None:
-        root, self._root, self._small, self._large = self._root, None, None, None
-        if root is None:
+        session, self._large, self._small = self._large, None, None
+        if session is None:
             return
         # A JVM that died cannot be told to stop; forgetting it is all that is left.
         with suppress(Exception):
-            root.stop()
+            session.stop()
         if not self.remote:
             _forget_jvm()
+
+
+def _register_sources(session: SparkSession) -> None:
+    from pgtrickle.spark.pg_sink import StagingSink  # noqa: PLC0415 - imports pyspark
+    from pgtrickle.spark.pg_source import PostgresSource  # noqa: PLC0415 - imports pyspark
+
+    session.dataSource.register(PostgresSource)
+    session.dataSource.register(StagingSink)
+
+
+@contextmanager
+def _package_on_python_path() -> Iterator[None]:
+    """Let the JVM inherit a PYTHONPATH with which its workers can import this package."""
+    before = os.environ.get("PYTHONPATH")
+    package_root = str(Path(__file__).parents[2])
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [before, package_root]))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
 
 
 def _is_alive(session: SparkSession) -> bool:

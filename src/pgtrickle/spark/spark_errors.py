@@ -12,7 +12,7 @@ from pgtrickle.spark.worker_errors import find_tagged
 @contextmanager
 def translated(doing: str) -> Iterator[None]:
     """Raise what Spark raises in the block as one of our errors."""
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError  # noqa: PLC0415 - comes with pyspark
     from pyspark.errors import PySparkException
 
     try:

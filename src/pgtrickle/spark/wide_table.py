@@ -49,7 +49,7 @@ def widen(inputs: Mapping[str, pa.Table]) -> WideTable:
             picked.append(f"`{slot}` AS `{field.name.replace('`', '``')}`")
         parts.append(pa.table(columns))
         subqueries[name] = (
-            f"(SELECT /*+ COALESCE(1) */ {', '.join(picked)} "  # noqa: S608 - names are quoted
+            f"(SELECT /*+ COALESCE(1) */ {', '.join(picked)} "
             f"FROM {{wide}} WHERE `{_OWNER}` = {number})"
         )
     return WideTable(pa.concat_tables(parts, promote_options="default"), subqueries)

@@ -26,6 +26,9 @@ from pgtrickle.model.sql_type import SqlType
 from pgtrickle.sql.translate import Dialect, quote_name, translate
 
 WEIGHT = "__weight"
+# Where joins and unions end.  In a small refresh the engine makes a hint of it, so that Spark
+# knows that all rows are in one partition and exchanges nothing; otherwise it is a comment.
+ONE_PARTITION = "/* one partition */"
 
 
 def changes_view(scan: Scan) -> str:
@@ -52,6 +55,7 @@ class _Emitter:
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         self._aliases = 0
+        self._select = f"SELECT {ONE_PARTITION}" if dialect is Dialect.SPARK else "SELECT"
 
     def select(self, node: Node, depth: int) -> str:
         match node:
@@ -91,7 +95,12 @@ class _Emitter:
             return self._lines(depth, plain)
         sign = "-" if scan.version is Version.BEFORE else "+"
         return self._lines(
-            depth, plain, "UNION ALL", f"SELECT {listed}{sign}{weight} AS {weight} FROM {changes}"
+            depth,
+            f"{self._select} {listed}{weight} FROM (",
+            f"  {plain}",
+            "  UNION ALL",
+            f"  SELECT {listed}{sign}{weight} AS {weight} FROM {changes}",
+            f") AS {self._alias()}",
         )
 
     def _join(self, join: InnerJoin, depth: int) -> str:
@@ -108,7 +117,7 @@ class _Emitter:
         )
         return self._lines(
             depth,
-            f"SELECT {', '.join(names)}",
+            f"{self._select} {', '.join(names)}",
             f"FROM {self._nested(join.left, depth)} AS {left}",
             f"JOIN {self._nested(join.right, depth)} AS {right}",
             f"ON {condition}",
@@ -117,10 +126,12 @@ class _Emitter:
     def _union(self, union: UnionAll, depth: int) -> str:
         names = self._columns(union)
         parts = [
-            self._lines(depth, f"SELECT {names}", f"FROM {self._input(child, depth)}")
+            self._lines(depth + 1, f"SELECT {names}", f"FROM {self._input(child, depth + 1)}")
             for child in union.children
         ]
-        return f"\n{'  ' * depth}UNION ALL\n".join(parts)
+        together = f"\n{'  ' * (depth + 1)}UNION ALL\n".join(parts)
+        top = self._lines(depth, f"{self._select} {names} FROM (")
+        return f"{top}\n{together}\n{self._lines(depth, f') AS {self._alias()}')}"
 
     def _outputs(self, node: Project) -> str:
         types = _types(node.child)

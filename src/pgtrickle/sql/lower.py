@@ -185,20 +185,22 @@ class _Lowering:
     # FROM
 
     def _lower_from(self, item: exp.Expr, block: _Block, scope: Scope, ctes: _Ctes) -> None:
+        own = Scope()  # a JOIN sees only what it joins, not its neighbours in FROM
         joins = item.args.get("joins") or ()
         if isinstance(item, exp.Subquery) and not item.alias and _is_join_group(item.this):
-            self._lower_from(item.this, block, scope, ctes)
+            self._lower_from(item.this, block, own, ctes)
         else:
             rows = self._lower_item(item, ctes)
             alias = item.args.get("alias")
             renamed = (
                 tuple(column.name for column in (alias.args.get("columns") or ())) if alias else ()
             )
-            scope[item.alias_or_name] = dict(_rename(rows.columns, renamed))
+            own[item.alias_or_name] = dict(_rename(rows.columns, renamed))
             block.inputs += rows.block.inputs
             block.conditions += rows.block.conditions
         for join in joins:
-            self._lower_join(join, block, scope, ctes)
+            self._lower_join(join, block, own, ctes)
+        scope |= own
 
     def _lower_item(self, item: exp.Expr, ctes: _Ctes) -> _Rows:
         if isinstance(item, exp.Table):

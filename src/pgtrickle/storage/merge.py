@@ -16,10 +16,9 @@ from pgtrickle.delta.cut import AggregateStage
 from pgtrickle.delta.layout import COUNT, WEIGHT, Layout, Result, ValueTable
 from pgtrickle.delta.reads import stage_changes
 from pgtrickle.errors import ContentsDivergedError
-from pgtrickle.model.names import quote_identifier
+from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.sql_type import Column
 from pgtrickle.storage.identity import comparable, same_row
-from pgtrickle.storage.staging import staging_table
 from pgtrickle.storage.state_tables import (
     groups_table,
     result_sql,
@@ -29,24 +28,33 @@ from pgtrickle.storage.state_tables import (
 
 
 def merge_stage(
-    connection: Connection, stream_table_id: int, stage: AggregateStage, *, replace: bool
+    connection: Connection,
+    stream_table_id: int,
+    stage: AggregateStage,
+    staged: str,
+    *,
+    replace: bool,
 ) -> None:
-    """Merge the staged rows of ``stage``; leaves its changes in a temporary table.
+    """Merge the rows of the table ``staged``; leaves the changes in a temporary table.
 
     With ``replace`` the staged rows are the whole input, else the change of the input.
     """
-    merge = _Merge(stream_table_id, stage)
+    merge = _Merge(stream_table_id, stage, staged)
     if replace:
         connection.execute(merge.negate_groups().encode())
         for values in stage.layout.values:
             connection.execute(merge.negate_values(values).encode())
-        connection.execute(f"ANALYZE {staging_table(stage.name)}".encode())
+        connection.execute(f"ANALYZE {staged}".encode())
     for values in stage.layout.values:
         connection.execute(merge.merge_values(values).encode())
     connection.execute(merge.touched().encode())
     _check_counts(connection, merge)
     connection.execute(merge.merge_groups().encode())
     connection.execute(merge.changes().encode())
+    if replace:
+        # The next refreshes look up a few groups by index, if the planner knows how few.
+        for table in merge.tables():
+            connection.execute(f"ANALYZE {table.sql}".encode())
 
 
 def _check_counts(connection: Connection, merge: _Merge) -> None:
@@ -63,16 +71,21 @@ def _check_counts(connection: Connection, merge: _Merge) -> None:
 class _Merge:
     """Writes the statements that merge one stage."""
 
-    def __init__(self, stream_table_id: int, stage: AggregateStage) -> None:
+    def __init__(self, stream_table_id: int, stage: AggregateStage, staged: str) -> None:
         self._id = stream_table_id
         self._stage = stage.name
         self._layout: Layout = stage.layout
         self._keys = stage.layout.keys
         self.groups = groups_table(stream_table_id, stage.name)
-        self._staged = staging_table(stage.name)
+        self._staged = staged
         self.touched_table = quote_identifier(f"{stage.name}__touched")
         self._changes_table = stage_changes(stage.name)
         self._sums = [COUNT, *(one.name for one in stage.layout.accumulators)]
+
+    def tables(self) -> list[QualifiedName]:
+        """Return the state tables of the stage."""
+        values = [values_table(self._id, self._stage, one.name) for one in self._layout.values]
+        return [self.groups, *values]
 
     def negate_groups(self) -> str:
         """Add the stored groups to the staged rows with the opposite sign."""
@@ -120,7 +133,11 @@ class _Merge:
 
     def touched(self) -> str:
         """Collect the touched groups with their old and new memory, each in its columns."""
-        sums = [f"sum({quote_identifier(name)}) AS {quote_identifier(name)}" for name in self._sums]
+        # Without keys there is one group, also where nothing was staged for it.
+        sums = [
+            f"COALESCE(sum({quote_identifier(name)}), 0) AS {quote_identifier(name)}"
+            for name in self._sums
+        ]
         grouped = f" GROUP BY {', '.join(_groups(self._keys))}" if self._keys else ""
         columns = [f"d.{name}" for name in _names(self._keys)]
         columns.append("stored.ctid AS __row")

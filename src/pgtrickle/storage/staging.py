@@ -1,13 +1,19 @@
-"""Staging: the engine's result as a temporary table of PostgreSQL's own types."""
+"""Staging: the engine's result as a table of PostgreSQL's own types, before it is merged.
+
+A small result goes into a temporary table of the writer's transaction.  A large one is written by
+many processes at once, so its table is an ordinary unlogged one that the refresh drops again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from psycopg import Connection
 
-from pgtrickle.model.names import quote_identifier
+from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.sql_type import Column
+
+_SCHEMA = "pgtrickle_state"
 
 
 def staging_table(stage: str) -> str:
@@ -19,17 +25,42 @@ def staging_table(stage: str) -> str:
     return quote_identifier(f"{stage}__staged")
 
 
-def stage_rows(
-    connection: Connection, stage: str, columns: Sequence[Column], csv: Iterable[bytes]
-) -> None:
+def stage_rows(connection: Connection, stage: str, columns: Sequence[Column], csv: bytes) -> None:
     """Create the staging table of a stage and copy its rows, given as CSV, into it."""
-    listed = ", ".join(
-        f"{quote_identifier(column.name)} {column.type.display}" for column in columns
-    )
     table = staging_table(stage)
-    connection.execute(f"CREATE TEMPORARY TABLE {table} ({listed}) ON COMMIT DROP".encode())
+    connection.execute(
+        f"CREATE TEMPORARY TABLE {table} ({_listed(columns)}) ON COMMIT DROP".encode()
+    )
     names = ", ".join(quote_identifier(column.name) for column in columns)
     statement = f"COPY {table} ({names}) FROM STDIN (FORMAT csv)"
     with connection.cursor().copy(statement.encode()) as copy:
-        for chunk in csv:
-            copy.write(chunk)
+        copy.write(csv)
+
+
+def shared_staging_table(stream_table_id: int, stage: str) -> QualifiedName:
+    """Name the unlogged table that receives a large result.
+
+    >>> str(shared_staging_table(7, "result"))
+    'pgtrickle_state.staged_7_result'
+    """
+    return QualifiedName(_SCHEMA, f"staged_{stream_table_id}_{stage}")
+
+
+def create_shared_staging(
+    connection: Connection, stream_table_id: int, stage: str, columns: Sequence[Column]
+) -> QualifiedName:
+    """Create the table for a large result, in place of one that a crash may have left."""
+    table = shared_staging_table(stream_table_id, stage)
+    drop_shared_staging(connection, table)
+    listed = f"{_listed(columns)}, __attempt text"
+    connection.execute(f"CREATE UNLOGGED TABLE {table.sql} ({listed})".encode())
+    return table
+
+
+def drop_shared_staging(connection: Connection, table: QualifiedName) -> None:
+    """Drop the table of a large result, whether or not it exists."""
+    connection.execute(f"DROP TABLE IF EXISTS {table.sql}".encode())
+
+
+def _listed(columns: Sequence[Column]) -> str:
+    return ", ".join(f"{quote_identifier(column.name)} {column.type.display}" for column in columns)

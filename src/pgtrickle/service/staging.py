@@ -1,0 +1,69 @@
+"""Where the results of a refresh's stages wait to be merged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from psycopg import Connection
+
+from pgtrickle.errors import TrickleError
+from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.stream_table import StreamTable
+from pgtrickle.refresh.stages import StagePlan
+from pgtrickle.service.runtime import Runtime
+from pgtrickle.spark.copy_csv import arrow_to_csv
+from pgtrickle.storage.staging import (
+    create_shared_staging,
+    drop_shared_staging,
+    stage_rows,
+    staging_table,
+)
+
+
+@dataclass(slots=True)
+class Staging:
+    """The staging tables of one refresh: temporary ones, and shared ones that it drops."""
+
+    runtime: Runtime
+    stream_table: StreamTable
+    _tables: dict[str, str] = field(default_factory=dict)
+    _shared: list[QualifiedName] = field(default_factory=list)
+
+    def __contains__(self, stage: str) -> bool:
+        return stage in self._tables
+
+    def table(self, stage: str) -> str:
+        """Return the table that holds a stage's rows, as SQL."""
+        return self._tables[stage]
+
+    def copy(self, writer: Connection, stage: StagePlan, result: pa.Table) -> None:
+        """Copy a small result into a temporary table of the writer's transaction."""
+        names = [column.name for column in stage.columns]
+        stage_rows(writer, stage.stage.name, stage.columns, arrow_to_csv(result.select(names)))
+        self._tables[stage.stage.name] = staging_table(stage.stage.name)
+
+    def create_shared(self, stage: StagePlan) -> QualifiedName:
+        """Create the table into which executors write a large result, and commit it."""
+        with self.runtime.connection() as connection:
+            table = create_shared_staging(
+                connection, self.stream_table.id, stage.stage.name, stage.columns
+            )
+        self._shared.append(table)
+        self._tables[stage.stage.name] = table.sql
+        return table
+
+    @contextmanager
+    def cleaned_up(self) -> Iterator[None]:
+        """Drop the shared tables when the block ends, however it ends."""
+        try:
+            yield
+        finally:
+            # What cannot be dropped now is replaced by the next refresh of this stream table.
+            with suppress(TrickleError):
+                if self._shared:
+                    with self.runtime.connection() as connection:
+                        for table in self._shared:
+                            drop_shared_staging(connection, table)

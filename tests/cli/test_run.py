@@ -1,0 +1,86 @@
+"""``pgtrickle run``: one line a refresh, and a signal ends it well."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from psycopg import Connection
+from psycopg.rows import TupleRow
+
+from tests.cli.conftest import CommandLine
+
+
+@pytest.fixture
+def due(cli: CommandLine, cheap: str, user: Connection[TupleRow]) -> str:
+    """Make the stream table due, with one change to pick up."""
+    user.execute("INSERT INTO items VALUES (3, 1)")
+    user.execute("UPDATE pgtrickle.pgt_stream_tables SET last_refresh_at = now() - '1h'::interval")
+    return cheap
+
+
+def test_pass_prints_one_line_a_refresh(cli: CommandLine, due: str) -> None:
+    answer = cli("run", "--once")
+
+    assert answer.exit_code == 0
+    assert answer.stdout.startswith(f"{due}: DIFFERENTIAL +1 -0 in ")
+    assert len(answer.stdout.splitlines()) == 1
+
+
+def test_pass_prints_one_json_line_a_refresh(cli: CommandLine, due: str) -> None:
+    [line] = cli("run", "--once", "--json").stdout.splitlines()
+
+    assert json.loads(line)["rows_inserted"] == 1
+
+
+def test_pass_without_changes_is_silent(cli: CommandLine, due: str) -> None:
+    cli("refresh", due)
+
+    answer = cli("run", "--once")
+
+    assert (answer.exit_code, answer.stdout, answer.stderr) == (0, "", "")
+
+
+def test_failure_in_a_pass_is_shown_and_exits_1(
+    cli: CommandLine, due: str, user: Connection[TupleRow]
+) -> None:
+    user.execute("DROP TABLE items CASCADE")
+
+    answer = cli("run", "--once")
+
+    assert answer.exit_code == 1
+    assert answer.stderr.startswith("error ST301: ")
+    assert f"{due}: next attempt in 1 s" in answer.stderr
+
+
+def test_failure_as_a_json_line(cli: CommandLine, due: str, user: Connection[TupleRow]) -> None:
+    user.execute("DROP TABLE items CASCADE")
+
+    [line] = cli("run", "--once", "--json").stdout.splitlines()
+
+    failure = json.loads(line)
+    assert set(failure) == {"stream_table", "retry_in_seconds", "error"}
+    assert failure["stream_table"] == due
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_ends_the_loop_well(database: str, number: signal.Signals) -> None:
+    source = Path(__file__).parents[2] / "src"
+    program = "from pgtrickle.cli.main import app; app(['run'])"
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": str(source), "PGTRICKLE_DSN": database, "PATH": "/usr/bin:/bin"},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("keeping stream tables fresh")
+
+        process.send_signal(number)
+
+        assert process.wait(timeout=20) == 0
+        assert process.stderr.read() == ""

@@ -1,0 +1,121 @@
+"""Help, usage mistakes and a quick start need no database and no Spark."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pgtrickle.cli.main import app
+from tests.cli.conftest import CommandLine
+
+COMMANDS = [
+    "init", "create", "refresh", "verify", "explain", "list", "show", "history", "alter", "drop",
+    "run", "demo", "doctor", "version",
+]  # fmt: skip
+
+
+def test_every_command_is_there() -> None:
+    names = [
+        command.name or command.callback.__name__
+        for command in app.registered_commands
+        if command.callback is not None
+    ]
+
+    assert names == COMMANDS
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_and_json(bare_cli: CommandLine, command: str) -> None:
+    answer = bare_cli(command, "--help", TERMINAL_WIDTH="120")
+
+    assert answer.exit_code == 0
+    assert "--json" in answer.stdout
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("demo", "version")])
+def test_every_command_on_a_database_takes_a_dsn(bare_cli: CommandLine, command: str) -> None:
+    answer = bare_cli(command, "--help", TERMINAL_WIDTH="120")
+
+    assert "--dsn" in answer.stdout
+    assert "PGTRICKLE_DSN" in answer.stdout
+
+
+def test_help_does_not_show_the_dsn(bare_cli: CommandLine) -> None:
+    answer = bare_cli("list", "--help", PGTRICKLE_DSN="postgresql://ann:secret@db/shop")
+
+    assert answer.exit_code == 0
+    assert "secret" not in answer.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["fly"],
+        ["list", "--fast"],
+        ["show"],
+        ["refresh"],
+        ["refresh", "t", "--all"],
+        ["create", "t"],
+        ["create", "t", "--query", "SELECT 1", "-"],
+        ["create", "t", "SELECT 1"],
+        ["create", "t", "--file", "/nowhere/query.sql"],
+        ["create", "t", "--query", "SELECT 1", "--refresh-mode", "often"],
+        ["alter", "t"],
+        ["alter", "t", "--status", "ERROR"],
+        ["explain", "t", "--format", "svg"],
+        ["explain", "t", "--format", "dot", "--json"],
+        ["history", "--limit", "0"],
+        ["history", "--limit", "many"],
+        ["demo", "--seconds", "0"],
+    ],
+    ids=" ".join,
+)
+def test_usage_mistake_exits_2(bare_cli: CommandLine, arguments: list[str]) -> None:
+    answer = bare_cli(*arguments)
+
+    assert answer.exit_code == 2
+    assert answer.stdout == ""
+    assert "Usage: pgtrickle" in answer.stderr
+
+
+def test_query_that_is_not_text_is_a_usage_mistake(bare_cli: CommandLine) -> None:
+    answer = bare_cli("create", "t", "-", stdin=b"SELECT '\xff'")
+
+    assert answer.exit_code == 2
+    assert "not UTF-8" in answer.stderr
+
+
+def test_version_as_json(bare_cli: CommandLine) -> None:
+    answer = bare_cli("version", "--json")
+
+    assert answer.exit_code == 0
+    assert set(answer.json) == {"pgtrickle", "python"}
+
+
+_RUN_AND_LIST_MODULES = """
+import sys
+from pgtrickle.cli.main import app
+try:
+    app(sys.argv[1:], prog_name="pgtrickle")
+except SystemExit as end:
+    print("exit", end.code, "pyspark" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["list", "--json"]], ids=" ".join)
+def test_pyspark_is_not_imported(database: str, arguments: list[str]) -> None:
+    source = Path(__file__).parents[2] / "src"
+    environment = {"PYTHONPATH": str(source), "PGTRICKLE_DSN": database, "PATH": "/usr/bin:/bin"}
+
+    ended = subprocess.run(
+        [sys.executable, "-c", _RUN_AND_LIST_MODULES, *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert ended.stdout.splitlines()[-1] == "exit 0 False"

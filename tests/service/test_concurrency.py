@@ -1,0 +1,157 @@
+"""Refreshes beside other refreshes, writes, drops and schema changes (REFERENCE.md: P44, P54)."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from pgtrickle.errors import (
+    ConnectionLostError,
+    LeaseHeldError,
+    LeaseLostError,
+    StreamTableNotFoundError,
+    TrickleError,
+)
+from tests.service.lab import Lab
+
+TERMINATE = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
+
+
+@pytest.fixture
+def counted(lab: Lab) -> Lab:
+    lab.run("CREATE TABLE t (id int PRIMARY KEY, k int)", "INSERT INTO t VALUES (1, 1), (2, 1)")
+    lab.create("copy", "SELECT id, k FROM t")
+    lab.create("counts", "SELECT k, count(*) AS n, max(id) AS last FROM t GROUP BY k")
+    lab.run("INSERT INTO t VALUES (3, 3)")
+    return lab
+
+
+def test_p44_second_refresh_of_one_table_is_refused_while_the_first_runs(counted: Lab):
+    errors: list[TrickleError] = []
+
+    def refresh_again() -> None:
+        with pytest.raises(LeaseHeldError) as caught:
+            counted.trickle.refresh_stream_table("copy")
+        errors.append(caught.value)
+
+    counted.before_next_stage(refresh_again)
+    report = counted.trickle.refresh_stream_table("copy")
+
+    assert (report.action.value, report.rows_inserted) == ("DIFFERENTIAL", 1)
+    assert [error.code for error in errors] == ["ST209"]
+    counted.refresh("copy", action="NO_DATA")
+
+
+def test_p44_refreshes_of_two_tables_and_writers_side_by_side(counted: Lab):
+    def refresh_until_done(name: str) -> int:
+        return sum(
+            counted.trickle.refresh_stream_table(name).rows_inserted >= 0 for _ in range(10)
+        )
+
+    with ThreadPoolExecutor(3) as threads:
+        copy = threads.submit(refresh_until_done, "copy")
+        for i in range(100, 160):
+            counted.run(f"INSERT INTO t VALUES ({i}, {i % 4})", f"DELETE FROM t WHERE id = {i - 7}")
+        counts = threads.submit(refresh_until_done, "counts")
+        assert (copy.result(), counts.result()) == (10, 10)
+
+    counted.run("INSERT INTO t VALUES (999, 9)")
+    counted.window()
+
+
+def test_p44_many_threads_refresh_one_table(counted: Lab):
+    def refresh() -> str:
+        try:
+            return counted.trickle.refresh_stream_table("copy").action.value
+        except LeaseHeldError as error:
+            return error.code
+
+    with ThreadPoolExecutor(4) as threads:
+        outcomes = [one.result() for one in [threads.submit(refresh) for _ in range(8)]]
+
+    assert outcomes.count("DIFFERENTIAL") == 1
+    assert set(outcomes) <= {"DIFFERENTIAL", "NO_DATA", "ST209"}
+    counted.check("copy")
+
+
+def test_p44_table_is_dropped_while_it_is_refreshed(counted: Lab):
+    counted.before_next_stage(lambda: counted.trickle.drop_stream_table("counts"))
+    with pytest.raises((StreamTableNotFoundError, LeaseLostError)):
+        counted.trickle.refresh_stream_table("counts")
+
+    counted.trickle.drop_stream_table("copy")
+    assert counted.leftovers() == []
+
+
+def test_p44_table_is_dropped_and_made_again_while_it_is_refreshed(counted: Lab):
+    def replace() -> None:
+        counted.trickle.drop_stream_table("counts")
+        counted.create("counts", "SELECT k, count(*) AS n, max(id) AS last FROM t WHERE k = 1 GROUP BY k")
+
+    counted.before_next_stage(replace)
+    with pytest.raises((StreamTableNotFoundError, LeaseLostError)):
+        counted.trickle.refresh_stream_table("counts")
+
+    counted.window("INSERT INTO t VALUES (4, 1)")
+
+
+def test_p44_mode_changes_while_the_table_is_refreshed(counted: Lab):
+    counted.before_next_stage(
+        lambda: counted.trickle.alter_stream_table("copy", refresh_mode="FULL", schedule="5m")
+    )
+    counted.refresh("copy")
+
+    counted.run("INSERT INTO t VALUES (4, 1)")
+    assert counted.refresh("copy", action="FULL").reason == "refresh_mode is FULL"
+
+
+def test_p44_column_is_added_to_a_source_during_a_refresh(counted: Lab):
+    counted.before_next_stage(lambda: counted.run("ALTER TABLE t ADD COLUMN note text DEFAULT 'x'"))
+    counted.refresh("copy")
+
+    counted.run("UPDATE t SET note = 'y', k = 7 WHERE id = 1")
+    counted.window()
+
+
+def test_p54_failure_to_store_the_frontier_undoes_everything(counted: Lab):
+    before = counted.rows("TABLE counts")
+    counted.run(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql"
+        " AS $$ BEGIN RAISE EXCEPTION 'disk on fire' USING ERRCODE = '53100'; END $$",
+        "CREATE TRIGGER refuse BEFORE UPDATE OF frontier ON pgtrickle.pgt_stream_tables"
+        " FOR EACH ROW WHEN (OLD.frontier IS DISTINCT FROM NEW.frontier) EXECUTE FUNCTION refuse()",
+    )
+    with pytest.raises(TrickleError) as caught:
+        counted.trickle.refresh_stream_table("counts")
+
+    assert caught.value.code == "ST404"
+    assert counted.rows("TABLE counts") == before
+    [failed] = counted.trickle.refresh_history("counts", limit=1)
+    assert (failed.status.value, failed.error_code) == ("FAILED", "ST404")
+    counted.window("DROP TRIGGER refuse ON pgtrickle.pgt_stream_tables")
+
+
+def test_p54_lost_connection_loses_nothing_and_counts_nothing_twice(counted: Lab):
+    counted.before_next_stage(lambda: counted.run(TERMINATE))
+    with pytest.raises(ConnectionLostError):
+        counted.trickle.refresh_stream_table("counts")
+
+    counted.window()
+    counted.window(action="NO_DATA")
+
+
+def test_p54_connections_that_died_while_idle_are_not_noticed(counted: Lab):
+    counted.run(TERMINATE)
+
+    counted.window()
+
+
+def test_p54_history_says_what_was_committed(counted: Lab):
+    counted.window()
+
+    history = counted.trickle.refresh_history("copy")
+    assert [one.action.value for one in history if one.action] == ["NO_DATA", "DIFFERENTIAL", "FULL"]
