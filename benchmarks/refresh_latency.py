@@ -97,7 +97,9 @@ def _compare(
     _say("full recomputation")
     full = [_ms(lambda: trickle.refresh_stream_table("revenue", full=True)) for _ in range(3)]
     rows.append(("Spark, full", _p(full, 50), max(full)))
-    view = [_ms(lambda: connection.execute("REFRESH MATERIALIZED VIEW revenue_view")) for _ in range(5)]
+    view = [
+        _ms(lambda: connection.execute("REFRESH MATERIALIZED VIEW revenue_view")) for _ in range(5)
+    ]
     rows.append(("REFRESH MATERIALIZED VIEW", _p(view, 50), max(view)))
 
     _print(rows, _p(warm, 50), reports[-1], first, arguments)

@@ -103,7 +103,16 @@ def test_names_with_brackets_are_not_markup(cli: CommandLine, user: Connection[T
 def test_show_tells_everything(cli: CommandLine, cheap: str) -> None:
     shown = cli("show", cheap).stdout
 
-    for expected in (cheap, QUERY, "AUTO", "DIFFERENTIAL", "ACTIVE", "frontier", "FULL", "read "):
+    for expected in (
+        cheap,
+        QUERY,
+        "AUTO",
+        "DIFFERENTIAL",
+        "ACTIVE",
+        "frontier",
+        "FULL",
+        "refresh 1 read public.items",
+    ):
         assert expected in shown
 
 

@@ -171,7 +171,7 @@ class _Maintained:
             views = ", ".join(f"{quote_identifier(view)} AS ({sql})" for view, sql in filled.items())
             return self._world.rows(f"WITH {views} {stage.sql}")
         inputs = {view: self._world.arrow(sql) for view, sql in filled.items()}
-        result = self._engine.run(stage.sql, inputs, large=False)
+        result = self._engine.run(stage.sql, inputs)
         names = [column.name for column in stage.columns]
         columns = [column.to_pylist() for column in result.select(names).columns]
         return list(zip(*columns, strict=True))

@@ -12,8 +12,8 @@ from tests.fakes.engine import DuckDbEngine
 
 # The world is shared by all examples on purpose: every history starts it afresh.
 _SHARED = settings(suppress_health_check=list(HealthCheck))
-_MANY = settings(_SHARED, max_examples=4 * settings.default.max_examples)
-_FEW = settings(_SHARED, max_examples=max(20, settings.default.max_examples // 4))
+_MANY = settings(_SHARED, max_examples=2 * settings.default.max_examples)
+_FEW = settings(_SHARED, max_examples=max(15, settings.default.max_examples // 10))
 
 
 @_MANY

@@ -151,6 +151,11 @@ class World:
     def rows(self, sql: str) -> list[Row]:
         return self.connection.execute(sql).fetchall()
 
+    def column_names(self, sql: str) -> tuple[str, ...]:
+        """Return the names of a query's columns."""
+        answer = self.connection.execute(f"SELECT * FROM ({to_duckdb(sql)}) AS q LIMIT 0")
+        return tuple(name for name, *_ in answer.description)
+
     def arrow(self, sql: str) -> pa.Table:
         return self.connection.execute(sql).to_arrow_table()
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 
+from pgtrickle.model.names import QualifiedName
 from pgtrickle.sql.translate import Dialect
 
 # Planning costs more than running on a handful of rows, and optimizing is most of planning.
@@ -28,11 +30,12 @@ class DuckDbEngine:
     """
 
     dialect = Dialect.DUCKDB
+    distributed = False
 
     def __init__(self) -> None:
         self._connection = connect()
 
-    def run(self, sql: str, inputs: Mapping[str, pa.Table], *, large: bool) -> pa.Table:
+    def run(self, sql: str, inputs: Mapping[str, pa.Table]) -> pa.Table:
         """Evaluate ``sql`` over relations of the given names."""
         try:
             for name, table in inputs.items():
@@ -41,6 +44,10 @@ class DuckDbEngine:
         finally:
             for name in inputs:
                 self._connection.unregister(name)
+
+    def stage(self, sql: str, inputs: Mapping[str, Any], target: QualifiedName) -> None:
+        """Never asked: the engine is not distributed."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """Release what the engine holds."""

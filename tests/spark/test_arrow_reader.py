@@ -69,7 +69,7 @@ def test_an_error_of_a_read_has_a_code_and_the_next_read_works(database: str) ->
     connections = ReadConnections(database)
     with exported_snapshot(database) as snapshot, SnapshotReader(connections, snapshot) as reader:
         with pytest.raises(DataError):
-            reader.read("SELECT 1 / (SELECT 0)", [NUMBER])
+            reader.read("SELECT 1 / (5000 - i) FROM generate_series(1, 9000) AS i", [NUMBER])
 
         assert reader.read("SELECT 7 AS x", [NUMBER]).column(0).to_pylist() == [7]
     connections.close()

@@ -145,8 +145,9 @@ def _scratch_view(connection: Connection, user_sql: str) -> Iterator[str]:
     with connection.transaction() as savepoint:
         search_path = str(_scalar(connection, "SELECT pg_catalog.current_setting('search_path')"))
         try:
-            # Prepared, because only then does PostgreSQL refuse more than one statement.
-            connection.execute(statement.encode(), prepare=True)
+            # By the extended protocol, which "binary" asks for: only then does PostgreSQL refuse
+            # more than one statement.
+            connection.execute(statement.encode(), binary=True)
             connection.execute(f"SELECT * FROM {_VIEW} LIMIT 0")
         except psycopg.Error as error:
             raise _translate(error, user_sql) from error

@@ -42,11 +42,13 @@ def history(
 def refresh_listing(refreshes: Iterable[Refresh]) -> Table:
     """Lay refreshes of the past out as a table."""
     listing = plain_table(
-        "started", "stream table", "action", "+", "-", "took", "why", right=("+", "-", "took")
-    )
+        "id", "started", "stream table", "action", "+", "-", "took", "why",
+        right=("id", "+", "-", "took"),
+    )  # fmt: skip
     for refresh in refreshes:
         failure = f"{refresh.error_code or 'error'}: {refresh.error_message}"
         listing.add_row(
+            str(refresh.id),
             f"{refresh.start_time:%Y-%m-%d %H:%M:%S}",
             Text(str(refresh.stream_table)),
             refresh.action.value if refresh.action else refresh.status.value,

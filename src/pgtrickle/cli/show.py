@@ -14,6 +14,7 @@ from pgtrickle.cli.moments import ago
 from pgtrickle.cli.options import Dsn, Json, Name
 from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout
 from pgtrickle.cli.session import connected
+from pgtrickle.model.report import SourceRead
 from pgtrickle.model.stream_table import StreamTable
 
 if TYPE_CHECKING:  # the catalog takes longer to import than --help should
@@ -45,11 +46,14 @@ def _print(table: StreamTable, refreshes: list[Refresh]) -> None:
         return
     console.print()
     console.print(refresh_listing(refreshes))
-    for read in refreshes[0].reads:
-        bound = f", bounded by {read.bounded_by}" if read.bounded_by else ""
-        console.print(
-            Text(f"  read {read.source} ({read.kind}): {read.rows} rows, {read.bytes} bytes{bound}")
-        )
+    for refresh in refreshes:
+        for read in refresh.reads:
+            console.print(Text(f"  refresh {refresh.id} read {_describe(read)}"))
+
+
+def _describe(read: SourceRead) -> str:
+    bound = f", bounded by {read.bounded_by}" if read.bounded_by else ""
+    return f"{read.source} ({read.kind}): {read.rows} rows, {read.bytes} bytes{bound}"
 
 
 def _facts(table: StreamTable) -> Iterator[tuple[str, str]]:

@@ -37,3 +37,5 @@ def keep_lease(runtime: Runtime, lease: Lease) -> Iterator[None]:
         yield
     finally:
         done.set()
+        # Not to renew what the caller is about to give back.
+        thread.join()

@@ -24,6 +24,7 @@ from pgtrickle.catalog.dependencies import Dependency, list_dependencies
 from pgtrickle.catalog.leases import Lease, check_lease, claim_lease, release_lease
 from pgtrickle.catalog.refresh_history import RefreshStatus, insert_refresh
 from pgtrickle.catalog.stream_tables import (
+    find_stream_table,
     get_query_search_path,
     get_stream_table,
     update_error,
@@ -36,6 +37,7 @@ from pgtrickle.errors import (
     DataError,
     SourceNotFoundError,
     StatusForbidsError,
+    StreamTableNotFoundError,
     TrickleError,
     ValueOutOfRangeError,
 )
@@ -176,9 +178,18 @@ class Refresh:
         try:
             yield
         except TrickleError as error:
+            dropped = False
             # Nothing can be recorded without a server; the original error matters more.
             with suppress(TrickleError), self.runtime.connection() as connection:
-                self._record_failure(connection, error)
+                present = find_stream_table(connection, self.stream_table.name)
+                dropped = present is None or present.id != self.stream_table.id
+                if not dropped:
+                    self._record_failure(connection, error)
+            if dropped:
+                raise StreamTableNotFoundError(
+                    f'the stream table "{self.stream_table.name}" was dropped during its refresh',
+                    hint="List what exists with: pgtrickle list.",
+                ) from error
             raise
 
     # Steps

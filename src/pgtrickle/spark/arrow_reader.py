@@ -17,6 +17,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 from adbc_driver_manager import dbapi as adbc
+from adbc_driver_manager._reader import AdbcRecordBatchReader
 from adbc_driver_postgresql import dbapi as postgres
 
 from pgtrickle.errors import InternalError, TrickleError
@@ -171,8 +172,10 @@ def stream(dsn: str, snapshot: str, sql: str) -> Iterator[pa.RecordBatch]:
     try:
         with connection.cursor() as cursor:
             cursor.execute(sql)
-            yield from cursor.fetch_record_batch()
-    except (adbc.Error, pa.ArrowException) as error:
+            # The public fetch_record_batch() loses the SQLSTATE of an error between two batches;
+            # the driver's own reader, which fetch_arrow_table() uses, keeps it.
+            yield from AdbcRecordBatchReader._import_from_c(cursor.fetch_arrow().address)  # noqa: SLF001
+    except adbc.Error as error:
         raise _translated(connection, error) from error
     finally:
         connections.discard(connection)
@@ -195,10 +198,9 @@ def _fetch(connection: Any, sql: str) -> pa.Table:
         raise _translated(connection, error) from error
 
 
-def _translated(connection: Any, error: Exception) -> TrickleError:
-    sqlstate = error.sqlstate if isinstance(error, adbc.Error) else None
-    if sqlstate or _is_dead(connection):
-        return error_for(sqlstate, str(error), doing="read")
+def _translated(connection: Any, error: adbc.Error) -> TrickleError:
+    if error.sqlstate or _is_dead(connection):
+        return error_for(error.sqlstate, str(error), doing="read")
     return InternalError("the driver could not decode what it read", detail=str(error))
 
 

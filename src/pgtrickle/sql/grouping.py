@@ -11,7 +11,7 @@ from pgtrickle.model.sql_type import SqlType
 from pgtrickle.sql.plan_columns import PlanColumns, unique
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.scalars import bare_column, column_scalar, make_scalar
-from pgtrickle.sql.scope import Scope, resolve
+from pgtrickle.sql.scope import Scope, refuse_in_scalar, resolve
 
 _AGGREGATES: dict[type[exp.Expr], str] = {
     exp.Count: "count",
@@ -34,6 +34,7 @@ class Grouping:
 
     def rewrite(self, expression: exp.Expr) -> Scalar:
         """Express ``expression`` over the columns of the aggregate."""
+        refuse_in_scalar(expression)
         return make_scalar(self._rewrite(expression))
 
     def node(self, child: Node) -> Aggregate:

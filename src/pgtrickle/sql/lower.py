@@ -51,6 +51,11 @@ _REFUSED_CLAUSES = (
     ("laterals", "LATERAL", ("lateral",)),
     ("qualify", "QUALIFY", ("qualify",)),
 )
+_REFUSED_GROUPINGS = {
+    exp.GroupingSets: "GROUPING SETS",
+    exp.Cube: "CUBE",
+    exp.Rollup: "ROLLUP",
+}
 
 
 @dataclass(slots=True)
@@ -156,7 +161,7 @@ class _Lowering:
         if where := select.args.get("where"):
             block.conditions += conjuncts(resolve(where.this, scope))
 
-        if select.args.get("group") or has_aggregate(select):
+        if select.args.get("group") or select.args.get("having") or has_aggregate(select):
             rows = self._lower_aggregate(select, block, scope)
         else:
             rows = _Rows(block, self._select_list(select, scope))
@@ -220,7 +225,7 @@ class _Lowering:
 
     def _lower_relation(self, table: exp.Table) -> _Rows:
         if not isinstance(table.this, exp.Identifier):
-            raise Refusal("a function as a table", table.name)
+            raise Refusal("a function as a table", table.this.name, table.alias_or_name)
         relation = self._relations.get(QualifiedName(table.db, table.name))
         if relation is None:
             raise InternalError(f"PostgreSQL resolved no relation for {table.sql()}")
@@ -278,13 +283,16 @@ class _Lowering:
     def _lower_aggregate(self, select: exp.Select, block: _Block, scope: Scope) -> _Rows:
         group = select.args.get("group")
         if group is not None:
-            for argument in ("grouping_sets", "cube", "rollup", "totals", "all"):
+            for argument in ("totals", "all"):
                 if group.args.get(argument):
-                    construct = argument.upper().replace("_", " ")
+                    raise Refusal(f"GROUP BY {argument.upper()}", argument)
+            for kind, construct in _REFUSED_GROUPINGS.items():
+                if group.find(kind):
                     raise Refusal(construct, construct)
         key_scalars = [
             resolve(_positional(expression, select), scope)
             for expression in (group.expressions if group is not None else ())
+            if expression != exp.Tuple()  # GROUP BY (): all rows are one group
         ]
         grouping = Grouping(self._plan_columns, scope, key_scalars)
         columns = [

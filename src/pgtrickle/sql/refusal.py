@@ -43,7 +43,7 @@ def underline(sql: str, *keywords: str) -> str:
         tokens = Tokenizer(dialect="postgres").tokenize(sql)
     except TokenError:
         return ""
-    for keyword in keywords:
+    for keyword in filter(None, keywords):
         words = keyword.upper().split()
         for index in range(len(tokens) - len(words) + 1):
             run = tokens[index : index + len(words)]

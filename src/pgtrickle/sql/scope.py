@@ -25,7 +25,7 @@ Scope = dict[str, dict[str, Typed]]  # alias -> column -> expression
 
 def resolve(expression: exp.Expr, scope: Scope) -> Scalar:
     """Replace the query's column names by expressions over the plan's columns."""
-    _refuse_in_scalar(expression)
+    refuse_in_scalar(expression)
 
     def replace_column(node: exp.Expr) -> exp.Expr:
         if not isinstance(node, exp.Column):
@@ -51,7 +51,8 @@ def find_column(scope: Scope, name: str) -> exp.Expr:
     raise Refusal(f'the reference "{name}"', name)
 
 
-def _refuse_in_scalar(expression: exp.Expr) -> None:
+def refuse_in_scalar(expression: exp.Expr) -> None:
+    """Refuse what no rule covers inside an expression: windows and subqueries."""
     for node in expression.walk():
         if isinstance(node, exp.Window):
             raise Refusal("a window function", "over")

@@ -1,0 +1,142 @@
+"""The law on queries with a name: each was a bug once, or stands where one is likely.
+
+A case marked as open is a bug that is known and not fixed; the mark is strict, so the fix has to
+remove it.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from tests.delta.law import DefiningQuery, History, check_law
+from tests.delta.world import World
+
+_GROUPED_U = "( SELECT u.a AS c1, count(*) AS c2 FROM public.u u GROUP BY u.a ) d"
+
+# Both sides change, rows meet that never met before, the last row of a group goes, a value comes
+# back, one window touches only the right-hand table and one only the left.
+_HISTORY = History(
+    {
+        "t": [(0, 1, "x"), (1, 1, None), (2, 2, "1")],
+        "u": [(1, 3_000_000_000, Decimal("0.50")), (2, 1, None)],
+        "v": [(1, "x", 0.5)],
+    },
+    (
+        {
+            "t": [((2, 1, "x"), 1)],
+            "u": [((1, 3_000_000_000, Decimal("0.50")), -1), ((2, 1, None), 1)],
+        },
+        {"v": [((1, "x", 0.5), -1)]},
+        {"t": [((2, 1, "x"), -1), ((1, 1, None), -1)], "v": [((1, "x", 0.5), 1)]},
+        {"u": [((2, 1, None), -1), ((2, 1, None), -1)], "t": [((2, 2, "1"), -1)]},
+        {"u": [((2, 1, None), 1)], "t": [((2, 2, "1"), 1), ((0, 1, "x"), -1)]},
+    ),
+)
+
+_CASES = {
+    # An unchanged stage has no changes to read, only rows.
+    "the aggregate below a join does not change": (
+        "SELECT v.f AS c1, d.c2 FROM public.v v, ( SELECT t.c AS c1, count(*) AS c2"
+        " FROM public.t t GROUP BY t.c ) d WHERE (d.c1 = v.c)"
+    ),
+    "an unchanged aggregate between two tables": (
+        "SELECT v.c AS c1, d.c2 FROM ((public.v v JOIN ( SELECT t.b AS c1, max(t.a) AS c2"
+        " FROM public.t t GROUP BY t.b ) d ON ((v.b = d.c1))) JOIN public.u u ON ((u.a = d.c2)))"
+    ),
+    # USING belongs to the join, not to everything that stands before it in FROM.
+    "USING beside another table with the column": (
+        "SELECT v.b AS c1, u.d AS c2 FROM public.t t, (public.u u JOIN public.t t_1 USING (a)),"
+        " public.v v"
+    ),
+    # The changes of a stage hold its columns and nothing computed from them.
+    "a join on an expression over an aggregate": (
+        f"SELECT d.c2 AS c1, t.b AS c2 FROM ({_GROUPED_U} JOIN public.t t"
+        " ON (((d.c2 + 1) = t.a)))"
+    ),
+    # HAVING alone makes one group of everything.
+    "HAVING without an aggregate": "SELECT 1 AS c1 FROM public.t t HAVING true",
+    "GROUP BY of nothing": "SELECT count(*) AS c1, max(a) AS c2 FROM public.t t GROUP BY ()",
+    "GROUP BY of nothing, without a call": "SELECT 1 AS c1 FROM public.t t GROUP BY ()",
+    # Columns and conditions that read no table.
+    "no column at all": "SELECT 1 AS c1 FROM public.t t, public.u u",
+    "count of a cross product": "SELECT count(*) AS c1 FROM public.t t, public.u u",
+    "a condition without columns": (
+        "SELECT t.a AS c1 FROM public.t t, public.u u WHERE (false OR (1 = 1))"
+    ),
+    "an aggregate over nothing": (
+        "SELECT count(*) AS c1, max(a) AS c2, sum(b) AS c3 FROM public.t t WHERE false"
+    ),
+    "an aggregate that empties": (
+        "SELECT count(*) AS c1, max(u.a) AS c2, count(DISTINCT v.b) AS c3"
+        " FROM (public.u u CROSS JOIN public.v v) WHERE (v.f > '0'::double precision)"
+    ),
+    "a constant key": "SELECT 'k'::text AS c1, count(*) AS c2 FROM public.t t GROUP BY 'k'::text",
+    # Names.
+    "the same column twice": "SELECT DISTINCT a AS c1, a AS c2 FROM public.t t",
+    "the same call twice": (
+        "SELECT a AS c1, count(*) AS c2, count(*) AS c3, count(a) AS c4"
+        " FROM public.t t GROUP BY a, b"
+    ),
+    "an alias that looks like a stage": (
+        f"SELECT group_1.a AS c1, d.c1 AS c2 FROM (public.t group_1 JOIN {_GROUPED_U}"
+        " ON ((group_1.a = d.c1)))"
+    ),
+    "a column that looks like a computed one": (
+        "SELECT DISTINCT d.t_x1 AS c1, (t.a + 1) AS c2 FROM (public.t t JOIN"
+        " ( SELECT u.a AS t_x1 FROM public.u u UNION ALL SELECT v.b AS t_x1 FROM public.v v ) d"
+        " ON ((t.b = d.t_x1)))"
+    ),
+    # Guards: what CASE or COALESCE keeps from being evaluated must not be evaluated.
+    "CASE guards a cast": (
+        "SELECT DISTINCT CASE WHEN (t.c = '1'::text) THEN (t.c)::integer ELSE u.a END AS c1"
+        " FROM (public.t t JOIN public.u u ON ((t.a = u.a)))"
+    ),
+    "a join guards a cast": (
+        "SELECT sum((t.c)::integer) AS c1 FROM (public.t t JOIN public.u u ON ((t.a = u.a)))"
+        " WHERE ((u.a = 2) AND (t.c = '1'::text))"
+    ),
+    # Nesting.
+    "two aggregates joined": (
+        f"SELECT d.c1, e.c2 FROM ({_GROUPED_U} JOIN ( SELECT t.a AS c1, sum(t.b) AS c2"
+        " FROM public.t t GROUP BY t.a ) e ON ((d.c1 = e.c1)))"
+    ),
+    "an aggregate over an aggregate": (
+        f"SELECT d.c2 AS c1, count(*) AS c2, max(d.c1) AS c3 FROM {_GROUPED_U} GROUP BY d.c2"
+    ),
+    "DISTINCT over groups": "SELECT DISTINCT count(*) AS c1 FROM public.t t GROUP BY a",
+    "a CTE joined with itself": (
+        "WITH x AS ( SELECT b AS c1, count(*) AS c2 FROM public.t t GROUP BY b )"
+        " SELECT x.c1, y.c2 FROM (x JOIN x y ON ((x.c2 = y.c1)))"
+    ),
+    "a union joined by key": (
+        "SELECT d.c1, u.n AS c2 FROM (( SELECT t.a AS c1 FROM public.t t"
+        " UNION ALL SELECT v.b AS c1 FROM public.v v ) d JOIN public.u u ON ((u.a = d.c1)))"
+    ),
+    "a chain of four": (
+        "SELECT t.a AS c1, t_1.c AS c2 FROM (((public.v v JOIN public.t t ON ((v.b = t.b)))"
+        " JOIN public.u u ON ((u.a = t.a))) JOIN public.t t_1 ON ((t_1.a = u.d)))"
+    ),
+}
+_OPEN = {
+    "an alias that looks like a stage": "a stage is named group_1 whatever the user's aliases are",
+    "a column that looks like a computed one": "computed columns take names that may be in use",
+    "CASE guards a cast": "both branches move into the scan, which evaluates them for every row",
+}
+
+
+def _parameters() -> list:
+    return [
+        pytest.param(
+            sql,
+            id=name,
+            marks=[pytest.mark.xfail(reason=_OPEN[name], strict=True)] if name in _OPEN else [],
+        )
+        for name, sql in _CASES.items()
+    ]
+
+
+@pytest.mark.parametrize("sql", _parameters())
+def test_the_law_holds_for(world: World, sql: str) -> None:
+    check_law(world, DefiningQuery(sql, world.column_names(sql)), _HISTORY)

