@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -51,7 +52,7 @@ def connect(
     private PostgreSQL starts in ``directory`` (by default ``.pgtrickle`` here) and stops with
     its last user.
     """
-    settings = settings or load_settings(dsn=dsn)
+    settings = replace(settings, dsn=dsn or settings.dsn) if settings else load_settings(dsn=dsn)
     with ExitStack() as stack:
         address = settings.dsn
         if not address:

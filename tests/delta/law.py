@@ -119,6 +119,7 @@ class _Maintained:
             for stage in self._full.stages
             for read in stage.reads
         }
+        self._plans: dict[frozenset[str], RefreshPlan] = {}
         self.result: Counter[Row] = Counter()
         self.observed = Observed()
 
@@ -126,7 +127,12 @@ class _Maintained:
         self._run(self._full)
 
     def refresh(self, changed: Collection[str]) -> None:
-        self._run(plan_differential(self._query, changed, self._dialect, self._state_rows))
+        key = frozenset(changed)
+        if key not in self._plans:
+            self._plans[key] = plan_differential(
+                self._query, changed, self._dialect, self._state_rows
+            )
+        self._run(self._plans[key])
 
     def _state_rows(self, stage: str) -> str:
         return self._memories[stage].rows_query

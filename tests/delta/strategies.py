@@ -364,6 +364,44 @@ def queries(draw: Callable) -> DefiningQuery:
     return DefiningQuery(shown.sql, tuple(name for name, _ in shown.columns))
 
 
+@st.composite
+def chains(draw: Callable) -> DefiningQuery:
+    """Draw a join of three inputs along equalities: every read can be bounded by keys.
+
+    Aggregates and unions take part as inputs too, so that bounds have to pass through them.
+    """
+    inputs = draw(st.lists(st.sampled_from(_CHAIN_INPUTS), min_size=3, max_size=3))
+    text, seen = "", list[str]()
+    for number, (source, columns) in enumerate(inputs):
+        mine = [f"i{number}.{column}" for column in columns]
+        item = f"{source} i{number}"
+        if seen:
+            pairs = st.tuples(st.sampled_from(seen), st.sampled_from(mine))
+            equal = [f"({one} = {other})" for one, other in draw(st.lists(pairs, min_size=1, max_size=2))]
+            text = f"({text} JOIN {item} ON ({' AND '.join(equal)}))"
+        else:
+            text = item
+        seen += mine
+    shown = draw(st.lists(st.sampled_from(seen), min_size=1, max_size=2))
+    names = tuple(f"c{number}" for number in range(len(shown)))
+    listed = ", ".join(f"{column} AS {name}" for column, name in zip(shown, names, strict=True))
+    if draw(st.booleans()):
+        keys = ", ".join(dict.fromkeys(shown))
+        return DefiningQuery(
+            f"SELECT {listed}, count(*) AS n FROM {text} GROUP BY {keys}", (*names, "n")
+        )
+    return DefiningQuery(f"SELECT {listed} FROM {text}", names)
+
+
+_CHAIN_INPUTS = (
+    ("public.t", ("a", "b")),
+    ("public.u", ("a", "d")),
+    ("public.v", ("b",)),
+    ("( SELECT b AS c1, max(a) AS c2 FROM public.t t GROUP BY b )", ("c1", "c2")),
+    ("( SELECT a AS c1 FROM public.u u UNION ALL SELECT b AS c1 FROM public.v v )", ("c1",)),
+)
+
+
 # Histories
 
 _ROWS = {

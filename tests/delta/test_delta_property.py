@@ -6,13 +6,14 @@ from hypothesis import HealthCheck, event, given, settings
 
 from pgtrickle.delta.reads import ReadKind
 from tests.delta.law import DefiningQuery, History, check_law
-from tests.delta.strategies import histories, queries
+from tests.delta.strategies import chains, histories, queries
 from tests.delta.world import World
 from tests.fakes.engine import DuckDbEngine
 
 # The world is shared by all examples on purpose: every history starts it afresh.
 _SHARED = settings(suppress_health_check=list(HealthCheck))
-_MANY = settings(_SHARED, max_examples=2 * settings.default.max_examples)
+_MANY = settings(_SHARED, max_examples=settings.default.max_examples)
+_SOME = settings(_SHARED, max_examples=max(50, settings.default.max_examples // 2))
 _FEW = settings(_SHARED, max_examples=max(15, settings.default.max_examples // 10))
 
 
@@ -25,6 +26,14 @@ def test_old_result_plus_delta_is_new_result(
 
     event(f"keyed reads: {ReadKind.KEYED in observed.kinds}")
     event(f"changes of stages: {ReadKind.STAGE in observed.kinds}")
+
+
+@_SOME
+@given(query=chains(), history=histories(windows=2))
+def test_bounds_reach_every_row_along_chains_of_joins(
+    world: World, query: DefiningQuery, history: History
+) -> None:
+    check_law(world, query, history)
 
 
 @_FEW

@@ -50,7 +50,7 @@ def run(command: list[str], environment: dict[str, str], directory: Path) -> str
         cwd=directory,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=500,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

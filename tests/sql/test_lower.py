@@ -153,7 +153,7 @@ _REFUSED = [
     (
         "SELECT k, count(*) AS c FROM public.t t GROUP BY GROUPING SETS ((k), ())",
         "GROUPING SETS",
-        "GROUPING SETS",
+        "GROUPING SETS (",
     ),
     ("SELECT DISTINCT ON (k) k FROM public.t t", "DISTINCT ON", "DISTINCT ON"),
     (

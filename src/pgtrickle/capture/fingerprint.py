@@ -43,3 +43,20 @@ def list_fingerprints(
         relid: hashlib.sha256(json.dumps(shape).encode()).hexdigest()
         for relid, shape in shapes.items()
     }
+
+
+_LIST_VIEWS = """
+    SELECT r.ev_class, r.ev_action::text
+      FROM pg_catalog.pg_rewrite AS r
+     WHERE r.ev_class = ANY(%(relids)s::pg_catalog.oid[]) AND r.rulename = '_RETURN'
+"""
+
+
+def list_view_fingerprints(
+    connection: Connection[TupleRow], relids: Sequence[int]
+) -> dict[int, str]:
+    """Return a hash over the definition of each view; one that does not exist is absent."""
+    return {
+        relid: hashlib.sha256(rule.encode()).hexdigest()
+        for relid, rule in connection.execute(_LIST_VIEWS, {"relids": list(relids)})
+    }

@@ -118,6 +118,7 @@ def bind_query(connection: Connection, user_sql: str) -> Binding:
         rules = _read_rules(connection, view)
         trees = [tree for tree, _ in rules.values()]
         relations = _read_relations(connection, rules, trees)
+        _refuse_clauses(trees, user_sql)
         functions = _Functions.read(connection, trees)
         functions.refuse_volatile(user_sql)
         return Binding(
@@ -154,6 +155,23 @@ def _scratch_view(connection: Connection, user_sql: str) -> Iterator[str]:
         connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
         yield search_path
         raise Rollback(savepoint)
+
+
+def _refuse_clauses(trees: Iterable[str], user_sql: str) -> None:
+    """Refuse what can never define a stream table, whatever its mode."""
+    text = "".join(trees)
+    if "{TABLESAMPLECLAUSE" in text:
+        raise QueryRejectedError(
+            "TABLESAMPLE gives other rows each time",
+            detail=underline(user_sql, "tablesample"),
+            hint="A stream table must give the same rows for the same data.",
+        )
+    if "{ROWMARKCLAUSE" in text:
+        raise QueryRejectedError(
+            "a locking clause has no meaning in a stream table",
+            detail=underline(user_sql, "for update", "for share", "for no", "for key"),
+            hint="Remove FOR UPDATE or FOR SHARE from the query.",
+        )
 
 
 def _translate(error: psycopg.Error, user_sql: str) -> TrickleError:

@@ -69,13 +69,14 @@ def print_json(document: object, *, indent: int | None = 2) -> None:
 
 def stdout() -> Console:
     """Return a console for answers; in a pipe it neither colours nor cuts."""
-    terminal = sys.stdout.isatty()
-    return Console(highlight=False, soft_wrap=True, width=None if terminal else _PIPE_WIDTH)
+    width = None if sys.stdout.isatty() else _PIPE_WIDTH
+    return Console(highlight=False, soft_wrap=True, width=width)
 
 
 def stderr() -> Console:
     """Return a console for errors and progress."""
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    width = None if sys.stderr.isatty() else _PIPE_WIDTH
+    return Console(stderr=True, highlight=False, soft_wrap=True, width=width)
 
 
 def plain_table(*columns: str, right: tuple[str, ...] = ()) -> Table:

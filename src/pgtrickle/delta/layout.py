@@ -147,6 +147,8 @@ class _Builder:
         if call.argument is None or call.argument_type is None:
             raise ValueError(f"{call.function} needs an argument")
         base = call.argument_type.base
+        if base == "record":
+            raise Refusal(f"{call.function} over several columns at once", call.function)
         floating = base in _FLOATS
         if call.distinct or call.function in {"min", "max"} or floating:
             lookup = Lookup(

@@ -86,5 +86,5 @@ def percentile(values: list[float], percent: int) -> float | None:
     (20.0, 7.0, None)
     """
     if len(values) < 2:
-        return values[0] if values else None
+        return round(values[0], 1) if values else None
     return round(quantiles(values, n=100, method="inclusive")[percent - 1], 1)

@@ -14,7 +14,8 @@ class RefreshMode(Enum):
     """How the user wants a stream table to be maintained."""
 
     AUTO = "AUTO"  # differential where possible, full otherwise, with the reason on record
-    DIFFERENTIAL = "DIFFERENTIAL"  # never full, except for the first load
+    DIFFERENTIAL = "DIFFERENTIAL"  # refused if no delta can be derived; full only where a
+    # window is lost: the first load, a TRUNCATE, a source that changed shape
     FULL = "FULL"  # recompute every time
 
 

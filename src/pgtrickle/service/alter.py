@@ -13,8 +13,7 @@ from pgtrickle.errors import StatusForbidsError
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.schedule import parse_schedule
 from pgtrickle.model.stream_table import RefreshMode, Status, StreamTable
-from pgtrickle.service.compile import compile_query
-from pgtrickle.service.create import effective_mode
+from pgtrickle.service.compile import compile_query, effective_mode
 from pgtrickle.service.ownership import check_owner
 from pgtrickle.service.runtime import Runtime
 

@@ -18,6 +18,7 @@ from pgtrickle.catalog.typer import PgTyper
 from pgtrickle.delta.cut import RowsStage, StagedQuery, cut
 from pgtrickle.errors import UnsupportedExpressionError, UnsupportedQueryError
 from pgtrickle.model.sql_type import Column
+from pgtrickle.model.stream_table import RefreshMode
 from pgtrickle.refresh.stages import plan_differential, plan_full, sources_of
 from pgtrickle.sql.lower import lower
 from pgtrickle.sql.refusal import Refusal, unsupported
@@ -81,6 +82,15 @@ def compile_query(connection: Connection, user_sql: str) -> Compiled:
         except UnsupportedExpressionError as error:
             return Compiled(binding, _opaque(binding), error, None)
         return Compiled(binding, staged, None, algebra)
+
+
+def effective_mode(compiled: Compiled, refresh_mode: RefreshMode) -> tuple[RefreshMode, str | None]:
+    """Return how a query can really be maintained, and why if that is less than was asked."""
+    if refresh_mode is RefreshMode.AUTO and compiled.refusal is not None:
+        return RefreshMode.FULL, str(compiled.refusal)
+    if refresh_mode is RefreshMode.AUTO:
+        return RefreshMode.DIFFERENTIAL, None
+    return refresh_mode, None
 
 
 def _refuse_functions(binding: Binding) -> None:

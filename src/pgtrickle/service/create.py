@@ -20,7 +20,7 @@ from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.schedule import parse_schedule
 from pgtrickle.model.stream_table import InitiatedBy, RefreshMode
 from pgtrickle.service.capture_sources import capture_sources
-from pgtrickle.service.compile import Compiled, compile_query
+from pgtrickle.service.compile import Compiled, compile_query, effective_mode
 from pgtrickle.service.drop import drop_stream_table
 from pgtrickle.service.refresh import refresh_stream_table
 from pgtrickle.service.runtime import Runtime, translated_errors
@@ -119,15 +119,6 @@ def _declare(
     create_state_tables(connection, stream_table.id, compiled.staged)
     # Last, because it locks the sources until the commit.
     capture_sources(connection, stream_table.id, compiled)
-
-
-def effective_mode(compiled: Compiled, refresh_mode: RefreshMode) -> tuple[RefreshMode, str | None]:
-    """Return how a query can really be maintained, and why if that is less than was asked."""
-    if refresh_mode is RefreshMode.AUTO and compiled.refusal is not None:
-        return RefreshMode.FULL, str(compiled.refusal)
-    if refresh_mode is RefreshMode.AUTO:
-        return RefreshMode.DIFFERENTIAL, None
-    return refresh_mode, None
 
 
 def _check_name(connection: Connection, name: QualifiedName) -> None:

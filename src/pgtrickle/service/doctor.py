@@ -97,7 +97,8 @@ def _catalog(connection: Connection) -> Check:
 def _privileges(connection: Connection) -> Check:
     [(role, create, temporary)] = connection.execute(
         "SELECT current_user,"
-        " pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE'),"
+        " pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE')"
+        "  OR pg_catalog.to_regnamespace('pgtrickle_state') IS NOT NULL,"
         " pg_catalog.has_database_privilege(pg_catalog.current_database(), 'TEMPORARY')"
     ).fetchall()
     missing = [word for word, held in (("CREATE", create), ("TEMPORARY", temporary)) if not held]

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from psycopg import Connection
 
 from pgtrickle.algebra.nodes import Scan
-from pgtrickle.capture.fingerprint import list_fingerprints
+from pgtrickle.capture.fingerprint import list_fingerprints, list_view_fingerprints
 from pgtrickle.capture.windows import changed_sources
-from pgtrickle.catalog.dependencies import Dependency, list_dependencies
+from pgtrickle.catalog.dependencies import Dependency, SourceType, list_dependencies
 from pgtrickle.catalog.leases import Lease, check_lease, claim_lease, release_lease
 from pgtrickle.catalog.refresh_history import RefreshStatus, insert_refresh
 from pgtrickle.catalog.stream_tables import (
@@ -156,6 +156,10 @@ class Refresh:
                 prepare_reinitialize(self.runtime, self.stream_table)
                 dependencies = list_dependencies(connection, self.stream_table.id)
             compiled = self._compile(connection)
+            if compiled.refusal is None and self.stream_table.downgrade_reason is not None:
+                # Compiled by an earlier version that could not: there is no state yet.
+                prepare_reinitialize(self.runtime, self.stream_table)
+                reshaped = ("the compiler",)
         with open_snapshot(self.runtime) as snapshot:
             with self.timed("decide"):
                 facts = self._facts(snapshot, dependencies, compiled, reshaped)
@@ -197,8 +201,14 @@ class Refresh:
     def _find_reshaped(
         self, connection: Connection, dependencies: list[Dependency]
     ) -> tuple[str, ...]:
-        prints = list_fingerprints(
-            connection, {one.source_relid: one.columns_used for one in dependencies}
+        views = [one.source_relid for one in dependencies if one.source_type is SourceType.VIEW]
+        prints = list_view_fingerprints(connection, views) | list_fingerprints(
+            connection,
+            {
+                one.source_relid: one.columns_used
+                for one in dependencies
+                if one.source_type is not SourceType.VIEW
+            },
         )
         missing = [one.source for one in dependencies if one.source_relid not in prints]
         if missing:
@@ -229,7 +239,11 @@ class Refresh:
         compiled: Compiled,
         reshaped: tuple[str, ...],
     ) -> Facts:
-        names = {one.source_relid: str(one.source) for one in dependencies}
+        names = {
+            one.source_relid: str(one.source)
+            for one in dependencies
+            if one.source_type is not SourceType.VIEW
+        }
         frontier = self.stream_table.frontier
         usable = frontier is not None and not reshaped and frontier.same_database(snapshot.frontier)
         changes = (
@@ -247,7 +261,8 @@ class Refresh:
             refusal=str(compiled.refusal) if compiled.refusal else None,
             reshaped=reshaped,
             time_dependent=compiled.binding.time_dependent,
-            requested_full=self.requested_full or settings.force_full_refresh,
+            requested_full=self.requested_full
+            or (settings.force_full_refresh and self.stream_table.refresh_mode is RefreshMode.AUTO),
             max_change_ratio=settings.differential_max_change_ratio,
         )
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pgtrickle.catalog.stream_tables import get_query_search_path
+from pgtrickle.catalog.stream_tables import get_query_search_path, update_refresh_mode
 from pgtrickle.errors import SourceSchemaChangedError
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.service.capture_sources import capture_sources
-from pgtrickle.service.compile import compile_query
+from pgtrickle.service.compile import compile_query, effective_mode
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.storage.apply import stored_columns
 from pgtrickle.storage.state_tables import create_state_tables, drop_state_tables
@@ -31,6 +31,14 @@ def prepare_reinitialize(runtime: Runtime, stream_table: StreamTable) -> None:
                 detail=f"stored: {stored}; now: {wanted}",
                 hint=f"Drop and create it again: pgtrickle drop {stream_table.name}.",
             )
+        effective, reason = effective_mode(compiled, stream_table.refresh_mode)
+        update_refresh_mode(
+            connection,
+            stream_table.id,
+            refresh_mode=stream_table.refresh_mode,
+            effective_refresh_mode=effective,
+            downgrade_reason=reason,
+        )
         drop_state_tables(connection, stream_table.id)
         create_state_tables(connection, stream_table.id, compiled.staged)
         capture_sources(connection, stream_table.id, compiled)

@@ -28,8 +28,10 @@ from pgtrickle.spark.pg_errors import error_for
 _SNAPSHOT_ID = re.compile(r"[0-9A-F]+-[0-9A-F]+-[0-9]+")
 
 # What the text of a value depends on.  Local to the transaction, since a pooler shares sessions.
+# The time zone stays the database's own: expressions that depend on it are evaluated by the read,
+# and the text of a time with zone names its offset.
 FIXED_SETTINGS = """SELECT set_config('datestyle', 'ISO, MDY', true),
-    set_config('intervalstyle', 'postgres', true), set_config('timezone', 'UTC', true),
+    set_config('intervalstyle', 'postgres', true),
     set_config('bytea_output', 'hex', true), set_config('extra_float_digits', '1', true)"""
 
 
@@ -174,7 +176,8 @@ def stream(dsn: str, snapshot: str, sql: str) -> Iterator[pa.RecordBatch]:
             cursor.execute(sql)
             # The public fetch_record_batch() loses the SQLSTATE of an error between two batches;
             # the driver's own reader, which fetch_arrow_table() uses, keeps it.
-            yield from AdbcRecordBatchReader._import_from_c(cursor.fetch_arrow().address)  # noqa: SLF001
+            handle = cursor.fetch_arrow()
+            yield from AdbcRecordBatchReader._import_from_c(handle.address)  # noqa: SLF001
     except adbc.Error as error:
         raise _translated(connection, error) from error
     finally:

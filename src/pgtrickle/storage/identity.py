@@ -1,7 +1,8 @@
 """Finding a row by all its columns: a hash that an index answers, then a full comparison.
 
 A hash speeds up the lookup and never decides: every match compares the columns themselves, with
-NULL equal to NULL.  Types that PostgreSQL cannot hash or compare take part as their text.
+NULL equal to NULL.  Types that PostgreSQL cannot compare are compared as their text, and take no
+part in the hash, because turning them into text is not always immutable.
 """
 
 from __future__ import annotations
@@ -32,14 +33,18 @@ def comparable(expression: str, type_: SqlType) -> str:
 def row_hash(columns: Sequence[Column], alias: str = "") -> str:
     """Return the hash of a row as an expression over its columns.
 
-    >>> row_hash([Column("a", SqlType("integer", "int4", "N"))], "t")
+    >>> number, document = SqlType("integer", "int4", "N"), SqlType("json", "json", "U")
+    >>> row_hash([Column("a", number), Column("b", document)], "t")
     'pg_catalog.hash_record_extended(ROW(t."a"), 0)'
     """
     prefix = f"{alias}." if alias else ""
+    names = [f"{prefix}{quote_identifier(column.name)}" for column in columns]
     parts = [
-        comparable(f"{prefix}{quote_identifier(column.name)}", column.type) for column in columns
+        name
+        for name, column in zip(names, columns, strict=True)
+        if comparable(name, column.type) == name
     ]
-    return f"pg_catalog.hash_record_extended(ROW({', '.join(parts)}), 0)"
+    return f"pg_catalog.hash_record_extended(ROW({', '.join(parts) or '0'}), 0)"
 
 
 def same_row(columns: Sequence[Column], left: str, right: str) -> str:

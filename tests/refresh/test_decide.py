@@ -1,0 +1,126 @@
+"""The decision of a refresh: the first reason that applies, and its words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pgtrickle.model.frontier import Frontier, PgSnapshot
+from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.stream_table import Action, RefreshMode, Status, StreamTable
+from pgtrickle.refresh.decide import Decision, Facts, decide
+
+
+def _frontier(snapshot: str, system: str = "7") -> Frontier:
+    return Frontier(system, 5, PgSnapshot.parse(snapshot))
+
+
+_TABLE = StreamTable(
+    id=1,
+    relid=100,
+    name=QualifiedName("public", "sums"),
+    defining_query="",
+    original_query="",
+    schedule="1m",
+    refresh_mode=RefreshMode.AUTO,
+    effective_refresh_mode=RefreshMode.AUTO,
+    downgrade_reason=None,
+    status=Status.ACTIVE,
+    populated=True,
+    needs_reinit=False,
+    frontier=_frontier("10:10:"),
+    data_timestamp=None,
+    last_refresh_at=None,
+    consecutive_errors=0,
+    last_error_message=None,
+    owner="me",
+)
+_FACTS = Facts(
+    stream_table=_TABLE,
+    frontier=_frontier("20:20:"),
+    changed_rows={"public.t": 3, "public.s": 4},
+    truncated=(),
+    source_rows=1000.0,
+    refusal=None,
+    reshaped=(),
+    time_dependent=False,
+    requested_full=False,
+    max_change_ratio=0.15,
+)
+
+
+def _decide(table: dict[str, Any] | None = None, **facts: Any) -> Decision:
+    return decide(replace(_FACTS, stream_table=replace(_TABLE, **(table or {})), **facts))
+
+
+_NOTHING: dict[str, int] = {}
+
+
+@pytest.mark.parametrize(
+    ("table", "facts", "action", "reason"),
+    [
+        ({}, {}, Action.DIFFERENTIAL, "changed rows in public.s: 4, public.t: 3"),
+        ({}, {"changed_rows": _NOTHING}, Action.NO_DATA, "no source changed"),
+        ({"frontier": None}, {}, Action.FULL, "first load"),
+        ({"populated": False}, {"changed_rows": _NOTHING}, Action.FULL, "first load"),
+        ({}, {"reshaped": ("public.t",)}, Action.REINITIALIZE, "columns of public.t changed"),
+        (
+            {"frontier": _frontier("10:10:", system="8")},
+            {},
+            Action.REINITIALIZE,
+            "the database was restored or cloned elsewhere",
+        ),
+        (
+            {"frontier": _frontier("30:30:")},
+            {"changed_rows": _NOTHING},
+            Action.REINITIALIZE,
+            "the server's transaction ids moved back",
+        ),
+        ({"needs_reinit": True}, {}, Action.REINITIALIZE, "requested after an error"),
+        ({}, {"requested_full": True, "changed_rows": _NOTHING}, Action.FULL, "requested"),
+        (
+            {},
+            {"time_dependent": True, "changed_rows": _NOTHING},
+            Action.FULL,
+            "the query depends on the current time",
+        ),
+        ({}, {"refusal": "no delta rule for LIMIT"}, Action.FULL, "no delta rule for LIMIT"),
+        ({"refresh_mode": RefreshMode.FULL}, {}, Action.FULL, "refresh_mode is FULL"),
+        (
+            {"refresh_mode": RefreshMode.FULL},
+            {"changed_rows": _NOTHING},
+            Action.NO_DATA,
+            "no source changed",
+        ),
+        (
+            {},
+            {"truncated": ("public.t",), "changed_rows": _NOTHING},
+            Action.FULL,
+            "public.t was truncated",
+        ),
+        (
+            {},
+            {"changed_rows": {"public.t": 151}},
+            Action.FULL,
+            "151 changed rows exceed 15% of about 1000 source rows",
+        ),
+        (
+            {"refresh_mode": RefreshMode.DIFFERENTIAL},
+            {"changed_rows": {"public.t": 900}},
+            Action.DIFFERENTIAL,
+            "changed rows in public.t: 900",
+        ),
+        (
+            {},
+            {"changed_rows": {"public.t": 900}, "source_rows": 0.0},
+            Action.DIFFERENTIAL,
+            "changed rows in public.t: 900",
+        ),
+    ],
+)
+def test_decision(
+    table: dict[str, Any], facts: dict[str, Any], action: Action, reason: str
+) -> None:
+    assert _decide(table, **facts) == Decision(action, reason)
