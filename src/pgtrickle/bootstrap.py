@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+import psycopg
 from psycopg_pool import ConnectionPool
 
 from pgtrickle.catalog.migrate import migrate
 from pgtrickle.embedded.server import start_embedded
-from pgtrickle.errors import SettingError
+from pgtrickle.errors import SettingError, TrickleError
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.report import RefreshReport, VerifyReport
-from pgtrickle.model.stream_table import RefreshMode, Status, StreamTable
+from pgtrickle.model.stream_table import InitiatedBy, RefreshMode, Status, StreamTable
 from pgtrickle.service.alter import alter_stream_table
 from pgtrickle.service.create import create_stream_table
-from pgtrickle.service.doctor import Check, run_checks
+from pgtrickle.service.doctor import Check, check_machine, check_server
 from pgtrickle.service.drop import drop_stream_table
 from pgtrickle.service.explain import explain_stream_table
 from pgtrickle.service.refresh import refresh_stream_table
-from pgtrickle.service.runtime import Runtime
+from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.service.status import (
     show_dependencies,
     show_history,
@@ -57,11 +59,34 @@ def connect(
         address = settings.dsn
         if not address:
             address = stack.enter_context(start_embedded(directory)).dsn
+        _check_address(address, settings)
         runtime = stack.enter_context(_Adapters(address, settings, engine)).runtime
         with runtime.connection() as connection:
-            migrate(connection)
+            applied = migrate(connection)
             [(schema,)] = connection.execute("SELECT pg_catalog.current_schema()").fetchall()
-        return Trickle(address, runtime, stack.pop_all(), schema=schema or "public")
+        return Trickle(
+            address, runtime, stack.pop_all(), schema=schema or "public", applied=applied
+        )
+
+
+def _check_address(dsn: str, settings: Settings) -> None:
+    """Fail at once and with the server's own reason, where a pool would go on trying."""
+    timeout = int(settings.connection_timeout_seconds)
+    with translated_errors():
+        psycopg.connect(dsn, connect_timeout=timeout).close()
+
+
+def diagnose(
+    dsn: str | None = None,
+    connect: Callable[[str | None], AbstractContextManager[Trickle]] = connect,
+) -> list[Check]:
+    """Check the machine and, if it can be reached, the server and the catalog on it."""
+    try:
+        with connect(dsn) as trickle:
+            return trickle.doctor()
+    except TrickleError as error:
+        unreached = Check("connection", ok=False, detail=str(error), hint=error.hint)
+        return [*check_machine(), unreached]
 
 
 class _Adapters:
@@ -92,10 +117,17 @@ class Trickle:
     """A connection to the stream tables of one database; use it as a context manager."""
 
     def __init__(
-        self, dsn: str, runtime: Runtime, resources: ExitStack, *, schema: str = "public"
+        self,
+        dsn: str,
+        runtime: Runtime,
+        resources: ExitStack,
+        *,
+        schema: str = "public",
+        applied: list[int] | None = None,
     ) -> None:
         self.dsn = dsn
         self._schema = schema  # of names that are given without one
+        self._applied = applied or []  # migrations
         self._runtime = runtime
         self._resources = resources
 
@@ -115,9 +147,10 @@ class Trickle:
         self._resources.close()
 
     def init(self) -> list[int]:
-        """Apply the catalog migrations that are missing and return their numbers."""
+        """Bring the catalog up to date; return the migrations applied since ``connect`` began."""
         with self._runtime.connection() as connection:
-            return migrate(connection)
+            self._applied += migrate(connection)
+        return self._applied
 
     def create_stream_table(
         self,
@@ -138,9 +171,13 @@ class Trickle:
             initialize=initialize,
         )
 
-    def refresh_stream_table(self, name: str, *, full: bool = False) -> RefreshReport:
+    def refresh_stream_table(
+        self, name: str, *, full: bool = False, initiated_by: InitiatedBy = InitiatedBy.MANUAL
+    ) -> RefreshReport:
         """Bring a stream table up to date."""
-        return refresh_stream_table(self._runtime, self._name(name), full=full)
+        return refresh_stream_table(
+            self._runtime, self._name(name), full=full, initiated_by=initiated_by
+        )
 
     def verify_stream_table(self, name: str) -> VerifyReport:
         """Compare a stream table with PostgreSQL's own answer to its query."""
@@ -188,8 +225,8 @@ class Trickle:
         return show_dependencies(self._runtime)
 
     def doctor(self) -> list[Check]:
-        """Check Java, Spark, PostgreSQL, privileges and versions."""
-        return run_checks(self._runtime)
+        """Check Java, Spark, PostgreSQL, privileges, versions and the stream tables."""
+        return [*check_machine(), *check_server(self._runtime)]
 
     def _name(self, text: str) -> QualifiedName:
         return QualifiedName.parse(text, self._schema)

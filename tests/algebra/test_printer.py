@@ -16,7 +16,7 @@ _SQL = (
 def test_one_line() -> None:
     node = lowered(_SQL, columns=2).node
 
-    assert show(node) == "(π[k, c]((σ[\"t_id\" > 1](t⁺) ⋈[\"t_k\" = \"u_id\"] u⁺)) + π[k, c](v⁺))"
+    assert show(node) == '(π[k, c]((σ["t_id" > 1](t⁺) ⋈["t_k" = "u_id"] u⁺)) + π[k, c](v⁺))'
 
 
 def test_the_delta_in_one_line() -> None:

@@ -1,4 +1,4 @@
-"""The law every plan obeys: what is stored + the delta = the query's own answer, refresh by refresh.
+"""The law every plan obeys: what is stored + the delta = the query's own answer, each time.
 
 ``check_law`` plays the refreshes of one history.  It shares with the product everything that
 compiles a query; how a window is read, how an aggregate's memory grows and how the result is kept
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from pgtrickle.algebra.nodes import Scan
 from pgtrickle.delta.cut import AggregateStage, RowsStage, StagedQuery, cut
@@ -174,7 +175,9 @@ class _Maintained:
     def _compute(self, stage: StagePlan, reads: Mapping[str, str]) -> list[Row]:
         filled = {view: self._world.fill(sql) for view, sql in reads.items()}
         if self._engine is None:
-            views = ", ".join(f"{quote_identifier(view)} AS ({sql})" for view, sql in filled.items())
+            views = ", ".join(
+                f"{quote_identifier(view)} AS ({sql})" for view, sql in filled.items()
+            )
             return self._world.rows(f"WITH {views} {stage.sql}")
         inputs = {view: self._world.arrow(sql) for view, sql in filled.items()}
         result = self._engine.run(stage.sql, inputs)
@@ -279,7 +282,7 @@ class _Memory:
         return (*key, *self._groups[key], *found)
 
     def _look_up(self, key: Row, lookup: Lookup) -> object:
-        values: list = []
+        values: list[Any] = []
         for (*group, value), count in self._values[lookup.values.name].items():
             assert count >= 0, "a value occurs a negative number of times"
             if count and tuple(group) == key:
@@ -295,7 +298,8 @@ class _Memory:
                 return sum(values) if values else None
             case "avg":
                 return float(sum(values)) / len(values) if values else None
-        raise ValueError(lookup.function)
+            case other:
+                raise ValueError(other)
 
 
 def _blanked(changes: Window, captured: Mapping[str, Collection[str]]) -> Window:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
@@ -31,6 +31,7 @@ _TABLES = {
 }
 _MAX_TABLES = 5
 T = TypeVar("T")
+Draw = Callable[..., Any]  # what st.composite hands in
 _CONSTANTS = {
     "int": ("1", "0", "2"),
     "big": ("'1'::bigint", "'3000000000'::bigint"),
@@ -78,17 +79,21 @@ class _Scope:
 class _Draw:
     """Draws the parts of one query."""
 
-    def __init__(self, draw: Callable) -> None:
+    def __init__(self, draw: Draw) -> None:
         self._draw = draw
         self._tables_left = _MAX_TABLES
         self.ctes: dict[str, Shown] = {}
 
     def one_of(self, options: Sequence[T]) -> T:
-        return options[self._draw(st.integers(0, len(options) - 1))] if len(options) > 1 else options[0]
+        return (
+            options[self._draw(st.integers(0, len(options) - 1))]
+            if len(options) > 1
+            else options[0]
+        )
 
     def chance(self, outcomes: int) -> bool:
         """Be false most of the time, and when shrinking."""
-        return self._draw(st.integers(0, outcomes - 1)) == outcomes - 1
+        return bool(self._draw(st.integers(0, outcomes - 1)) == outcomes - 1)
 
     # Queries
 
@@ -227,9 +232,7 @@ class _Draw:
 
     # Expressions
 
-    def outputs(
-        self, values: Sequence[Value], wanted: Sequence[str] | None
-    ) -> list[Value]:
+    def outputs(self, values: Sequence[Value], wanted: Sequence[str] | None) -> list[Value]:
         if wanted is not None:
             return [self.of_kind(kind, values) for kind in wanted]
         chosen = [self.one_of(values) for _ in range(self.one_of((1, 2, 3)))]
@@ -262,7 +265,8 @@ class _Draw:
                 same = [one for one in values if one.kind == value.kind]
                 operator = {"int": ("*", "+", "-"), "num": ("+", "-"), "text": ("||",)}[value.kind]
                 return f"({value.sql} {self.one_of(operator)} {self.one_of(same or [value]).sql})"
-        return value.sql
+            case _:
+                return value.sql
 
     def condition(self, values: Sequence[Value]) -> str:
         value = self.one_of(values)
@@ -284,7 +288,8 @@ class _Draw:
                 return f"({value.sql} <= {other.sql})"
             case ">" | "=" | "<>":
                 return f"({value.sql} {form} {constant})"
-        return f"({value.sql} < {constant})"
+            case _:
+                return f"({value.sql} < {constant})"
 
     # GROUP BY
 
@@ -332,7 +337,9 @@ class _Draw:
 
     def over_call(self, call: Value) -> Value:
         if self.chance(5) and call.kind in {"big", "num"}:
-            return Value(f"(COALESCE({call.sql}, {_CONSTANTS[call.kind][0]}) + count(*))", call.kind)
+            return Value(
+                f"(COALESCE({call.sql}, {_CONSTANTS[call.kind][0]}) + count(*))", call.kind
+            )
         return call
 
     def having(self, values: Sequence[Value]) -> str:
@@ -358,14 +365,14 @@ def _usable_names(left: _Scope, right: _Scope) -> list[str]:
 
 
 @st.composite
-def queries(draw: Callable) -> DefiningQuery:
+def queries(draw: Draw) -> DefiningQuery:
     """Draw a defining query over the tables of the tests."""
     shown = _Draw(draw).whole()
     return DefiningQuery(shown.sql, tuple(name for name, _ in shown.columns))
 
 
 @st.composite
-def chains(draw: Callable) -> DefiningQuery:
+def chains(draw: Draw) -> DefiningQuery:
     """Draw a join of three inputs along equalities: every read can be bounded by keys.
 
     Aggregates and unions take part as inputs too, so that bounds have to pass through them.
@@ -377,7 +384,9 @@ def chains(draw: Callable) -> DefiningQuery:
         item = f"{source} i{number}"
         if seen:
             pairs = st.tuples(st.sampled_from(seen), st.sampled_from(mine))
-            equal = [f"({one} = {other})" for one, other in draw(st.lists(pairs, min_size=1, max_size=2))]
+            equal = [
+                f"({one} = {other})" for one, other in draw(st.lists(pairs, min_size=1, max_size=2))
+            ]
             text = f"({text} JOIN {item} ON ({' AND '.join(equal)}))"
         else:
             text = item
@@ -404,30 +413,28 @@ _CHAIN_INPUTS = (
 
 # Histories
 
-_ROWS = {
-    table.name: st.sampled_from(list(itertools.product(*table.domains))) for table in TABLES
-}
+_ROWS = {table.name: st.sampled_from(list(itertools.product(*table.domains))) for table in TABLES}
 _BAGS = {name: st.lists(rows, max_size=4) for name, rows in _ROWS.items()}
 
 
 @st.composite
-def histories(draw: Callable, windows: int = 3) -> History:
+def histories(draw: Draw, windows: int = 3) -> History:
     """Draw rows for the sources and the changes of some windows, any number of tables in each."""
     bags = {name: draw(bag) for name, bag in _BAGS.items()}
     initial = {name: tuple(bag) for name, bag in bags.items()}
-    drawn: list[Window] = []
-    for _ in range(windows):
-        drawn.append({name: _draw_changes(draw, name, bag) for name, bag in bags.items()})
+    drawn: list[Window] = [
+        {name: _draw_changes(draw, name, bag) for name, bag in bags.items()} for _ in range(windows)
+    ]
     return History(initial, tuple(drawn))
 
 
-def _draw_changes(draw: Callable, name: str, bag: list[Row]) -> list[Weighted]:
+def _draw_changes(draw: Draw, name: str, bag: list[Row]) -> list[Weighted]:
     """Draw changes of one table and carry them out on ``bag``."""
     changes: list[Weighted] = []
     for action in draw(st.lists(st.integers(0, 4), max_size=2)):
         old = bag[draw(st.integers(0, len(bag) - 1))] if bag and action != 0 else None
         new = draw(_ROWS[name]) if action in {0, 2, 3} or old is None else None
-        if action == 3:  # there and gone again within the window
+        if action == 3 and new is not None:  # there and gone again within the window
             changes += [(new, 1), (new, -1)]
         elif action == 4 and old is not None:  # written again as it was
             changes += [(old, -1), (old, 1)]

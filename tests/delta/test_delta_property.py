@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, event, given, settings
 
 from pgtrickle.delta.reads import ReadKind
@@ -10,11 +11,15 @@ from tests.delta.strategies import chains, histories, queries
 from tests.delta.world import World
 from tests.fakes.engine import DuckDbEngine
 
+# Finding the smallest failing example may take minutes; a run that passes takes seconds.
+pytestmark = pytest.mark.timeout(3600)
+
 # The world is shared by all examples on purpose: every history starts it afresh.
+_EXAMPLES = settings().max_examples
 _SHARED = settings(suppress_health_check=list(HealthCheck))
-_MANY = settings(_SHARED, max_examples=settings.default.max_examples)
-_SOME = settings(_SHARED, max_examples=max(50, settings.default.max_examples // 2))
-_FEW = settings(_SHARED, max_examples=max(15, settings.default.max_examples // 10))
+_MANY = settings(_SHARED, max_examples=_EXAMPLES)
+_SOME = settings(_SHARED, max_examples=max(50, _EXAMPLES // 10))
+_FEW = settings(_SHARED, max_examples=max(15, _EXAMPLES // 20))
 
 
 @_MANY

@@ -71,6 +71,7 @@ def _derive(case: Golden, world: World) -> str:
     for table in tree.find_all(exp.Table):
         if QualifiedName("public", table.name) in relations:
             table.set("db", exp.to_identifier("public"))
+    assert isinstance(tree, exp.Query)
     columns = tuple(Column(name, TEXT) for name in tree.named_selects)
     bound = BoundQuery(tree.sql(dialect="postgres"), columns, relations, {}, "public")
     staged = cut(lower(bound, world.typer), world.typer)

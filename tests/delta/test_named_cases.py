@@ -7,6 +7,7 @@ remove it.
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -52,8 +53,7 @@ _CASES = {
     ),
     # The changes of a stage hold its columns and nothing computed from them.
     "a join on an expression over an aggregate": (
-        f"SELECT d.c2 AS c1, t.b AS c2 FROM ({_GROUPED_U} JOIN public.t t"
-        " ON (((d.c2 + 1) = t.a)))"
+        f"SELECT d.c2 AS c1, t.b AS c2 FROM ({_GROUPED_U} JOIN public.t t ON (((d.c2 + 1) = t.a)))"
     ),
     # HAVING alone makes one group of everything.
     "HAVING without an aggregate": "SELECT 1 AS c1 FROM public.t t HAVING true",
@@ -126,7 +126,7 @@ _OPEN = {
 }
 
 
-def _parameters() -> list:
+def _parameters() -> list[Any]:
     return [
         pytest.param(
             sql,

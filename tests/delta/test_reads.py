@@ -87,7 +87,8 @@ def test_an_expression_over_one_table_still_bounds_the_other() -> None:
 
 def test_filters_go_down_with_every_read() -> None:
     reads = _reads(
-        "SELECT t.c FROM public.t t, public.u u WHERE ((t.k = u.id) AND (t.id > 7) AND (u.c = 'x'))",
+        "SELECT t.c FROM public.t t, public.u u"
+        " WHERE ((t.k = u.id) AND (t.id > 7) AND (u.c = 'x'))",
         1,
     )
 

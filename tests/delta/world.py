@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import sqlglot
@@ -31,7 +32,7 @@ FLOAT8 = SqlType("double precision", "float8", "N")
 TEXT = SqlType("text", "text", "S", collation="C")
 BOOL = SqlType("boolean", "bool", "B")
 
-Row = tuple[object, ...]
+Row = tuple[Any, ...]
 Weighted = tuple[Row, int]
 
 
@@ -277,7 +278,8 @@ def literal(value: object) -> str:
             return str(value)
         case float():
             return f"CAST('{value!r}' AS DOUBLE)"
-    return "'" + str(value).replace("'", "''") + "'"
+        case _:
+            return "'" + str(value).replace("'", "''") + "'"
 
 
 def to_duckdb(sql: str) -> str:

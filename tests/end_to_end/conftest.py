@@ -16,8 +16,10 @@ pytest.register_assert_rewrite("tests.service.lab")  # before its first import
 
 
 @pytest.fixture
-def lab(database: str, spark_trickle: Trickle) -> Iterator[Lab]:
+def lab(shared_spark_trickle: Trickle) -> Iterator[Lab]:
     from tests.service.lab import Lab
 
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield Lab(spark_trickle, connection)
+    with psycopg.connect(shared_spark_trickle.dsn, autocommit=True) as connection:
+        lab = Lab(shared_spark_trickle, connection)
+        lab.reset()
+        yield lab

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -33,7 +35,7 @@ class Schedule:
 
 
 @st.composite
-def schedules(draw: Callable) -> Schedule:
+def schedules(draw: Callable[..., Any]) -> Schedule:
     begun, committed, now = {}, {}, 0
     for xid in _XIDS:
         now += draw(st.integers(0, 2))
@@ -50,7 +52,7 @@ def test_each_transaction_falls_into_exactly_one_window(schedule: Schedule) -> N
 
     windows = [
         {xid for xid in _XIDS if new.sees(xid) and not old.sees(xid)}
-        for old, new in zip(frontiers, frontiers[1:], strict=False)
+        for old, new in pairwise(frontiers)
     ]
 
     assert sorted(xid for window in windows for xid in window) == list(_XIDS)
@@ -63,9 +65,7 @@ def test_a_snapshot_sees_what_had_committed(schedule: Schedule) -> None:
     seen = {xid for xid in _XIDS if schedule.snapshot(moment).sees(xid)}
 
     assert seen == {
-        xid
-        for xid in _XIDS
-        if schedule.committed[xid] <= moment and schedule.begun[xid] <= moment
+        xid for xid in _XIDS if schedule.committed[xid] <= moment and schedule.begun[xid] <= moment
     }
 
 

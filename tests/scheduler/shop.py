@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pgtrickle.errors import TrickleError
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.report import RefreshReport
-from pgtrickle.model.stream_table import Action, RefreshMode, Status, StreamTable
+from pgtrickle.model.stream_table import Action, InitiatedBy, RefreshMode, Status, StreamTable
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -105,7 +105,7 @@ class Shop:
     def dependencies(self) -> dict[str, list[str]]:
         return self.reads
 
-    def refresh_stream_table(self, name: str) -> RefreshReport:
+    def refresh_stream_table(self, name: str, *, initiated_by: InitiatedBy) -> RefreshReport:
         self.refreshes.append((round((self.clock.at - NOON).total_seconds(), 1), name))
         self.clock.at += self.takes
         self.on_refresh()

@@ -16,8 +16,10 @@ pytest.register_assert_rewrite("tests.service.lab")  # before its first import
 
 
 @pytest.fixture
-def lab(database: str, duckdb_trickle: Trickle) -> Iterator[Lab]:
+def lab(shared_duckdb_trickle: Trickle) -> Iterator[Lab]:
     from tests.service.lab import Lab
 
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield Lab(duckdb_trickle, connection)
+    with psycopg.connect(shared_duckdb_trickle.dsn, autocommit=True) as connection:
+        lab = Lab(shared_duckdb_trickle, connection)
+        lab.reset()
+        yield lab

@@ -18,6 +18,32 @@ from pgtrickle.model.report import RefreshReport
 
 Row = tuple[Any, ...]
 
+# Several times faster than a new database with a new catalog.
+_RESET = """
+    DO $$
+    DECLARE
+        statement text;
+        statements text[] := ARRAY(
+            SELECT format('DROP SCHEMA %I CASCADE', nspname) FROM pg_namespace
+             WHERE nspname !~ '^(pg_|pgtrickle)' AND nspname <> 'information_schema'
+            UNION ALL
+            SELECT format('DROP TABLE IF EXISTS %s CASCADE', oid::regclass) FROM pg_class
+             WHERE relkind = 'r' AND relnamespace::regnamespace::text
+                                     IN ('pgtrickle_changes', 'pgtrickle_state')
+            UNION ALL
+            SELECT format('DROP FUNCTION IF EXISTS %s CASCADE', oid::regprocedure) FROM pg_proc
+             WHERE pronamespace = 'pgtrickle_changes'::regnamespace);
+    BEGIN
+        SET LOCAL client_min_messages = error;
+        FOREACH statement IN ARRAY statements LOOP
+            EXECUTE statement;
+        END LOOP;
+        CREATE SCHEMA public;
+        DELETE FROM pgtrickle.pgt_stream_tables;
+        DELETE FROM pgtrickle.pgt_change_tracking;
+    END $$
+"""
+
 
 @dataclass(slots=True)
 class Lab:
@@ -26,6 +52,11 @@ class Lab:
     trickle: Trickle
     connection: Connection[TupleRow]
     queries: dict[str, str] = field(default_factory=dict)
+
+    def reset(self) -> None:
+        """Forget everything that earlier tests made in this database."""
+        self.connection.execute(_RESET)
+        self.trickle._runtime.engine.interruptions.clear()  # type: ignore[attr-defined]  # Borrowed
 
     def before_next_stage(self, interruption: Callable[[], object]) -> None:
         """Let something happen when the next refresh has read and not yet written."""

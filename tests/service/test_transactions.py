@@ -17,14 +17,14 @@ COUNTS = "SELECT k, count(*) AS n, max(id) AS last FROM t GROUP BY k"
 
 
 @pytest.fixture
-def writer(database: str) -> Iterator[psycopg.Connection]:
-    with psycopg.connect(database) as connection:
+def writer(lab: Lab) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(lab.trickle.dsn) as connection:
         yield connection
 
 
 @pytest.fixture
-def other(database: str) -> Iterator[psycopg.Connection]:
-    with psycopg.connect(database) as connection:
+def other(lab: Lab) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(lab.trickle.dsn) as connection:
         yield connection
 
 

@@ -1,8 +1,8 @@
 """Every common type through every kind of operator: the same values, digits and column types.
 
 ``SHAPES`` are the queries, ``TYPES`` the types with awkward values.  What the data plane cannot
-hold exactly is refused by name under DIFFERENTIAL; ``REFUSED`` lists it, and AUTO must then be
-right by another way.
+hold exactly is refused by name under DIFFERENTIAL; ``NO_JOIN`` lists it, and AUTO must then be
+right in another way.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pgtrickle.errors import TrickleError
+from pgtrickle.errors import TrickleError, ValueOutOfRangeError
 from tests.service.lab import Lab
 
 PREPARE = (
@@ -28,6 +28,7 @@ class Case:
     values: tuple[str, ...]
     equality: bool = True  # GROUP BY, DISTINCT and joins are possible
     order: bool = True  # min and max exist
+    null: str = "NULL"
 
 
 TYPES = {
@@ -60,15 +61,13 @@ TYPES = {
         ("2026-01-01 00:00:00.000001", "4713-01-01 00:00 BC", "294246-12-31 23:59:59.999999",
          "infinity", "-infinity", "1969-12-31 23:59:59.999999"),
     ),
-    "timestamp_last": Case("timestamp", ("294276-12-31 23:59:59.999999", "2026-01-01")),
     "timestamptz": Case(
         "timestamptz",
         ("2026-01-01 00:00:00.000001+14", "0001-01-01 00:00+00 BC", "infinity", "-infinity"),
     ),
-    "timestamptz_last": Case("timestamptz", ("294276-12-31 23:59:59.999999+00", "2026-01-01+00")),
     "timestamp_sized": Case("timestamp(0)", ("2026-01-01 00:00:00.5", "2026-01-01")),
     "time": Case("time", ("00:00", "23:59:59.999999", "24:00")),
-    "timetz": Case("timetz", ("00:00+00", "12:00-08", "04:00-16")),
+    "timetz": Case("timetz", ("00:00+00", "12:00-08", "04:00-15")),
     "interval": Case(
         "interval", ("1 day", "24 hours", "1 mon", "30 days", "-178000000 years", "0.000001 s")
     ),
@@ -81,15 +80,14 @@ TYPES = {
     "enum": Case("mood", ("sad", "ok", "Very happy", "it''s")),
     "bytea": Case("bytea", ("\\x", "\\x00ff", "\\x5c27")),
     "domain_numeric": Case("positive", ("0.01", "5.1")),
-    "domain_text": Case("code", ("", "ab")),
+    "domain_text": Case("code", ("", "ab"), null="''"),
     "inet": Case("inet", ("10.0.0.1", "10.0.0.1/24", "::1")),
     "composite": Case("pair", ("(1,a)", "(,)", '(2,"x,""y")'), order=False),
     "bit": Case("bit(3)", ("101", "000"), order=False),
     "money": Case("money", ("1.50", "-3"), order=True),
     "oid": Case("oid", ("0", "4294967295")),
-    "int4range": Case("int4range", ("[1,5)", "empty", "(,3]")),
+    "int4range": Case("int4range", ("[1,5)", "empty", "(,3]"), order=False),
     "point": Case("point", ("(1,2)", "(0,0)"), equality=False, order=False),
-    "xml": Case("xml", ("<a/>", "<b>&lt;</b>"), equality=False, order=False),
 }  # fmt: skip
 
 SHAPES = {
@@ -101,12 +99,6 @@ SHAPES = {
     "extremes": "SELECT k, min(v) AS low, max(v) AS high, count(DISTINCT v) AS n FROM src GROUP BY k",
 }
 NEEDS_EQUALITY = {"grouped", "kinds", "matched", "extremes"}
-_ALL = [
-    (name, shape)
-    for name, case in TYPES.items()
-    for shape in SHAPES
-    if (case.equality or shape not in NEEDS_EQUALITY) and (case.order or shape != "extremes")
-]
 
 
 def shown_types(lab: Lab, relation: str) -> list[tuple[str, str]]:
@@ -130,47 +122,82 @@ def insert(lab: Lab, case: Case, first: int) -> None:
         lab.run(f"INSERT INTO src VALUES ({i}, {i % 2}, {literal}::{case.type})")
 
 
-def unlike(lab: Lab, name: str, query: str, *, as_text: bool) -> list[tuple[object, ...]]:
+def unlike(lab: Lab, name: str, query: str) -> list[tuple[object, ...]]:
     """Return the difference, by text where every digit counts, else by PostgreSQL's equality."""
     one, other = f"SELECT * FROM ({query}) AS q", f"SELECT * FROM {name}"
-    if as_text:
+    if name not in NEEDS_EQUALITY:
         one, other = f"SELECT q::text FROM ({query}) AS q", f"SELECT t::text FROM {name} AS t"
     return lab.rows(f"(({one}) EXCEPT ALL ({other})) UNION ALL (({other}) EXCEPT ALL ({one}))")
 
 
-def create(lab: Lab, query: str) -> str:
-    """Create the table; return the action that later refreshes are to have."""
+def create(lab: Lab, name: str, query: str) -> str:
+    """Create a stream table, under AUTO if need be; return the code of the refusal, or nothing."""
     try:
-        lab.trickle.create_stream_table("made", query, refresh_mode="DIFFERENTIAL")
+        lab.trickle.create_stream_table(name, query, refresh_mode="DIFFERENTIAL")
     except TrickleError as error:
-        assert error.code in {"ST102", "ST106", "ST405"}, error
-        lab.trickle.create_stream_table("made", query, refresh_mode="AUTO")
+        lab.trickle.create_stream_table(name, query, refresh_mode="AUTO")
         return error.code
-    return "DIFFERENTIAL"
+    return ""
 
 
-REFUSED: dict[tuple[str, str], str] = {}
-
-
-@pytest.mark.parametrize(("name", "shape"), _ALL)
-def test_type_survives(lab: Lab, name: str, shape: str):
-    case, query = TYPES[name], SHAPES[shape]
-    load(lab, case)
-    as_text = shape in {"passed", "joined"}
-
-    how = create(lab, query)
-    lab.run(f"CREATE VIEW shown AS {query}")
-    assert shown_types(lab, "made") == shown_types(lab, "shown")
-    assert unlike(lab, "made", query, as_text=as_text) == []
-
+def change(lab: Lab, case: Case) -> None:
     insert(lab, case, 100)
-    lab.run("INSERT INTO src SELECT id + 200, k, v FROM src WHERE id > 1")
-    lab.run("DELETE FROM src WHERE id IN (1, 101)")
-    lab.run("UPDATE src SET v = (SELECT v FROM src WHERE id = 100) WHERE id IN (2, 102)")
-    lab.run("UPDATE src SET v = NULL WHERE id = 0") if name != "domain_text" else None
-    report = lab.trickle.refresh_stream_table("made")
+    lab.run(
+        "INSERT INTO src SELECT id + 200, k, v FROM src WHERE id > 1",
+        "DELETE FROM src WHERE id IN (1, 101)",
+        "UPDATE src SET v = (SELECT v FROM src WHERE id = 100) WHERE id IN (2, 102)",
+        f"INSERT INTO src VALUES (500, 0, {case.null}), (501, 1, {case.null})",
+    )
 
-    assert unlike(lab, "made", query, as_text=as_text) == []
-    assert how == REFUSED.get((name, shape), "DIFFERENTIAL")
-    assert report.action.value == ("DIFFERENTIAL" if how == "DIFFERENTIAL" else "FULL")
-    assert lab.trickle.verify_stream_table("made").ok
+
+def shapes(case: Case) -> dict[str, str]:
+    return {
+        name: query
+        for name, query in SHAPES.items()
+        if (case.equality or name not in NEEDS_EQUALITY) and (case.order or name != "extremes")
+    }
+
+
+# A join by these types is not translated, or a value is too large for Spark's decimals.
+NO_JOIN = {
+    **dict.fromkeys(
+        ("interval", "jsonb", "int_array", "text_array", "numeric_array", "inet", "composite",
+         "bit", "money", "oid", "int4range", "timetz"), "ST106"),
+    **dict.fromkeys(
+        ("numeric_huge", "numeric_special", "numeric_wide", "numeric_sized_nan"), "ST405"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(TYPES))
+def test_type_survives(lab: Lab, name: str):
+    case = TYPES[name]
+    queries = shapes(case)
+    load(lab, case)
+
+    refused = {shape: create(lab, shape, query) for shape, query in queries.items()}
+    differing = {shape: unlike(lab, shape, query) for shape, query in queries.items()}
+    change(lab, case)
+    reports = {shape: lab.trickle.refresh_stream_table(shape) for shape in queries}
+    later = {shape: unlike(lab, shape, query) for shape, query in queries.items()}
+
+    assert differing == later == dict.fromkeys(queries, [])
+    assert {shape: code for shape, code in refused.items() if code} == (
+        {"matched": NO_JOIN[name]} if name in NO_JOIN else {}
+    )
+    assert {shape: one.action.value for shape, one in reports.items()} == {
+        shape: "FULL" if refused[shape] else "DIFFERENTIAL" for shape in queries
+    }
+    for shape, query in queries.items():
+        lab.run(f"CREATE VIEW view_{shape} AS {query}")
+        assert shown_types(lab, shape) == shown_types(lab, f"view_{shape}")
+        assert lab.trickle.verify_stream_table(shape).ok
+
+
+@pytest.mark.parametrize("type_", ["timestamp", "timestamptz"])
+def test_timestamps_beyond_the_range_of_spark_are_refused_by_name(lab: Lab, type_: str):
+    load(lab, Case(type_, ("294276-12-31 23:59:59.999999+00",)))
+
+    for query in SHAPES.values():
+        with pytest.raises(ValueOutOfRangeError, match="294246"):
+            lab.trickle.create_stream_table("made", query)
+    assert lab.leftovers() == []

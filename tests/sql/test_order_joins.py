@@ -5,7 +5,16 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrickle.algebra.nodes import Filter, InnerJoin, Node, Output, Scalar, Scan, Source, SourceKind
+from pgtrickle.algebra.nodes import (
+    Filter,
+    InnerJoin,
+    Node,
+    Output,
+    Scalar,
+    Scan,
+    Source,
+    SourceKind,
+)
 from pgtrickle.algebra.printer import show
 from pgtrickle.algebra.schema import scans_of
 from pgtrickle.sql.order_joins import build_join_tree
@@ -63,7 +72,9 @@ _PAIRS = st.tuples(st.sampled_from(_NAMES), st.sampled_from(_NAMES)).filter(lamb
 
 
 @given(order=st.permutations(_NAMES), pairs=st.lists(_PAIRS, max_size=5))
-def test_nothing_is_lost_and_nothing_doubled(order: list[str], pairs: list[tuple[str, str]]) -> None:
+def test_nothing_is_lost_and_nothing_doubled(
+    order: list[str], pairs: list[tuple[str, str]]
+) -> None:
     conditions = [_equal(left, right) for left, right in pairs]
 
     tree = build_join_tree([_scan(name) for name in order], conditions)

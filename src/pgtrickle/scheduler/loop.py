@@ -16,7 +16,7 @@ from typing import Protocol
 from pgtrickle.errors import InternalError, Retry, SettingError, TrickleError
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.schedule import Schedule, parse_schedule
-from pgtrickle.model.stream_table import Status, StreamTable
+from pgtrickle.model.stream_table import InitiatedBy, Status, StreamTable
 from pgtrickle.scheduler.due import LONGEST_BACKOFF, Attempt, backoff, due_at
 from pgtrickle.scheduler.order import in_dependency_order
 
@@ -34,7 +34,7 @@ class StreamTables(Protocol):
         """Return, for each stream table, the stream tables it reads."""
         ...
 
-    def refresh_stream_table(self, name: str) -> RefreshReport:
+    def refresh_stream_table(self, name: str, *, initiated_by: InitiatedBy) -> RefreshReport:
         """Bring one stream table up to date."""
         ...
 
@@ -112,7 +112,9 @@ class Loop:
         began = self.now()
         try:
             parse_schedule(table.schedule)
-            report = self.stream_tables.refresh_stream_table(name)
+            report = self.stream_tables.refresh_stream_table(
+                name, initiated_by=InitiatedBy.SCHEDULER
+            )
         except TrickleError as error:
             self._note_failure(name, table, error)
         except Exception as error:  # noqa: BLE001 - a bug met by one stream table must not stop the others

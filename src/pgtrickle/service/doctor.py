@@ -28,22 +28,22 @@ class Check:
     hint: str = ""
 
 
-def run_checks(runtime: Runtime) -> list[Check]:
-    """Look at the machine, the server, the catalog and the stream tables."""
-    checks = [_python(), _java(), _spark()]
-    try:
-        with runtime.connection() as connection:
-            checks += [
-                _server(connection),
-                _standby(connection),
-                _catalog(connection),
-                _privileges(connection),
-                _settings(connection),
-                _stream_tables(connection),
-            ]
-    except TrickleError as error:
-        checks.append(Check("postgresql", ok=False, detail=str(error), hint=error.hint))
-    return checks
+def check_machine() -> list[Check]:
+    """Look at this machine: Python, Java, Spark."""
+    return [_python(), _java(), _spark()]
+
+
+def check_server(runtime: Runtime) -> list[Check]:
+    """Look at the server, the catalog and the stream tables."""
+    with runtime.connection() as connection:
+        return [
+            _server(connection),
+            _standby(connection),
+            _catalog(connection),
+            _privileges(connection),
+            _settings(connection),
+            _stream_tables(connection),
+        ]
 
 
 def _python() -> Check:

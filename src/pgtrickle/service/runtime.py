@@ -58,4 +58,7 @@ def translated_errors() -> Iterator[None]:
             hint="Check that the server runs and that the DSN is right.",
         ) from error
     except psycopg.Error as error:
-        raise error_for(error.sqlstate, str(error), doing="be used") from error
+        connecting = isinstance(error, psycopg.OperationalError) and not error.sqlstate
+        raise error_for(
+            error.sqlstate, str(error), doing="be reached" if connecting else "do this"
+        ) from error

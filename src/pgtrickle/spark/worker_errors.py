@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pgtrickle.errors import TrickleError
 
-_TAG = re.compile(r"<<pgtrickle (\{.*?\}) pgtrickle>>")
+# Base64, so that neither line breaks nor the traceback's quotation of this source can confuse it.
+_TAG = re.compile(r"<<pgtrickle ([A-Za-z0-9+/=]+)>>")
 
 
 @contextmanager
@@ -22,19 +24,19 @@ def tagged() -> Iterator[None]:
     try:
         yield
     except TrickleError as error:
-        # ASCII JSON holds no raw line break, so the tag stays on one line of the traceback.
         parts = {"c": error.code, "m": str(error), "d": error.detail, "h": error.hint}
-        raise RuntimeError(f"<<pgtrickle {json.dumps(parts)} pgtrickle>>") from None
+        coded = b64encode(json.dumps(parts).encode()).decode()
+        raise RuntimeError(f"{error.code} {error} <<pgtrickle {coded}>>") from None
 
 
 def find_tagged(text: str) -> TrickleError | None:
-    r"""Return the coded error inside a worker's traceback, if there is one.
+    """Return the coded error inside a worker's traceback, if there is one.
 
-    >>> find_tagged('... <<pgtrickle {"c": "ST405", "m": "x", "d": "", "h": ""} pgtrickle>>')
-    ValueOutOfRangeError('x')
+    >>> find_tagged("Traceback: KeyError") is None
+    True
     """
     match = _TAG.search(text)
     if match is None:
         return None
-    parts = json.loads(match.group(1))
+    parts = json.loads(b64decode(match.group(1)))
     return TrickleError.registry[parts["c"]](parts["m"], detail=parts["d"], hint=parts["h"])
