@@ -67,6 +67,7 @@ _RELATIONS = """
 _COLUMNS = """
     SELECT a.attrelid, a.attname, a.atttypid, a.atttypmod,
            CASE WHEN a.attcollation = 0 THEN ''
+                WHEN NOT o.collisdeterministic THEN 'nondeterministic'
                 WHEN a.attcollation = 100 THEN ''
                 ELSE o.collname END
       FROM pg_catalog.pg_attribute AS a

@@ -14,7 +14,9 @@ class SqlType:
     category: str = ""  # pg_type.typcategory of the base, e.g. 'N', 'S', 'E', 'A'
     precision: int | None = None  # numeric only
     scale: int | None = None  # numeric only
-    collation: str = ""  # "" when the type has none; "C" for byte order; else the collation's name
+    # "" when the type has none, "C" for byte order, "nondeterministic" where equal texts may have
+    # different bytes, else the collation's name.
+    collation: str = ""
 
     def __str__(self) -> str:
         return self.display

@@ -79,6 +79,9 @@ def compile_query(connection: Connection, user_sql: str) -> Compiled:
             _check(connection, staged)
         except Refusal as refusal:
             return Compiled(binding, _opaque(binding), unsupported(refusal, user_sql), None)
+        except SqlglotError as error:
+            unread = Refusal(f"this syntax: {str(error).splitlines()[0]}")
+            return Compiled(binding, _opaque(binding), unsupported(unread, user_sql), None)
         except UnsupportedExpressionError as error:
             return Compiled(binding, _opaque(binding), error, None)
         return Compiled(binding, staged, None, algebra)

@@ -182,21 +182,30 @@ class Refresh:
         try:
             yield
         except TrickleError as error:
-            dropped = False
+            loss = ""
             # Nothing can be recorded without a server; the original error matters more.
             with suppress(TrickleError), self.runtime.connection() as connection:
-                present = find_stream_table(connection, self.stream_table.name)
-                dropped = present is None or present.id != self.stream_table.id
-                if not dropped:
-                    self._record_failure(connection, error)
-            if dropped:
+                loss = self._find_loss(connection)
+                self._record_failure(connection, error)
+            if loss:
                 raise StreamTableNotFoundError(
-                    f'the stream table "{self.stream_table.name}" was dropped during its refresh',
-                    hint="List what exists with: pgtrickle list.",
+                    f'the stream table "{self.stream_table.name}" {loss}',
+                    hint="List what exists with: pgtrickle list; a lost table is cleared away with:"
+                    f" pgtrickle drop {self.stream_table.name}.",
                 ) from error
             raise
 
     # Steps
+
+    def _find_loss(self, connection: Connection) -> str:
+        """Tell whether the stream table or its relation went while it was being refreshed."""
+        present = find_stream_table(connection, self.stream_table.name)
+        if present is None or present.id != self.stream_table.id:
+            return "was dropped during its refresh"
+        found = connection.execute(
+            "SELECT FROM pg_catalog.pg_class WHERE oid = %s", [self.stream_table.relid]
+        ).fetchone()
+        return "has lost its table to a DROP TABLE" if found is None else ""
 
     def _find_reshaped(
         self, connection: Connection, dependencies: list[Dependency]

@@ -40,8 +40,13 @@ class Runtime:
     @contextmanager
     def connection(self) -> Iterator[Connection[TupleRow]]:
         """Lend a connection in autocommit mode; errors of the server leave with a code."""
-        with translated_errors(), self.pool.connection() as connection:
-            yield connection
+        try:
+            with translated_errors(), self.pool.connection() as connection:
+                yield connection
+        except ConnectionLostError:
+            # What ended one connection may have ended all: the next attempt gets live ones.
+            self.pool.check()
+            raise
 
 
 @contextmanager

@@ -103,5 +103,8 @@ def _frame(session: SparkSession, value: Input, connection_file: str) -> DataFra
         return session.createDataFrame(value)
     from pgtrickle.spark.pg_source import FORMAT  # noqa: PLC0415 - imports pyspark
 
+    # Spark looks a Python data source up in the thread's active session, which a refresh in the
+    # small profile has changed; making a DataFrame is the public way to change it back.
+    session.createDataFrame([], "one int")
     reader = session.read.format(FORMAT).schema(value.schema_ddl)
     return reader.options(**value.options(), connection_file=connection_file).load()

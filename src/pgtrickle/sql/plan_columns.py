@@ -12,6 +12,7 @@ from pgtrickle.sql.bound import Typer
 from pgtrickle.sql.scalars import bare_column
 from pgtrickle.sql.scope import Typed
 
+_OF_STAGES = re.compile(r"group_\d+|result")  # see ``delta.cut``
 _MAX_NAME = 48  # leaves room for suffixes below PostgreSQL's limit of 63 bytes
 
 
@@ -28,7 +29,7 @@ class PlanColumns:
         # Plain lower-case letters: one engine ignores case, another wants other quotes.
         base = re.sub(r"[^a-z0-9_]", "_", wanted.lower())[:_MAX_NAME] or "column"
         name, number = base, 1
-        while name in self._taken:
+        while name in self._taken or _OF_STAGES.fullmatch(name):
             number += 1
             name = f"{base}_{number}"
         self._taken.add(name)

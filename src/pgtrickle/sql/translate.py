@@ -244,7 +244,7 @@ class _ToSpark:
         pair = {left_type, right_type} - {"null"}
         if pair <= set(_NUMBERS) or (len(pair) <= 1 and pair <= {"bool", *_TIMES}):
             return left, right
-        if pair <= {"text", "varchar", "name"} and (not ordered or self._orders_by_bytes(node)):
+        if pair <= {"text", "varchar", "name"} and self._compares_by_bytes(node, ordered=ordered):
             return left, right
         if pair == {"bpchar"} and not ordered:
             return f"rtrim({left})", f"rtrim({right})"
@@ -256,9 +256,10 @@ class _ToSpark:
             return left, right
         raise _refuse(node)
 
-    def _orders_by_bytes(self, node: exp.Expr) -> bool:
-        columns = [self._types[column.name] for column in node.find_all(exp.Column)]
-        return all(type_.collation == "C" for type_ in columns if type_.category == "S")
+    def _compares_by_bytes(self, node: exp.Expr, *, ordered: bool) -> bool:
+        types = [self._types[column.name] for column in node.find_all(exp.Column)]
+        collations = {type_.collation for type_ in types if type_.category == "S"}
+        return collations <= {"C"} if ordered else "nondeterministic" not in collations
 
     def _enumerated(self, node: exp.Expr) -> bool:
         return all(self._types[column.name].category == "E" for column in node.find_all(exp.Column))

@@ -5,25 +5,25 @@ SELECT DISTINCT abs(o.qty) + c.fee AS total FROM o JOIN c ON o.cid = c.id
 --   π[total](((Δo ⋈["o_cid" = "c_id"] c⁺) + (o⁻ ⋈["o_cid" = "c_id"] Δc)))
 -- reads:
 --   o__changes, bounded by the window since the last refresh:
---     SELECT "cid" AS "o_cid", ABS("qty") AS "o_x1", __weight FROM "pgtrickle_changes"."changes_1" WHERE (:window AND __weight <> 0)
+--     SELECT "cid" AS "o_cid", "qty" AS "o_qty", __weight FROM "pgtrickle_changes"."changes_1" WHERE (:window AND __weight <> 0)
 --   c__rows, bounded by "id" in the changes of public.o ("cid"):
 --     SELECT "id" AS "c_id", "fee" AS "c_fee" FROM "public"."c" WHERE (("id" = ANY (ARRAY(SELECT "cid" FROM "pgtrickle_changes"."changes_1" WHERE (:window AND __weight <> 0)))))
 --   o__rows, bounded by "cid" in the changes of public.c ("id"):
---     SELECT "cid" AS "o_cid", ABS("qty") AS "o_x1" FROM "public"."o" WHERE (("cid" = ANY (ARRAY(SELECT "id" FROM "pgtrickle_changes"."changes_2" WHERE (:window AND __weight <> 0)))))
+--     SELECT "cid" AS "o_cid", "qty" AS "o_qty" FROM "public"."o" WHERE (("cid" = ANY (ARRAY(SELECT "id" FROM "pgtrickle_changes"."changes_2" WHERE (:window AND __weight <> 0)))))
 --   c__changes, bounded by the window since the last refresh:
 --     SELECT "id" AS "c_id", "fee" AS "c_fee", __weight FROM "pgtrickle_changes"."changes_2" WHERE (:window AND __weight <> 0)
 -- delta:
 SELECT * FROM (
 SELECT `total`, COALESCE(SUM(`__weight`), 0) AS `__count`
 FROM (
-SELECT (`o_x1` + `c_fee`) AS `total`, `__weight`
+SELECT (abs(`o_qty`) + `c_fee`) AS `total`, `__weight`
 FROM (
-  SELECT /* one partition */ `o_cid`, `o_x1`, `c_id`, `c_fee`, `__weight` FROM (
-    SELECT `o_cid`, `o_x1`, `c_id`, `c_fee`, `__weight`
+  SELECT /* one partition */ `o_cid`, `o_qty`, `c_id`, `c_fee`, `__weight` FROM (
+    SELECT `o_cid`, `o_qty`, `c_id`, `c_fee`, `__weight`
     FROM (
-      SELECT /* one partition */ q1.`o_cid`, q1.`o_x1`, q2.`c_id`, q2.`c_fee`, q1.`__weight` * q2.`__weight` AS `__weight`
+      SELECT /* one partition */ q1.`o_cid`, q1.`o_qty`, q2.`c_id`, q2.`c_fee`, q1.`__weight` * q2.`__weight` AS `__weight`
       FROM (
-        SELECT `o_cid`, `o_x1`, `__weight`
+        SELECT `o_cid`, `o_qty`, `__weight`
         FROM {o__changes}
       ) AS q1
       JOIN (
@@ -32,14 +32,14 @@ FROM (
       ON (`o_cid` = `c_id`)
     ) AS q3
     UNION ALL
-    SELECT `o_cid`, `o_x1`, `c_id`, `c_fee`, `__weight`
+    SELECT `o_cid`, `o_qty`, `c_id`, `c_fee`, `__weight`
     FROM (
-      SELECT /* one partition */ q4.`o_cid`, q4.`o_x1`, q5.`c_id`, q5.`c_fee`, q4.`__weight` * q5.`__weight` AS `__weight`
+      SELECT /* one partition */ q4.`o_cid`, q4.`o_qty`, q5.`c_id`, q5.`c_fee`, q4.`__weight` * q5.`__weight` AS `__weight`
       FROM (
-        SELECT /* one partition */ `o_cid`, `o_x1`, `__weight` FROM (
-          SELECT `o_cid`, `o_x1`, 1 AS `__weight` FROM {o__rows}
+        SELECT /* one partition */ `o_cid`, `o_qty`, `__weight` FROM (
+          SELECT `o_cid`, `o_qty`, 1 AS `__weight` FROM {o__rows}
           UNION ALL
-          SELECT `o_cid`, `o_x1`, -`__weight` AS `__weight` FROM {o__changes}
+          SELECT `o_cid`, `o_qty`, -`__weight` AS `__weight` FROM {o__changes}
         ) AS q6
       ) AS q4
       JOIN (

@@ -1,7 +1,8 @@
 """Move filters and expressions over one source down into its scan.
 
 PostgreSQL evaluates what a scan holds, on its own types and with its own functions, so whatever
-reads only one table is exact without any translation; what stays above crosses tables.
+reads only one table is exact without any translation.  What stays above crosses tables, or is
+computed from the result of a join by means that the engine has too.
 
     σ[o.qty > 2 ∧ o.cid = c.id](o × c)   becomes   σ[o.cid = c.id](σ[o.qty > 2](o) × c)
     π[lower(o.note) || c.name]           becomes   π[x || c.name] over a scan that yields x
@@ -26,7 +27,8 @@ from pgtrickle.algebra.nodes import (
     Scan,
     UnionAll,
 )
-from pgtrickle.algebra.schema import column_names, scans_of
+from pgtrickle.algebra.schema import column_names, columns_of, scans_of
+from pgtrickle.errors import UnsupportedExpressionError
 from pgtrickle.sql.bound import Typer
 from pgtrickle.sql.scalars import (
     bare_column,
@@ -37,7 +39,32 @@ from pgtrickle.sql.scalars import (
     parse_scalar,
     substitute,
 )
+from pgtrickle.sql.translate import Dialect, translate
 
+# Operations that have a result for every input.
+_TOTAL = (
+    exp.Column,
+    exp.Identifier,
+    exp.Literal,
+    exp.Boolean,
+    exp.Null,
+    exp.Paren,
+    exp.EQ,
+    exp.NEQ,
+    exp.LT,
+    exp.LTE,
+    exp.GT,
+    exp.GTE,
+    exp.And,
+    exp.Or,
+    exp.Not,
+    exp.Is,
+    exp.Upper,
+    exp.Lower,
+    exp.Length,
+    exp.Trim,
+    exp.DPipe,
+)
 # Parts of an expression that are no value by themselves, or are a column already.
 _NOT_VALUES = (exp.Column, exp.DataType, exp.If, exp.Any, exp.All, exp.Tuple, exp.Interval)
 
@@ -45,7 +72,8 @@ _NOT_VALUES = (exp.Column, exp.DataType, exp.If, exp.Any, exp.All, exp.Tuple, ex
 def push_into_scans(node: Node, typer: Typer) -> Node:
     """Return an equal plan whose scans evaluate everything that reads only them."""
     pushed = _push_filters(node, [])
-    computed = _Computed({scan.alias: scan for scan in scans_of(pushed)})
+    scans = {scan.alias: scan for scan in scans_of(pushed)}
+    computed = _Computed(scans, {name for scan in scans.values() for name in column_names(scan)})
     rewritten = _extract(pushed, computed)
     return _add_outputs(rewritten, computed.outputs(typer))
 
@@ -91,6 +119,7 @@ class _Computed:
     """The expressions that scans are to evaluate, found while the plan is rewritten."""
 
     scans: dict[str, Scan]
+    taken: set[str]  # column names of the whole plan
     found: dict[str, dict[str, tuple[str, Scalar]]] = field(default_factory=dict)
 
     def owner(self, names: Sequence[str]) -> Scan | None:
@@ -103,7 +132,11 @@ class _Computed:
         scalar = make_scalar(expression)
         known = self.found.setdefault(scan.alias, {})
         if scalar.sql not in known:
-            known[scalar.sql] = (f"{scan.alias}_x{len(known) + 1}", scalar)
+            number = len(known) + 1
+            while (name := f"{scan.alias}_x{number}") in self.taken:
+                number += 1
+            self.taken.add(name)
+            known[scalar.sql] = (name, scalar)
         return known[scalar.sql][0]
 
     def outputs(self, typer: Typer) -> dict[str, tuple[Output, ...]]:
@@ -129,7 +162,10 @@ def _extract(node: Node, computed: _Computed) -> Node:
             return Filter(_extract(node.child, computed), _cut_out(node.predicate, computed))
         case Project():
             outputs = tuple(
-                replace(output, scalar=_cut_out(output.scalar, computed)) for output in node.outputs
+                output
+                if _stays_above(output.scalar, node.child)
+                else replace(output, scalar=_cut_out(output.scalar, computed))
+                for output in node.outputs
             )
             return Project(_extract(node.child, computed), outputs)
         case InnerJoin():
@@ -145,6 +181,22 @@ def _extract(node: Node, computed: _Computed) -> Node:
     assert_never(node)
 
 
+def _stays_above(scalar: Scalar, child: Node) -> bool:
+    """Tell whether the engine can evaluate an expression above a join, where it belongs.
+
+    A join guards what is computed from its result: below it, ``10 / t.b`` would fail for a row
+    with zero that joins nothing.
+    """
+    if isinstance(child, Scan):
+        return False
+    types = {column.name: column.type for column in columns_of(child)}
+    try:
+        translate(scalar, types, Dialect.SPARK)
+    except UnsupportedExpressionError:
+        return False
+    return True
+
+
 def _cut_out(scalar: Scalar, computed: _Computed) -> Scalar:
     """Replace the largest parts of a scalar that read one scan by columns of that scan."""
     if bare_column(scalar) is not None:
@@ -156,11 +208,27 @@ def _cut_out(scalar: Scalar, computed: _Computed) -> Scalar:
         names = [column.name for column in part.find_all(exp.Column)]
         if names and isinstance(part, exp.Condition | exp.Func | exp.Cast | exp.Paren):
             owner = computed.owner(names)
-            if owner is not None and not _widens_integer(part, owner):
+            movable = not _is_guarded(part) or _never_fails(part)
+            if owner is not None and movable and not _widens_integer(part, owner):
                 return parse_scalar(column_scalar(computed.name_of(owner, part)).sql).copy()
         return part
 
     return make_scalar(parse_scalar(scalar.sql).transform(replace_part))
+
+
+def _is_guarded(part: exp.Expr) -> bool:
+    """Tell whether a part is evaluated only under a condition of the expression around it."""
+    above = part.parent
+    while above is not None:
+        if isinstance(above, exp.Case | exp.Coalesce):
+            return True
+        above = above.parent
+    return False
+
+
+def _never_fails(part: exp.Expr) -> bool:
+    """Tell whether a part has a value for every row, so that it does not matter who needs it."""
+    return all(isinstance(node, _TOTAL) for node in part.walk())
 
 
 def _widens_integer(part: exp.Expr, scan: Scan) -> bool:
