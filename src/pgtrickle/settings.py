@@ -44,7 +44,7 @@ class Settings:
         4, "How many connections read side by side during one refresh.", 1, 64
     )
     large_read_bytes: int = _setting(
-        64 * 2**20,
+        16 * 2**20,
         "Size of a table from which Spark's executors read it in parts, side by side, and write"
         " the result themselves.",
         1,

@@ -9,20 +9,9 @@ from hypothesis import strategies as st
 from tests.service.histories import QUERIES, SCHEMA, TABLES, starts, windows
 from tests.service.lab import Lab
 
-_shared = settings(
-    max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
-)
-
-
-@pytest.fixture
-def shop(lab: Lab) -> Lab:
-    lab.run(*SCHEMA)
-    return lab
-
-
 def play(lab: Lab, start: list[str], query: str, history: list[list[str]]) -> None:
     """Load the shop, make one stream table of the query, and check it after every window."""
-    lab.run(f"TRUNCATE {', '.join(TABLES)}", *start)
+    lab.run(*SCHEMA, f"TRUNCATE {', '.join(TABLES)}", *start)
     lab.create("made", query)
     try:
         for statements in history:
@@ -37,7 +26,7 @@ def play(lab: Lab, start: list[str], query: str, history: list[list[str]]) -> No
 
 
 @pytest.mark.timeout(300)
-@_shared
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(start=starts, query=st.sampled_from(QUERIES), history=windows)
-def test_table_is_the_query_after_every_window(shop: Lab, start, query, history):
-    play(shop, start, query, history)
+def test_table_is_the_query_after_every_window(lab: Lab, start, query, history):
+    play(lab, start, query, history)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
@@ -19,8 +20,17 @@ from tests.fixtures.engines import Borrowed
 from tests.service.lab import Lab
 
 
+@dataclass(frozen=True)
+class Disk:
+    tablespace: str
+    directory: Path
+
+    def grow(self) -> None:
+        subprocess.run(["mount", "-o", "remount,size=64m", self.directory], check=True)  # noqa: S607
+
+
 @pytest.fixture
-def tiny_tablespace(database: str) -> Iterator[str]:
+def tiny_disk(database: str) -> Iterator[Disk]:
     """Make a tablespace on a disk of one megabyte, which only root can mount."""
     with psycopg.connect(database, autocommit=True) as connection:
         [(data,)] = connection.execute("SHOW data_directory").fetchall()
@@ -39,7 +49,7 @@ def tiny_tablespace(database: str) -> Iterator[str]:
         space.mkdir()
         os.chown(space, owner.st_uid, owner.st_gid)
         connection.execute(f"CREATE TABLESPACE {name} LOCATION '{space}'".encode())
-    yield name
+    yield Disk(name, directory)
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute(f"DROP TABLESPACE {name}".encode())
     subprocess.run(["umount", directory], check=True)  # noqa: S607
@@ -47,11 +57,9 @@ def tiny_tablespace(database: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def cramped(
-    database: str, tiny_tablespace: str, duckdb_engine: DuckDbEngine
-) -> Iterator[Lab]:
+def cramped(database: str, tiny_disk: Disk, duckdb_engine: DuckDbEngine) -> Iterator[Lab]:
     """Let everything temporary lie on the tiny disk."""
-    dsn = make_conninfo(database, options=f"-c temp_tablespaces={tiny_tablespace}")
+    dsn = make_conninfo(database, options=f"-c temp_tablespaces={tiny_disk.tablespace}")
     with (
         pgtrickle.connect(dsn, engine=Borrowed(duckdb_engine)) as trickle,
         psycopg.connect(database, autocommit=True) as connection,
@@ -59,7 +67,7 @@ def cramped(
         yield Lab(trickle, connection)
 
 
-def test_full_disk_during_the_copy_of_a_result(cramped: Lab):
+def test_full_disk_during_the_copy_of_a_result(cramped: Lab, tiny_disk: Disk):
     cramped.run("CREATE TABLE t (id int PRIMARY KEY, k int, v text)")
     cramped.run("INSERT INTO t SELECT i, i % 3, 'x' FROM generate_series(1, 100) AS i")
     cramped.create("copy", "SELECT id, v FROM t")
@@ -72,17 +80,17 @@ def test_full_disk_during_the_copy_of_a_result(cramped: Lab):
         assert "disk space" in caught.value.hint
         [failed] = cramped.trickle.refresh_history(name, limit=1)
         assert (failed.status.value, failed.error_code) == ("FAILED", "ST404")
-    cramped.run("DELETE FROM t WHERE id > 200")
+    tiny_disk.grow()
 
     cramped.window()
 
 
-def test_full_disk_during_the_first_load_leaves_nothing(cramped: Lab):
+def test_full_disk_during_the_first_load_leaves_nothing(cramped: Lab, tiny_disk: Disk):
     cramped.run("CREATE TABLE t (id int PRIMARY KEY, v text)")
     cramped.run("INSERT INTO t SELECT i, repeat('y', 500) FROM generate_series(1, 5000) AS i")
     with pytest.raises(StorageFullError):
         cramped.trickle.create_stream_table("copy", "SELECT id, v FROM t")
 
     assert cramped.leftovers() == []
-    cramped.run("DELETE FROM t WHERE id > 10")
+    tiny_disk.grow()
     cramped.create("copy", "SELECT id, v FROM t")

@@ -56,6 +56,8 @@ def list_view_fingerprints(
     connection: Connection[TupleRow], relids: Sequence[int]
 ) -> dict[int, str]:
     """Return a hash over the definition of each view; one that does not exist is absent."""
+    if not relids:
+        return {}
     return {
         relid: hashlib.sha256(rule.encode()).hexdigest()
         for relid, rule in connection.execute(_LIST_VIEWS, {"relids": list(relids)})

@@ -29,7 +29,10 @@ class Lease:
 _CLAIM = """
     INSERT INTO pgtrickle.pgt_leases AS l (pgt_id, owner, acquired_at, expires_at)
     SELECT %(id)s, %(owner)s, clock.time, clock.time + %(duration)s
-      FROM (SELECT pg_catalog.clock_timestamp() AS time) AS clock
+      FROM (SELECT pg_catalog.clock_timestamp() AS time,
+                   -- Not waited for on disk: a crash that forgets a lease frees it, no more.
+                   pg_catalog.set_config('synchronous_commit', 'off', true) AS committed) AS clock
+     WHERE clock.committed IS NOT NULL
         ON CONFLICT (pgt_id) DO UPDATE
        SET owner = excluded.owner,
            token = pg_catalog.nextval('pgtrickle.pgt_lease_tokens'),

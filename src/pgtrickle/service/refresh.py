@@ -266,7 +266,7 @@ class Refresh:
             frontier=snapshot.frontier,
             changed_rows={names[one.relid]: one.rows for one in changes if one.rows},
             truncated=tuple(names[one.relid] for one in changes if one.truncated),
-            source_rows=_estimate_rows(snapshot.connection, list(names)),
+            source_rows=_estimate_rows(snapshot.connection, list(names)) if changes else 0,
             refusal=str(compiled.refusal) if compiled.refusal else None,
             reshaped=reshaped,
             time_dependent=compiled.binding.time_dependent,
@@ -392,6 +392,8 @@ class Refresh:
     def _commit(self, writer: Connection, snapshot: Snapshot, applied: Applied) -> RefreshReport:
         """Make contents, state, frontier, history and notification visible at once."""
         check_lease(writer, self.stream_table.id, self.lease.token)
+        if not self.hold_snapshot:
+            release_lease(writer, self.stream_table.id, self.lease.token)
         update_frontier(
             writer,
             self.stream_table.id,
@@ -432,6 +434,8 @@ class Refresh:
 
     def _commit_nothing(self, snapshot: Snapshot) -> RefreshReport:
         with self.timed("commit"), self.runtime.connection() as writer, writer.transaction():
+            # A crash that forgets this only makes the next refresh look at the same window.
+            writer.execute("SET LOCAL synchronous_commit = off")
             return self._commit(writer, snapshot, Applied(0, 0))
 
     def _record_failure(self, connection: Connection, error: TrickleError) -> None:

@@ -15,6 +15,8 @@ from pgtrickle.sql.emit import ONE_PARTITION
 from pgtrickle.sql.translate import Dialect
 
 _COALESCE = "/*+ COALESCE(1) */"
+# From about here generated code and several tasks win back what they cost to set up.
+_SMALL_ROWS = 30_000
 
 
 class SparkEngine:
@@ -35,7 +37,9 @@ class SparkEngine:
         return True
 
     def run(self, sql: str, inputs: Mapping[str, pa.Table]) -> pa.Table:
-        """Evaluate ``sql`` over small relations, in one task where Spark can."""
+        """Evaluate ``sql`` over relations in memory: few rows in one task, many in parallel."""
+        if sum(table.num_rows for table in inputs.values()) > _SMALL_ROWS:
+            return run(self.sessions.large(), inputs, sql)
         return run(self.sessions.small(), inputs, sql.replace(ONE_PARTITION, _COALESCE))
 
     def stage(
