@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup format lint unit test demo check ci docs clean
+.PHONY: help setup format lint unit test demo bench check ci docs clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -37,6 +37,10 @@ test: setup  ## every lane
 
 demo: setup  ## a small shop whose stream tables maintain themselves, on an embedded server
 	$(BIN)/pgtrickle demo
+
+bench: setup  ## time refreshes and capture beside what a user would do instead
+	$(BIN)/python -m benchmarks.refresh_latency
+	$(BIN)/python -m benchmarks.capture_overhead
 
 check: lint unit  ## what to run before each commit
 

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 SCHEMA = (
     "CREATE TABLE IF NOT EXISTS c (id int PRIMARY KEY, region text, score numeric(12,2))",
-    "CREATE TABLE IF NOT EXISTS o (id int PRIMARY KEY, c_id int, qty int, note text, price numeric)",
+    "CREATE TABLE IF NOT EXISTS o"
+    " (id int PRIMARY KEY, c_id int, qty int, note text, price numeric)",
     "CREATE TABLE IF NOT EXISTS l (o_id int, n bigint, tag text)",  # no key: duplicates are welcome
     "CREATE OR REPLACE VIEW big AS SELECT id, c_id, qty * 2 AS twice FROM o WHERE qty > 1",
 )

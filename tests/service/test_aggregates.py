@@ -12,8 +12,9 @@ from tests.service.lab import Lab
 
 SALES = (
     "CREATE TABLE sales (id int PRIMARY KEY, shop text, kind text, qty int, price numeric)",
-    "INSERT INTO sales VALUES (1, 'n', 'a', 1, 1.50), (2, 'n', 'b', 2, 2.25), (3, 's', 'a', 3, NULL),"
-    " (4, NULL, 'a', 4, 4.0), (5, NULL, NULL, NULL, 5), (6, 's', NULL, 6, 6.125)",
+    "INSERT INTO sales VALUES (1, 'n', 'a', 1, 1.50), (2, 'n', 'b', 2, 2.25),"
+    " (3, 's', 'a', 3, NULL), (4, NULL, 'a', 4, 4.0),"
+    " (5, NULL, NULL, NULL, 5), (6, 's', NULL, 6, 6.125)",
 )
 ALL_AGGREGATES = """
     SELECT shop, count(*) AS rows, count(price) AS priced, sum(qty) AS qty, sum(price) AS price,
@@ -74,7 +75,9 @@ def test_p18_float_sums_do_not_drift(lab: Lab):
 
 def test_p18_nan_and_infinity_leave_a_float_sum_again(lab: Lab):
     lab.run("CREATE TABLE m (k int, x float8)", "INSERT INTO m VALUES (1, 1.5), (2, 2.5)")
-    lab.create("sums", "SELECT k, sum(x) AS s, avg(x) AS a, min(x) AS l, max(x) AS h FROM m GROUP BY k")
+    lab.create(
+        "sums", "SELECT k, sum(x) AS s, avg(x) AS a, min(x) AS l, max(x) AS h FROM m GROUP BY k"
+    )
 
     lab.window("INSERT INTO m VALUES (1, 'NaN'), (2, 'Infinity')")
     lab.window("INSERT INTO m VALUES (2, '-Infinity'), (1, '-0')")
@@ -118,7 +121,9 @@ def test_p19_sum_becomes_null_when_its_last_value_goes(lab: Lab):
 
 def test_p19_grand_total_of_a_table_that_empties(lab: Lab):
     lab.run(*SALES)
-    lab.create("total", "SELECT count(*) AS n, sum(qty) AS s, min(kind) AS k, avg(price) AS a FROM sales")
+    lab.create(
+        "total", "SELECT count(*) AS n, sum(qty) AS s, min(kind) AS k, avg(price) AS a FROM sales"
+    )
 
     lab.window("DELETE FROM sales")
     lab.window("INSERT INTO sales VALUES (1, 'n', 'z', 1, 1)")
@@ -146,7 +151,9 @@ def test_p20_average_of_one_of_none_and_of_large_close_values(lab: Lab):
         "INSERT INTO m SELECT 1, 1000000000 + i, 1e9 + i * 0.001, 1e9 + i * 0.0001"
         " FROM generate_series(1, 50) AS i"
     )
-    lab.create("means", "SELECT k, avg(i) AS i, avg(n) AS n, avg(d) AS d, sum(n) AS s FROM m GROUP BY k")
+    lab.create(
+        "means", "SELECT k, avg(i) AS i, avg(n) AS n, avg(d) AS d, sum(n) AS s FROM m GROUP BY k"
+    )
 
     lab.window("DELETE FROM m WHERE i > 1000000003")
     lab.window("DELETE FROM m WHERE i > 1000000001", "INSERT INTO m VALUES (2, 1, 1, 1)")
@@ -171,7 +178,8 @@ def test_p20_integer_sums_beyond_64_bits(lab: Lab):
 
 VALUES = (
     "CREATE TABLE v (id int PRIMARY KEY, k int, n int, t text)",
-    "INSERT INTO v VALUES (1, 1, 5, 'e'), (2, 1, 5, 'e'), (3, 1, 2, 'b'), (4, 2, 7, 'g'), (5, 3, NULL, NULL)",
+    "INSERT INTO v VALUES (1, 1, 5, 'e'), (2, 1, 5, 'e'), (3, 1, 2, 'b'), (4, 2, 7, 'g'),"
+    " (5, 3, NULL, NULL)",
 )
 
 
@@ -179,7 +187,8 @@ def test_p21_extremes_are_deleted_tied_replaced_and_moved(lab: Lab):
     lab.run(*VALUES)
     lab.create(
         "extremes",
-        "SELECT k, min(n) AS low, max(n) AS high, min(t) AS first, max(t) AS last FROM v GROUP BY k",
+        "SELECT k, min(n) AS low, max(n) AS high, min(t) AS first, max(t) AS last"
+        " FROM v GROUP BY k",
     )
 
     lab.window("DELETE FROM v WHERE id = 1")
@@ -193,7 +202,8 @@ def test_p22_count_distinct_loses_duplicates_one_at_a_time(lab: Lab):
     lab.run(*VALUES)
     lab.create(
         "kinds",
-        "SELECT k, count(DISTINCT n) AS n, sum(DISTINCT n) AS s, avg(DISTINCT n) AS a FROM v GROUP BY k",
+        "SELECT k, count(DISTINCT n) AS n, sum(DISTINCT n) AS s, avg(DISTINCT n) AS a"
+        " FROM v GROUP BY k",
     )
 
     lab.window("DELETE FROM v WHERE id = 1")
@@ -261,7 +271,9 @@ def test_p25_group_is_eliminated_and_revived(lab: Lab):
 
     lab.window("DELETE FROM sales WHERE shop = 'n'")
     lab.window("INSERT INTO sales VALUES (10, 'n', 'q', 1, 2.5)")
-    lab.window("DELETE FROM sales WHERE shop = 'n'", "INSERT INTO sales VALUES (11, 'n', 'r', 2, 3)")
+    lab.window(
+        "DELETE FROM sales WHERE shop = 'n'", "INSERT INTO sales VALUES (11, 'n', 'r', 2, 3)"
+    )
 
 
 def test_p25_aggregate_over_an_aggregate(lab: Lab):

@@ -185,7 +185,9 @@ def test_what_no_rule_covers_is_st102_with_the_place_marked(shop: Lab, query: st
 def test_what_no_rule_covers_runs_in_full_under_auto(shop: Lab, query: str):
     created = shop.create("made", query, mode="AUTO")
     assert created.action.value == "FULL"
-    assert (shop.trickle.get_stream_table("made").downgrade_reason or "").startswith("no delta rule")
+    assert (shop.trickle.get_stream_table("made").downgrade_reason or "").startswith(
+        "no delta rule"
+    )
 
     [report] = shop.window(
         "INSERT INTO u VALUES (1, 'y'), (3, 'z')", "INSERT INTO t VALUES (3, 3, 'c')", action="FULL"
@@ -232,7 +234,9 @@ def test_current_time_is_refused_under_differential_and_full_under_auto(shop: La
     shop.create("recent", query, mode="AUTO")
     [report] = shop.window(action="FULL")
     assert report.reason == "the query depends on the current time"
-    shop.run("INSERT INTO t VALUES (9, 9, 'future', now() + interval '0.3 s')", "SELECT pg_sleep(0.4)")
+    shop.run(
+        "INSERT INTO t VALUES (9, 9, 'future', now() + interval '0.3 s')", "SELECT pg_sleep(0.4)"
+    )
     shop.window(action="FULL")
 
 
@@ -277,7 +281,8 @@ def test_unusual_names_work_for_the_whole_life(shop: Lab, name: str):
 
 
 @pytest.mark.parametrize(
-    "name", ["x" * 64, '"' + "é" * 32 + '"', "", " ", "a.b.c", '"open', "a b", "1a", '""', "a-b", "x\0"]
+    "name",
+    ["x" * 64, '"' + "é" * 32 + '"', "", " ", "a.b.c", '"open', "a b", "1a", '""', "a-b", "x\0"],
 )
 def test_unusable_names_are_st208(shop: Lab, name: str):
     with pytest.raises(NameNotUsableError) as caught:
@@ -311,10 +316,9 @@ def test_table_without_a_column(shop: Lab):
 
 
 def test_settings_that_do_not_exist(shop: Lab):
-    for arguments in ({"refresh_mode": "SOMETIMES"}, {"schedule": "whenever"}):
-        with pytest.raises(TrickleError) as caught:
-            shop.trickle.create_stream_table("made", "SELECT id FROM t", **arguments)
-        assert caught.value.code == SettingError.code
+    for schedule, mode in (("1m", "SOMETIMES"), ("whenever", "AUTO")):
+        with pytest.raises(SettingError):
+            shop.trickle.create_stream_table("made", "SELECT id FROM t", schedule, mode)
     assert shop.leftovers() == []
 
 

@@ -71,7 +71,9 @@ def test_diamond_joins_both_branches(lab: Lab):
     lab.run("INSERT INTO t SELECT i, i % 3, i FROM generate_series(1, 30) AS i")
     lab.create("low", "SELECT k, min(v) AS v FROM t GROUP BY k")
     lab.create("high", "SELECT k, max(v) AS v FROM t GROUP BY k")
-    lab.create("range", "SELECT l.k, l.v AS low, h.v AS high FROM low AS l JOIN high AS h USING (k)")
+    lab.create(
+        "range", "SELECT l.k, l.v AS low, h.v AS high FROM low AS l JOIN high AS h USING (k)"
+    )
 
     lab.window("DELETE FROM t WHERE v IN (1, 30)", "INSERT INTO t VALUES (99, 7, 7)")
     lab.window("DELETE FROM t WHERE k = 0")

@@ -49,9 +49,7 @@ def test_p44_second_refresh_of_one_table_is_refused_while_the_first_runs(counted
 
 def test_p44_refreshes_of_two_tables_and_writers_side_by_side(counted: Lab):
     def refresh_until_done(name: str) -> int:
-        return sum(
-            counted.trickle.refresh_stream_table(name).rows_inserted >= 0 for _ in range(10)
-        )
+        return sum(counted.trickle.refresh_stream_table(name).rows_inserted >= 0 for _ in range(10))
 
     with ThreadPoolExecutor(3) as threads:
         copy = threads.submit(refresh_until_done, "copy")
@@ -91,7 +89,9 @@ def test_p44_table_is_dropped_while_it_is_refreshed(counted: Lab):
 def test_p44_table_is_dropped_and_made_again_while_it_is_refreshed(counted: Lab):
     def replace() -> None:
         counted.trickle.drop_stream_table("counts")
-        counted.create("counts", "SELECT k, count(*) AS n, max(id) AS last FROM t WHERE k = 1 GROUP BY k")
+        counted.create(
+            "counts", "SELECT k, count(*) AS n, max(id) AS last FROM t WHERE k = 1 GROUP BY k"
+        )
 
     counted.before_next_stage(replace)
     with pytest.raises((StreamTableNotFoundError, LeaseLostError)):
@@ -158,4 +158,8 @@ def test_p54_history_says_what_was_committed(counted: Lab):
     counted.window()
 
     history = counted.trickle.refresh_history("copy")
-    assert [one.action.value for one in history if one.action] == ["NO_DATA", "DIFFERENTIAL", "FULL"]
+    assert [one.action.value for one in history if one.action] == [
+        "NO_DATA",
+        "DIFFERENTIAL",
+        "FULL",
+    ]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.service.histories import QUERIES, SCHEMA, TABLES, starts, windows
 from tests.service.lab import Lab
 
+
 def play(lab: Lab, start: list[str], query: str, history: list[list[str]]) -> None:
     """Load the shop, make one stream table of the query, and check it after every window."""
     lab.run(*SCHEMA, f"TRUNCATE {', '.join(TABLES)}", *start)

@@ -80,7 +80,9 @@ def test_p35_union_all_of_two_tables_and_of_one_with_itself(lab: Lab):
     lab.run("CREATE TABLE one (a int, b text)", "CREATE TABLE two (a bigint, b varchar(5))")
     lab.run("INSERT INTO one VALUES (1, 'x'), (2, NULL)", "INSERT INTO two VALUES (1, 'x')")
     lab.create("stacked", "SELECT a, b FROM one UNION ALL SELECT a, b FROM two")
-    lab.create("twice", "SELECT a FROM one UNION ALL SELECT a + 1 FROM one UNION ALL SELECT 0 FROM two")
+    lab.create(
+        "twice", "SELECT a FROM one UNION ALL SELECT a + 1 FROM one UNION ALL SELECT 0 FROM two"
+    )
 
     lab.window("DELETE FROM one WHERE a = 1", "INSERT INTO two VALUES (2, NULL), (2, NULL)")
     lab.window("UPDATE one SET a = 7", "UPDATE two SET b = 'y' WHERE a = 2")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tests.service.lab import Lab
 
 ITEMS = (
-    "CREATE TABLE items (id int PRIMARY KEY, internal_id int, name text, tags jsonb, at timestamptz)",
+    "CREATE TABLE items"
+    " (id int PRIMARY KEY, internal_id int, name text, tags jsonb, at timestamptz)",
     """INSERT INTO items SELECT i, i, 'Item ' || i, jsonb_build_object('size', i % 3),
               '2026-01-01 12:00+00'::timestamptz + i * interval '1 day'
          FROM generate_series(1, 10) AS i""",
@@ -49,7 +50,8 @@ def test_views_derived_tables_and_ctes(lab: Lab):
     lab.run(*ITEMS)
     lab.run(
         "CREATE VIEW odd AS SELECT id, name AS label, internal_id AS n FROM items WHERE id % 2 = 1",
-        "CREATE VIEW odd_counts (bucket, members) AS SELECT n / 4, count(*) FROM odd GROUP BY n / 4",
+        "CREATE VIEW odd_counts (bucket, members) AS"
+        " SELECT n / 4, count(*) FROM odd GROUP BY n / 4",
     )
     lab.create("of_view", "SELECT label, n + 1 AS next FROM odd WHERE n > 2")
     lab.create("of_view_of_view", "SELECT bucket, members FROM odd_counts WHERE members > 1")
@@ -65,18 +67,21 @@ def test_views_derived_tables_and_ctes(lab: Lab):
 
 
 def test_star_order_by_and_positional_grouping(lab: Lab):
-    lab.run("CREATE TABLE t (\"A b\" int, c text)", "INSERT INTO t VALUES (1, 'x'), (2, 'y')")
+    lab.run('CREATE TABLE t ("A b" int, c text)', "INSERT INTO t VALUES (1, 'x'), (2, 'y')")
     lab.create("everything", "SELECT * FROM t ORDER BY 1 DESC")
     lab.create("positional", 'SELECT "A b" % 2, count(*) FROM t GROUP BY 1')
 
-    lab.window("UPDATE t SET c = 'z'", 'INSERT INTO t VALUES (3, NULL)')
+    lab.window("UPDATE t SET c = 'z'", "INSERT INTO t VALUES (3, NULL)")
 
-    assert lab.rows("SELECT column_name FROM information_schema.columns"
-                    " WHERE table_name = 'everything'") == [("A b",), ("c",)]
+    assert lab.rows(
+        "SELECT column_name FROM information_schema.columns WHERE table_name = 'everything'"
+    ) == [("A b",), ("c",)]
 
 
 def test_group_by_a_primary_key_shows_what_depends_on_it(lab: Lab):
-    lab.run(*ITEMS, "CREATE TABLE sold (item_id int, qty int)", "INSERT INTO sold VALUES (1,1),(1,2)")
+    lab.run(
+        *ITEMS, "CREATE TABLE sold (item_id int, qty int)", "INSERT INTO sold VALUES (1,1),(1,2)"
+    )
     lab.create(
         "sums",
         "SELECT i.id, i.name, i.at, sum(s.qty) AS qty FROM items AS i JOIN sold AS s"
@@ -94,8 +99,9 @@ def test_columns_with_the_names_of_keywords_and_of_our_own(lab: Lab):
     )
     lab.create(
         "odd",
-        'SELECT s."from", s."Group", s."a""b" AS "x y", s.count, sum(s.key_1) AS "sum" FROM "Select"'
-        ' AS s JOIN "Select" AS "order" ON "order"."from" = s."from" GROUP BY 1, 2, 3, 4',
+        'SELECT s."from", s."Group", s."a""b" AS "x y", s.count, sum(s.key_1) AS "sum"'
+        ' FROM "Select" AS s JOIN "Select" AS "order" ON "order"."from" = s."from"'
+        " GROUP BY 1, 2, 3, 4",
     )
 
     lab.window("""INSERT INTO "Select" VALUES (1, 'X', 2, 3, 4), (1, 'x', 2, 3, 5)""")

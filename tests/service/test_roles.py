@@ -113,13 +113,19 @@ HOSTILE = (
 
 def test_functions_and_operators_in_public_do_not_hijack_our_own_statements(lab: Lab):
     lab.run(*T, "CREATE TABLE u (k int, name varchar)", "INSERT INTO u VALUES (1, 'one')")
-    lab.run("CREATE FUNCTION public.wrong2(bigint, int) RETURNS boolean LANGUAGE sql IMMUTABLE"
-            " AS $$ SELECT false $$")
+    lab.run(
+        "CREATE FUNCTION public.wrong2(bigint, int) RETURNS boolean LANGUAGE sql IMMUTABLE"
+        " AS $$ SELECT false $$"
+    )
     lab.run(*HOSTILE)
     lab.create("counts", COUNTS)
     lab.create("pairs", "SELECT t.id, u.name FROM t JOIN u ON u.k = t.k")
-    lab.create("sums", "SELECT t.k, sum(t.id) AS s, upper(u.name) AS n FROM t JOIN u ON u.k = t.k"
-                       " GROUP BY t.k, upper(u.name)", mode="AUTO")
+    lab.create(
+        "sums",
+        "SELECT t.k, sum(t.id) AS s, upper(u.name) AS n FROM t JOIN u ON u.k = t.k"
+        " GROUP BY t.k, upper(u.name)",
+        mode="AUTO",
+    )
 
     lab.run("INSERT INTO t VALUES (3, 3)", "UPDATE u SET name = 'uno'")
     for name in ("counts", "pairs", "sums"):
@@ -128,7 +134,9 @@ def test_functions_and_operators_in_public_do_not_hijack_our_own_statements(lab:
 
 
 def test_operator_of_the_users_own_is_used_or_refused_but_never_replaced(lab: Lab):
-    lab.run(*T, "CREATE TABLE u (k int, name text)", "INSERT INTO u VALUES (1, 'one'), (3, 'three')")
+    lab.run(
+        *T, "CREATE TABLE u (k int, name text)", "INSERT INTO u VALUES (1, 'one'), (3, 'three')"
+    )
     lab.run(
         "CREATE FUNCTION same_parity(int, int) RETURNS boolean LANGUAGE sql IMMUTABLE"
         " AS $$ SELECT $1 % 2 = $2 % 2 $$",
@@ -171,7 +179,9 @@ def test_no_trigger_on_a_source(ordinary: Lab, admin: psycopg.Connection, role: 
 def test_privilege_is_revoked_later(ordinary: Lab, admin: psycopg.Connection, role: str):
     admin.execute("CREATE TABLE theirs (id int)")
     admin.execute(f"GRANT SELECT, TRIGGER ON theirs TO {role}".encode())
-    ordinary.create("pairs", "SELECT a.id, b.id AS other FROM theirs AS a JOIN theirs AS b USING (id)")
+    ordinary.create(
+        "pairs", "SELECT a.id, b.id AS other FROM theirs AS a JOIN theirs AS b USING (id)"
+    )
 
     admin.execute(f"REVOKE SELECT ON theirs FROM {role}".encode())
     admin.execute("INSERT INTO theirs VALUES (1)")
@@ -195,7 +205,10 @@ def test_no_create_on_the_schema(ordinary: Lab, admin: psycopg.Connection):
 
 @pytest.fixture
 def stranger(
-    ordinary: Lab, database: str, other_role: str, admin: psycopg.Connection,
+    ordinary: Lab,
+    database: str,
+    other_role: str,
+    admin: psycopg.Connection,
     duckdb_engine: DuckDbEngine,
 ) -> Iterator[Lab]:
     """Work as a second role, which may use everything but owns nothing."""

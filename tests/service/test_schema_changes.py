@@ -138,7 +138,9 @@ def test_stream_table_was_dropped_by_hand(shop: Lab):
 @pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/New_York"])
 def test_time_zone_of_the_database(database: str, duckdb_engine: DuckDbEngine, zone: str):
     with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute(f"ALTER DATABASE {connection.info.dbname} SET timezone = '{zone}'".encode())
+        connection.execute(
+            f"ALTER DATABASE {connection.info.dbname} SET timezone = '{zone}'".encode()
+        )
     with (
         pgtrickle.connect(database, engine=Borrowed(duckdb_engine)) as trickle,
         psycopg.connect(database, autocommit=True) as connection,

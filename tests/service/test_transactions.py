@@ -1,5 +1,4 @@
-"""Windows are cut by snapshots: long, prepared and out-of-order transactions, TRUNCATE, nothing
-at all (REFERENCE.md: P14, P15, P43)."""
+"""Windows are cut by snapshots, whatever transactions do (REFERENCE.md: P14, P15, P43)."""
 
 from __future__ import annotations
 

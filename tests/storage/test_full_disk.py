@@ -73,7 +73,9 @@ def test_full_disk_during_the_copy_of_a_result(cramped: Lab, tiny_disk: Disk):
     cramped.create("copy", "SELECT id, v FROM t")
     cramped.create("counts", "SELECT k, count(*) AS n, max(v) AS v FROM t GROUP BY k")
 
-    cramped.run("INSERT INTO t SELECT i, i, repeat('y', 500) || i FROM generate_series(101, 5000) AS i")
+    cramped.run(
+        "INSERT INTO t SELECT i, i, repeat('y', 500) || i FROM generate_series(101, 5000) AS i"
+    )
     for name in ("copy", "counts"):
         with pytest.raises(StorageFullError) as caught:
             cramped.trickle.refresh_stream_table(name)

@@ -76,6 +76,7 @@ def compile_query(connection: Connection, user_sql: str) -> Compiled:
             typer = PgTyper(connection)
             algebra = lower(binding.query, typer)
             staged = cut(algebra, typer)
+            _refuse_keys(staged)
             _check(connection, staged)
         except Refusal as refusal:
             return Compiled(binding, _opaque(binding), unsupported(refusal, user_sql), None)
@@ -85,6 +86,19 @@ def compile_query(connection: Connection, user_sql: str) -> Compiled:
         except UnsupportedExpressionError as error:
             return Compiled(binding, _opaque(binding), error, None)
         return Compiled(binding, staged, None, algebra)
+
+
+def _refuse_keys(staged: StagedQuery) -> None:
+    """Refuse groups by composite values: stored rows are compared by their text.
+
+    (1.0) and (1.00) are one group for PostgreSQL, but two texts.
+    """
+    for stage in staged.aggregates:
+        for key in stage.layout.keys:
+            if key.type.category == "C":
+                raise Refusal(
+                    f"groups by the composite type {key.type.display}", "group by", "distinct"
+                )
 
 
 def effective_mode(compiled: Compiled, refresh_mode: RefreshMode) -> tuple[RefreshMode, str | None]:

@@ -70,7 +70,7 @@ def _query(
     if single and 1 < len(tables) == len(inputs) and _is_tiny(tables):
         wide = widen(tables)
         text = substitute(sql, wide.subqueries)
-        return _over_views(session, {"wide": session.createDataFrame(wide.table)}, text)
+        return _over_views(session, {"wide": _frame(session, wide.table, "")}, text)
     frames = {name: _frame(session, value, connection_file) for name, value in inputs.items()}
     if single:
         # One partition that Spark knows to be one: joins then need no exchange.
@@ -100,7 +100,8 @@ def _is_tiny(tables: Mapping[str, pa.Table]) -> bool:
 
 def _frame(session: SparkSession, value: Input, connection_file: str) -> DataFrame:
     if not isinstance(value, LargeRead):
-        return session.createDataFrame(value)
+        # PySpark stops reading a table at its first empty chunk, without a word.
+        return session.createDataFrame(value.combine_chunks())
     from pgtrickle.spark.pg_source import FORMAT  # noqa: PLC0415 - imports pyspark
 
     # Spark looks a Python data source up in the thread's active session, which a refresh in the

@@ -1,0 +1,1 @@
+"""Comparisons within one run, side by side with what a user would do instead."""
