@@ -10,8 +10,6 @@ statement changes have been written by then, as in most of a database's life.  W
 (``--no-checkpoint``) the plain statements write no full-page images and the ratios are at worst.
 """
 
-# ruff: noqa: INP001 - a script, not part of a package
-
 from __future__ import annotations
 
 import argparse

@@ -39,7 +39,7 @@ Connect = Callable[[], Database]
 
 
 def test_predicates_agree_with_postgres(connection: Database):
-    generator = random.Random(7)  # noqa: S311 - a seed, not a secret
+    generator = random.Random(7)
     for _ in range(50):
         xmin = generator.randrange(10, 30)
         xmax = generator.randrange(xmin, 40)
@@ -251,7 +251,7 @@ def test_no_change_is_lost_when_writers_race_the_installation(
     stop, failures = threading.Event(), list[BaseException]()
 
     def write(seed: int) -> None:
-        generator = random.Random(seed)  # noqa: S311 - a seed, not a secret
+        generator = random.Random(seed)
         try:
             with psycopg.connect(database) as writer:
                 for number in range(100_000):

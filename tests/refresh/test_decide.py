@@ -45,6 +45,7 @@ _FACTS = Facts(
     source_rows=1000.0,
     refusal=None,
     reshaped=(),
+    rewritten=(),
     time_dependent=False,
     requested_full=False,
     max_change_ratio=0.15,

@@ -62,3 +62,20 @@ def list_view_fingerprints(
         relid: hashlib.sha256(rule.encode()).hexdigest()
         for relid, rule in connection.execute(_LIST_VIEWS, {"relids": list(relids)})
     }
+
+
+_LIST_FILES = """
+    SELECT c.oid, c.relfilenode
+      FROM pg_catalog.pg_class AS c WHERE c.oid = ANY(%(relids)s::pg_catalog.oid[])
+"""
+
+
+def list_files(connection: Connection[TupleRow], relids: Sequence[int]) -> dict[str, int]:
+    """Return the file that stores each source; another one means that every row was rewritten.
+
+    ALTER TABLE may change values while it rewrites (``USING``), and no trigger fires for that.
+    """
+    return {
+        str(relid): file
+        for relid, file in connection.execute(_LIST_FILES, {"relids": list(relids)})
+    }

@@ -19,6 +19,7 @@ class Facts:
     source_rows: float  # estimated rows of all sources; 0 where unknown
     refusal: str | None  # why no delta can be derived
     reshaped: tuple[str, ...]  # sources whose columns changed since the last refresh
+    rewritten: tuple[str, ...]  # sources stored anew without a TRUNCATE: by ALTER TABLE, say
     time_dependent: bool
     requested_full: bool
     max_change_ratio: float
@@ -43,6 +44,8 @@ def decide(facts: Facts) -> Decision:
         return Decision(Action.REINITIALIZE, "the database was restored or cloned elsewhere")
     if table.frontier.snapshot.xmax > facts.frontier.snapshot.xmax:
         return Decision(Action.REINITIALIZE, "the server's transaction ids moved back")
+    if facts.rewritten:
+        return Decision(Action.REINITIALIZE, f"{', '.join(facts.rewritten)} was rewritten")
     if table.needs_reinit:
         return Decision(Action.REINITIALIZE, "requested after an error")
     if facts.requested_full:

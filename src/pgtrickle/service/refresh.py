@@ -18,18 +18,24 @@ from dataclasses import dataclass, field
 from psycopg import Connection
 
 from pgtrickle.algebra.nodes import Scan
-from pgtrickle.capture.fingerprint import list_fingerprints, list_view_fingerprints
+from pgtrickle.capture.fingerprint import (
+    list_files,
+    list_fingerprints,
+    list_view_fingerprints,
+)
 from pgtrickle.capture.windows import changed_sources
 from pgtrickle.catalog.dependencies import Dependency, SourceType, list_dependencies
 from pgtrickle.catalog.leases import Lease, check_lease, claim_lease, release_lease
 from pgtrickle.catalog.refresh_history import RefreshStatus, insert_refresh
 from pgtrickle.catalog.stream_tables import (
+    find_plan,
     find_stream_table,
     get_query_search_path,
     get_stream_table,
     update_error,
     update_frontier,
     update_needs_reinit,
+    update_plan,
 )
 from pgtrickle.delta.cut import AggregateStage
 from pgtrickle.delta.reads import stage_changes
@@ -140,6 +146,7 @@ class Refresh:
     timings: dict[str, float] = field(default_factory=dict)
     reads: list[SourceRead] = field(default_factory=list)
     decision: Decision | None = None
+    files: dict[str, int] = field(default_factory=dict)  # that store the sources
 
     # The order of things
 
@@ -260,12 +267,22 @@ class Refresh:
             if usable and frontier is not None
             else []
         )
+        truncated = {one.relid for one in changes if one.truncated}
+        self.files = list_files(snapshot.connection, list(names))
+        stored = (find_plan(snapshot.connection, self.stream_table.id) or {}).get("files", {})
+        rewritten = [
+            name
+            for relid, name in names.items()
+            if relid not in truncated
+            and stored.get(str(relid), self.files.get(str(relid))) != self.files.get(str(relid))
+        ]
         settings = self.runtime.settings
         return Facts(
             stream_table=self.stream_table,
             frontier=snapshot.frontier,
             changed_rows={names[one.relid]: one.rows for one in changes if one.rows},
-            truncated=tuple(names[one.relid] for one in changes if one.truncated),
+            truncated=tuple(names[relid] for relid in sorted(truncated)),
+            rewritten=tuple(rewritten),
             source_rows=_estimate_rows(snapshot.connection, list(names)) if changes else 0,
             refusal=str(compiled.refusal) if compiled.refusal else None,
             reshaped=reshaped,
@@ -402,6 +419,8 @@ class Refresh:
             data_timestamp=snapshot.taken_at,
         )
         decision = self.decision or Decision(Action.FULL, "")
+        if decision.action in {Action.FULL, Action.REINITIALIZE}:
+            update_plan(writer, self.stream_table.id, {"files": self.files})
         refresh_id = insert_refresh(
             writer,
             self.stream_table.id,
