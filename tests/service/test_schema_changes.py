@@ -38,7 +38,8 @@ def test_column_that_is_not_read_may_come_and_go(shop: Lab):
 def test_column_that_is_read_is_widened(shop: Lab):
     shop.run("ALTER TABLE t ALTER COLUMN id TYPE bigint")
 
-    shop.window("INSERT INTO t VALUES (3000000000, 2, 'c')")
+    shop.window("INSERT INTO t VALUES (3000000000, 2, 'c')", action="REINITIALIZE")
+    shop.window("INSERT INTO t VALUES (3000000001, 2, 'c')")
 
 
 def test_group_column_changes_its_type(shop: Lab):
@@ -46,7 +47,7 @@ def test_group_column_changes_its_type(shop: Lab):
 
     assert code_of(shop, "counts") == "ST302"
     shop.run("ALTER TABLE t ALTER COLUMN k TYPE int")
-    shop.refresh("counts", action="NO_DATA")
+    shop.window(action="REINITIALIZE")
     shop.window("INSERT INTO t VALUES (3, 2, 'c')")
 
 
