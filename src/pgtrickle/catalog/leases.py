@@ -110,7 +110,12 @@ def check_lease(connection: Connection[TupleRow], stream_table_id: int, token: i
         raise _lost()
 
 
-_RELEASE = "DELETE FROM pgtrickle.pgt_leases WHERE pgt_id = %(id)s AND token = %(token)s"
+_RELEASE = """
+    DELETE FROM pgtrickle.pgt_leases
+     WHERE pgt_id = %(id)s AND token = %(token)s
+       -- Not waited for on disk: a lease that a crash brings back expires.
+       AND pg_catalog.set_config('synchronous_commit', 'off', true) IS NOT NULL
+"""
 
 
 def release_lease(connection: Connection[TupleRow], stream_table_id: int, token: int) -> None:

@@ -283,7 +283,9 @@ class Refresh:
             changed_rows={names[one.relid]: one.rows for one in changes if one.rows},
             truncated=tuple(names[relid] for relid in sorted(truncated)),
             rewritten=tuple(rewritten),
-            source_rows=_estimate_rows(snapshot.connection, list(names)) if changes else 0,
+            source_rows=_estimate_rows(snapshot.connection, list(names))
+            if any(one.changed for one in changes)
+            else 0,
             refusal=str(compiled.refusal) if compiled.refusal else None,
             reshaped=reshaped,
             time_dependent=compiled.binding.time_dependent,
@@ -409,8 +411,6 @@ class Refresh:
     def _commit(self, writer: Connection, snapshot: Snapshot, applied: Applied) -> RefreshReport:
         """Make contents, state, frontier, history and notification visible at once."""
         check_lease(writer, self.stream_table.id, self.lease.token)
-        if not self.hold_snapshot:
-            release_lease(writer, self.stream_table.id, self.lease.token)
         update_frontier(
             writer,
             self.stream_table.id,
@@ -436,19 +436,20 @@ class Refresh:
             reads=self.reads,
             timings_ms=self.timings,
         )
-        writer.execute(
-            "SELECT pg_catalog.pg_notify(%s, pg_catalog.json_build_object("
-            "'name', %s::text, 'refresh_id', %s::bigint, 'action', %s::text,"
-            " 'inserted_count', %s::bigint, 'deleted_count', %s::bigint)::text)",
-            [
-                _CHANNEL,
-                str(self.stream_table.name),
-                refresh_id,
-                decision.action.value,
-                applied.inserted,
-                applied.deleted,
-            ],
-        )
+        if applied.inserted or applied.deleted:
+            writer.execute(
+                "SELECT pg_catalog.pg_notify(%s, pg_catalog.json_build_object("
+                "'name', %s::text, 'refresh_id', %s::bigint, 'action', %s::text,"
+                " 'inserted_count', %s::bigint, 'deleted_count', %s::bigint)::text)",
+                [
+                    _CHANNEL,
+                    str(self.stream_table.name),
+                    refresh_id,
+                    decision.action.value,
+                    applied.inserted,
+                    applied.deleted,
+                ],
+            )
         return self._report(refresh_id, applied)
 
     def _commit_nothing(self, snapshot: Snapshot) -> RefreshReport:

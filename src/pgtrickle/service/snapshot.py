@@ -13,6 +13,7 @@ from pgtrickle.capture.windows import get_frontier
 from pgtrickle.model.frontier import Frontier
 from pgtrickle.service.runtime import Runtime
 
+_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 _EXPORT = "SELECT pg_catalog.pg_export_snapshot(), pg_catalog.clock_timestamp()"
 
 
@@ -36,8 +37,8 @@ class Snapshot:
 def open_snapshot(runtime: Runtime) -> Iterator[Snapshot]:
     """Open the transaction for the length of a block, or until it is released."""
     with runtime.connection() as connection:
-        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         try:
+            connection.execute(_BEGIN)
             frontier = get_frontier(connection)
             [(name, taken_at)] = connection.execute(_EXPORT).fetchall()
             yield Snapshot(connection, frontier, name, taken_at)
