@@ -101,7 +101,10 @@ def refresh_stream_table(
 def claimed(
     runtime: Runtime, name: QualifiedName, initiated_by: InitiatedBy
 ) -> Iterator[tuple[StreamTable, Lease]]:
-    """Hold the lease on a stream table for the length of a block."""
+    """Hold the lease on a stream table for the length of a block, if that is short.
+
+    Work that may take longer than a lease renews it (see ``lease_keeper``).
+    """
     with runtime.connection() as connection:
         stream_table = get_stream_table(connection, name)
         check_owner(connection, stream_table)
@@ -111,8 +114,7 @@ def claimed(
         # Read again under the lease: whoever held it before may have moved the frontier.
         stream_table = get_stream_table(connection, name)
     try:
-        with keep_lease(runtime, lease):
-            yield stream_table, lease
+        yield stream_table, lease
     finally:
         # A lease that cannot be given back, because the server is gone, expires by itself.
         with suppress(TrickleError), runtime.connection() as connection:
@@ -175,7 +177,8 @@ class Refresh:
                 report = self._commit_nothing(snapshot)
             else:
                 plan = self._plan(compiled, facts)
-                report = self._execute(snapshot, plan, compiled)
+                with keep_lease(self.runtime, self.lease):
+                    report = self._execute(snapshot, plan, compiled)
             if after is not None:
                 after(snapshot, compiled)
         if report.action is not Action.NO_DATA:

@@ -18,6 +18,7 @@ from pgtrickle.model.report import VerifyReport
 from pgtrickle.model.sql_type import Column
 from pgtrickle.model.stream_table import InitiatedBy
 from pgtrickle.service.compile import Compiled
+from pgtrickle.service.lease_keeper import keep_lease
 from pgtrickle.service.refresh import Refresh, claimed
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.service.snapshot import Snapshot
@@ -42,7 +43,7 @@ def verify_stream_table(runtime: Runtime, name: QualifiedName) -> VerifyReport:
 
     with claimed(runtime, name, InitiatedBy.MANUAL) as (stream_table, lease):
         refresh = Refresh(runtime, stream_table, lease, InitiatedBy.MANUAL, hold_snapshot=True)
-        with refresh.recorded():
+        with keep_lease(runtime, lease), refresh.recorded():
             refresh.run(after=compare)
     return reports[0]
 
