@@ -15,6 +15,7 @@ from typing import Any
 from pgtrickle.algebra.nodes import Scan
 from pgtrickle.delta.cut import AggregateStage, RowsStage, StagedQuery, cut
 from pgtrickle.delta.layout import WEIGHT, Layout, Lookup
+from pgtrickle.delta.partial import value_columns
 from pgtrickle.delta.reads import ReadKind, stage_changes
 from pgtrickle.model.names import quote_identifier
 from pgtrickle.model.sql_type import Column
@@ -228,7 +229,8 @@ class _Memory:
 
     def merge(self, partial: list[Row]) -> None:
         """Add partial rows up and publish how the touched groups changed."""
-        keys, values = len(self._layout.keys), len(self._layout.values)
+        arguments = [column.name for column in value_columns(self._layout)]
+        keys, values = len(self._layout.keys), len(arguments)
         sums = len(self._layout.accumulators) + 1
         touched: dict[Row, None] = {} if keys else {(): None}
         touched |= {row[:keys]: None for row in partial}
@@ -236,11 +238,11 @@ class _Memory:
         for row in partial:
             key, tail = row[:keys], row[keys + values :]
             self._add_sums(key, tail[:sums])
-            for table, value, count in zip(
-                self._layout.values, row[keys : keys + values], tail[sums:], strict=True
-            ):
-                if value is not None:
-                    self._values[table.name][*key, value] += int(count)
+            found = dict(zip(arguments, row[keys : keys + values], strict=True))
+            for table, count in zip(self._layout.values, tail[sums:], strict=True):
+                (column,) = table.columns
+                if found[column.name] is not None:
+                    self._values[table.name][*key, found[column.name]] += int(count)
         for key in touched:
             self._settle(key)
         after = [self._row(key) for key in touched if key in self._groups]
@@ -287,7 +289,7 @@ class _Memory:
             assert count >= 0, "a value occurs a negative number of times"
             if count and tuple(group) == key:
                 values += [value] * (count if lookup.repeated else 1)
-        match lookup.function:
+        match lookup.sql.partition("(")[0].lower():
             case "count":
                 return len(values)
             case "min":

@@ -83,7 +83,7 @@ COLUMNS = {table.name: tuple(column.name for column in table.columns) for table 
 
 _KEYS_MARK = re.compile(r":keys\(([^,()]+),([^()]+)\)")
 _STAGE_CHANGES = re.compile(r'FROM ("group_\d+__changes")')
-_AGGREGATE = re.compile(r'(sum|avg|min|max|count)\("?(\w+)"?\)|count\(\*\)')
+_AGGREGATE = re.compile(r'(count|sum|avg|min|max)\((?:\*|(?:DISTINCT )?"(\w+)")\)', re.IGNORECASE)
 # PostgreSQL functions that compiled queries call and that DuckDB lacks.
 _MACROS = (
     "CREATE MACRO scale(x) AS CASE WHEN x IS NULL THEN NULL ELSE 3 END",
@@ -232,7 +232,7 @@ class DuckDbTyper:
 
     def _ask(self, scalar: Scalar, columns: Mapping[str, SqlType]) -> SqlType:
         if match := _AGGREGATE.fullmatch(scalar.sql):
-            return self._aggregate(match.group(1), columns.get(match.group(2) or ""))
+            return self._aggregate(match.group(1).lower(), columns.get(match.group(2) or ""))
         nulls = ", ".join(
             f"CAST(NULL AS {columns[name].display}) AS {quote_identifier(name)}"
             for name in scalar.columns

@@ -111,10 +111,11 @@ class AggregateCall:
     """One aggregate function over columns of the aggregate's input."""
 
     name: str
-    function: str  # count, sum, avg, min, max
-    argument: str | None  # None: count(*)
-    argument_type: SqlType | None
+    function: str
+    sql: str  # the call over the argument columns, in PostgreSQL's dialect, without FILTER
+    arguments: tuple[Column, ...]  # none: count(*)
     condition: str | None  # a boolean column: FILTER (WHERE ...)
+    plain: bool  # one argument and nothing else: no DISTINCT, no ORDER BY
     distinct: bool
     type: SqlType
 

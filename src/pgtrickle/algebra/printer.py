@@ -64,8 +64,7 @@ def describe(node: Node) -> str:
         case Aggregate():
             keys = ", ".join(column.name for column in node.keys) or "nothing"
             calls = ", ".join(
-                f"{call.function}({'distinct ' if call.distinct else ''}{call.argument or '*'})"
-                + (f" filter {call.condition}" if call.condition else "")
+                call.sql + (f" filter {call.condition}" if call.condition else "")
                 for call in node.calls
             )
             return f"Aggregate by {keys}" + (f": {calls}" if calls else "")

@@ -28,6 +28,7 @@ from pgtrickle.errors import (
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.sql_type import Column, SqlType
 from pgtrickle.sql.bound import BoundQuery, Relation
+from pgtrickle.sql.grouping import knows_aggregate
 from pgtrickle.sql.refusal import Refusal, underline
 
 _VIEW = "pgtrickle_state.__bind"
@@ -38,7 +39,6 @@ _RELATION_IN_TREE = re.compile(r":rtekind 0 :relid (\d+)")
 _FUNCTION_IN_TREE = re.compile(r":(?:funcid|opfuncid|aggfnoid|winfnoid) (\d+)")
 _OPERATOR_IN_TREE = re.compile(r":opno (\d+)")
 _TIME_FUNCTIONS = frozenset({"now", "transaction_timestamp", "statement_timestamp"})
-_AGGREGATES = frozenset({"count", "sum", "avg", "min", "max"})
 
 _SUPPORTED_KINDS = {"r": "table", "v": "view"}
 _REFUSED_KINDS = {
@@ -354,7 +354,7 @@ class _Functions:
         for name, schema, _, returns_set, kind, _ in self.rows:
             if returns_set:
                 return Refusal(f'the set-returning function "{name}"', name)
-            if kind == "a" and (schema != "pg_catalog" or name not in _AGGREGATES):
+            if kind == "a" and (schema != "pg_catalog" or not knows_aggregate(name)):
                 return Refusal(f'the aggregate function "{name}"', name)
         return None
 

@@ -131,7 +131,7 @@ class _Cutter:
 
 def _with_scales(node: Aggregate) -> Node:
     """Return an aggregate's input with the columns that averages of free numerics need."""
-    wanted = {call.argument for call in node.calls if needs_scale(call)}
+    wanted = {call.arguments[0].name for call in node.calls if needs_scale(call)}
     if not wanted or not isinstance(node.child, Project):
         return node.child
     scales = tuple(

@@ -3,9 +3,11 @@
 Two kinds of memory cover every supported call:
 
 * an *accumulator* is a number per group that changes by addition: a count, or an exact sum;
-* a *value table* holds, for each group, each distinct value of an argument with how often it
-  occurs.  ``min``, ``max``, DISTINCT aggregates and sums of floating-point numbers are looked up
-  there, so deleting the extremum needs no rescan of a source and floats cannot drift.
+* a *value table* holds, for each group, each combination of arguments with how often it occurs.
+  Every other aggregate of PostgreSQL is looked up there, for touched groups only and by
+  PostgreSQL itself: ``min`` and ``max``, DISTINCT and ordered aggregates, WITHIN GROUP, statistics,
+  sums of floating-point numbers.  So deleting the extremum needs no rescan of a source, floats
+  cannot drift, and the digits are PostgreSQL's own.
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ BIGINT = SqlType("bigint", "int8", "N")
 NUMERIC = SqlType("numeric", "numeric", "N")
 
 _INTEGERS = frozenset({"int2", "int4", "int8"})
-_FLOATS = frozenset({"float4", "float8"})
+# Calls that give the same for a value however often it occurs ...
+_IGNORES_REPETITION = frozenset({"min", "max", "bool_and", "bool_or", "every", "bit_and", "bit_or"})
+# ... and calls of one argument that pass NULL over.
+_SKIPS_NULLS = _IGNORES_REPETITION | {"sum", "avg", "count"}
 
 
 class Accumulation(Enum):
@@ -48,24 +53,24 @@ class Accumulator:
 
 @dataclass(frozen=True, slots=True)
 class ValueTable:
-    """The distinct values of one argument in each group, with their number."""
+    """The distinct arguments of a call in each group, with their number."""
 
-    name: str  # of the value's column, and the suffix of the table
-    argument: str
+    name: str  # the suffix of the table
+    columns: tuple[Column, ...]  # the arguments, under their own names
     condition: str | None
-    type: SqlType
+    skips_nulls: bool  # no call on it looks at NULL
 
     @property
     def count(self) -> str:
-        """The column of a staged row that says by how much the value's number changes."""
+        """The column of a staged row that says by how much the number changes."""
         return f"{self.name}__n"
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """A result found in a value table: an aggregate function over the group's values."""
+    """A result found in a value table: a call over the group's values."""
 
-    function: str  # min, max, count, sum, avg
+    sql: str  # over the table's columns, in PostgreSQL's dialect
     values: ValueTable
     repeated: bool  # each value counts as often as it occurs
 
@@ -119,14 +124,10 @@ def needs_scale(call: AggregateCall) -> bool:
     PostgreSQL gives a quotient as many digits as the inputs of the sum have, and the inputs of
     a numeric without declared scale may each have their own.
     """
-    type_ = call.argument_type
-    return (
-        call.function == "avg"
-        and not call.distinct
-        and type_ is not None
-        and type_.base == "numeric"
-        and type_.scale is None
-    )
+    if call.function != "avg" or not call.plain:
+        return False
+    (argument,) = call.arguments
+    return argument.type.base == "numeric" and argument.type.scale is None
 
 
 def scale_column(argument: str) -> str:
@@ -137,42 +138,35 @@ def scale_column(argument: str) -> str:
 class _Builder:
     def __init__(self) -> None:
         self.accumulators: dict[tuple[object, ...], Accumulator] = {}
-        self.values: dict[tuple[str, str | None], ValueTable] = {}
+        self.values: dict[tuple[tuple[Column, ...], str | None, bool], ValueTable] = {}
         self.hidden: dict[str, Result] = {}
 
     def result(self, call: AggregateCall) -> Result:
-        if call.function == "count" and not call.distinct:
-            counted = self._count(call)
-            return Result(call.name, call.type, sql=f'"{counted}"')
-        if call.argument is None or call.argument_type is None:
-            raise ValueError(f"{call.function} needs an argument")
-        base = call.argument_type.base
-        if base == "record":
-            raise Refusal(f"{call.function} over several columns at once", call.function)
-        floating = base in _FLOATS
-        if call.distinct or call.function in {"min", "max"} or floating:
-            lookup = Lookup(
-                call.function,
-                self._value_table(call.argument, call.argument_type, call.condition),
-                repeated=floating and not call.distinct and call.function not in {"min", "max"},
-            )
-            return Result(call.name, call.type, lookup=lookup)
-        if base not in _INTEGERS and base != "numeric":
-            raise Refusal(
-                f"{call.function} over the type {call.argument_type.display}", call.function
-            )
-        return self._sum_or_average(call)
+        if call.function == "count" and call.plain and len(call.arguments) <= 1:
+            return Result(call.name, call.type, sql=f'"{self._count(call)}"')
+        if call.function in {"sum", "avg"} and call.plain:
+            (argument,) = call.arguments
+            if argument.type.base in _INTEGERS or argument.type.base == "numeric":
+                return self._sum_or_average(call, argument)
+        if not call.arguments:
+            raise Refusal(f"{call.function} without a column", call.function)
+        repeated = not call.distinct and call.function not in _IGNORES_REPETITION
+        values = self._value_table(
+            call.arguments, call.condition, skips_nulls=call.function in _SKIPS_NULLS
+        )
+        return Result(call.name, call.type, lookup=Lookup(call.sql, values, repeated))
 
-    def _sum_or_average(self, call: AggregateCall) -> Result:
-        count, total = self._count(call), self._sum(call)
+    def _sum_or_average(self, call: AggregateCall, argument: Column) -> Result:
+        count, total = self._count(call), self._sum(call, argument)
         if call.function == "sum":
             sql = f'CASE WHEN "{count}" > 0 THEN "{total}"::{call.type.display} END'
-        elif needs_scale(call) and call.argument is not None:
-            values = self._value_table(scale_column(call.argument), INTEGER, call.condition)
+        elif needs_scale(call):
+            column = Column(scale_column(argument.name), INTEGER)
+            values = self._value_table((column,), call.condition, skips_nulls=True)
             scale = Result(
                 f"{values.name}_max",
                 INTEGER,
-                lookup=Lookup("max", values, repeated=False),
+                lookup=Lookup(f'max("{column.name}")', values, repeated=False),
                 hidden=True,
             )
             self.hidden[scale.name] = scale
@@ -182,37 +176,38 @@ class _Builder:
         return Result(call.name, call.type, sql=sql)
 
     def _count(self, call: AggregateCall) -> str:
-        if call.argument is None and call.condition is None:
+        argument = call.arguments[0] if call.arguments else None
+        if argument is None and call.condition is None:
             return COUNT
-        identity = (Accumulation.COUNT, call.argument, call.condition)
+        return self._accumulator(Accumulation.COUNT, argument, call.condition, BIGINT)
+
+    def _sum(self, call: AggregateCall, argument: Column) -> str:
+        return self._accumulator(Accumulation.SUM, argument, call.condition, NUMERIC)
+
+    def _accumulator(
+        self,
+        accumulation: Accumulation,
+        argument: Column | None,
+        condition: str | None,
+        type_: SqlType,
+    ) -> str:
+        letter = "n" if accumulation is Accumulation.COUNT else "s"
         return self.accumulators.setdefault(
-            identity,
+            (accumulation, argument, condition),
             Accumulator(
-                f"n{len(self.accumulators) + 1}",
-                Accumulation.COUNT,
-                call.argument,
-                call.argument_type,
-                call.condition,
-                BIGINT,
+                f"{letter}{len(self.accumulators) + 1}",
+                accumulation,
+                argument.name if argument else None,
+                argument.type if argument else None,
+                condition,
+                type_,
             ),
         ).name
 
-    def _sum(self, call: AggregateCall) -> str:
-        identity = (Accumulation.SUM, call.argument, call.condition)
-        return self.accumulators.setdefault(
-            identity,
-            Accumulator(
-                f"s{len(self.accumulators) + 1}",
-                Accumulation.SUM,
-                call.argument,
-                call.argument_type,
-                call.condition,
-                NUMERIC,
-            ),
-        ).name
-
-    def _value_table(self, argument: str, type_: SqlType, condition: str | None) -> ValueTable:
+    def _value_table(
+        self, columns: tuple[Column, ...], condition: str | None, *, skips_nulls: bool
+    ) -> ValueTable:
         return self.values.setdefault(
-            (argument, condition),
-            ValueTable(f"v{len(self.values) + 1}", argument, condition, type_),
+            (columns, condition, skips_nulls),
+            ValueTable(f"v{len(self.values) + 1}", columns, condition, skips_nulls),
         )

@@ -34,11 +34,16 @@ def partial_columns(layout: Layout) -> tuple[Column, ...]:
     """Return the columns of a stage's partial rows, as PostgreSQL stages them."""
     return (
         *layout.keys,
-        *(Column(values.name, values.type) for values in layout.values),
+        *value_columns(layout),
         Column(COUNT, BIGINT),
         *(Column(one.name, one.type) for one in layout.accumulators),
         *(Column(values.count, BIGINT) for values in layout.values),
     )
+
+
+def value_columns(layout: Layout) -> tuple[Column, ...]:
+    """Return the arguments that value tables store; two tables may share some."""
+    return tuple({c.name: c for values in layout.values for c in values.columns}.values())
 
 
 def summed_columns(layout: Layout) -> frozenset[str]:
@@ -53,17 +58,16 @@ def summed_columns(layout: Layout) -> frozenset[str]:
 def emit_partial(body: Node, layout: Layout, dialect: Dialect) -> str:
     """Write the partial aggregate over the weighted rows of ``body``."""
     writer = _Writer(dialect)
-    groups = [quote_name(column.name, dialect) for column in layout.keys]
-    groups += [quote_name(values.argument, dialect) for values in layout.values]
-    columns = [quote_name(column.name, dialect) for column in layout.keys]
-    columns += [writer.value(values) for values in layout.values]
+    columns = [
+        quote_name(column.name, dialect) for column in (*layout.keys, *value_columns(layout))
+    ]
     sums = [writer.count_rows()]
     sums += [writer.accumulator(one) for one in layout.accumulators]
     sums += [writer.count_values(values) for values in layout.values]
     named = [f"{sql} AS {quote_name(name, dialect)}" for name, sql in sums]
     text = f"SELECT {', '.join(columns + named)}\nFROM (\n{emit(body, dialect)}\n) AS input"
-    if groups:
-        grouped = ", ".join(dict.fromkeys(groups))
+    if columns:
+        grouped = ", ".join(columns)
         changed = " OR ".join(f"{quote_name(name, dialect)} <> 0" for name, _ in sums)
         text = f"SELECT * FROM (\n{text}\nGROUP BY {grouped}\n) AS changed\nWHERE {changed}"
     return text
@@ -86,11 +90,9 @@ class _Writer:
             value = f"{value} * {self._weight}"
         return one.name, self._sum(self._when(one.argument, one.condition, value))
 
-    def value(self, values: ValueTable) -> str:
-        return f"{self._name(values.argument)} AS {self._name(values.name)}"
-
     def count_values(self, values: ValueTable) -> tuple[str, str]:
-        return values.count, self._sum(self._when(values.argument, values.condition, self._weight))
+        argument = values.columns[0].name if values.skips_nulls else None
+        return values.count, self._sum(self._when(argument, values.condition, self._weight))
 
     def _when(self, argument: str | None, condition: str | None, value: str) -> str:
         tests = [f"{self._name(argument)} IS NOT NULL"] if argument else []

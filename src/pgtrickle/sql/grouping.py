@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import sqlglot
 from sqlglot import exp
 
 from pgtrickle.algebra.nodes import Aggregate, AggregateCall, Node, Output, Project, Scalar
-from pgtrickle.model.sql_type import SqlType
+from pgtrickle.model.sql_type import Column
 from pgtrickle.sql.plan_columns import PlanColumns, unique
 from pgtrickle.sql.refusal import Refusal
-from pgtrickle.sql.scalars import bare_column, column_scalar, make_scalar
+from pgtrickle.sql.scalars import bare_column, make_scalar
 from pgtrickle.sql.scope import Scope, refuse_in_scalar, resolve
 
-_AGGREGATES: dict[type[exp.Expr], str] = {
-    exp.Count: "count",
-    exp.Sum: "sum",
-    exp.Avg: "avg",
-    exp.Min: "min",
-    exp.Max: "max",
-}
+# The values that these build depend on the order of the rows, which a query leaves open unless it
+# says ORDER BY inside the call.
+_ORDERED = frozenset(
+    {"array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg", "xmlagg", "any_value"}
+)
+# Aggregates that the parser takes for ordinary functions ...
+_UNPARSED = frozenset({"every", "jsonb_agg", "xmlagg", "range_agg", "range_intersect_agg"})
+# ... and those that it knows by WITHIN GROUP.
+_WITHIN_GROUP = frozenset(
+    {"mode", "percentile_cont", "percentile_disc", "rank", "dense_rank", "percent_rank",
+     "cume_dist"}
+)  # fmt: skip
 
 
 class Grouping:
@@ -30,7 +36,7 @@ class Grouping:
         self._scope = scope
         self._keys = {key.sql: columns.output(_key_name(key), key) for key in unique(keys)}
         self._arguments: dict[str, Output] = {}
-        self._calls: dict[tuple[str, str | None, str | None, bool], AggregateCall] = {}
+        self._calls: dict[tuple[str, str | None], AggregateCall] = {}
 
     def rewrite(self, expression: exp.Expr) -> Scalar:
         """Express ``expression`` over the columns of the aggregate."""
@@ -48,7 +54,7 @@ class Grouping:
         )
 
     def _rewrite(self, expression: exp.Expr) -> exp.Expr:
-        if isinstance(expression, exp.Filter) or type(expression) in _AGGREGATES:
+        if _is_call(expression):
             return exp.column(exp.to_identifier(self._call(expression).name, quoted=True))
         if not has_aggregate(expression):
             scalar = resolve(expression, self._scope)
@@ -80,60 +86,116 @@ class Grouping:
     def _call(self, expression: exp.Expr) -> AggregateCall:
         condition = None
         if isinstance(expression, exp.Filter):
-            condition = self._argument(expression.expression.this, "filter")
+            condition = self._argument(expression.expression.this, "filter").name
             expression = expression.this
-        function = _AGGREGATES[type(expression)]
-        if expression.expressions or isinstance(expression.this, exp.Order):
-            raise Refusal(f"ORDER BY or several arguments inside {function}", function)
-        operand, distinct = expression.this, False
-        if isinstance(operand, exp.Distinct):
-            if len(operand.expressions) != 1:
-                raise Refusal(f"{function}(DISTINCT ...) of several columns", function)
-            operand, distinct = operand.expressions[0], function not in {"min", "max"}
-        argument = None
-        if not isinstance(operand, exp.Star):
-            argument = self._argument(operand, "arg")
-        identity = (
-            function,
-            argument.name if argument else None,
-            condition.name if condition else None,
-            distinct,
-        )
-        if identity not in self._calls:
-            name = self._columns.fresh(function)
-            type_ = self._call_type(function, argument)
-            self._calls[identity] = AggregateCall(
-                name,
+        if any(_is_call(node) for node in _inside(expression)):
+            raise Refusal("an aggregate inside an aggregate", "sum", "count")
+        rewritten, arguments = self._with_arguments(expression.copy())
+        sql = rewritten.sql(dialect="postgres")
+        if (sql, condition) not in self._calls:
+            self._calls[sql, condition] = self._make_call(rewritten, sql, arguments, condition)
+        return self._calls[sql, condition]
+
+    def _make_call(
+        self, call: exp.Expr, sql: str, arguments: tuple[Column, ...], condition: str | None
+    ) -> AggregateCall:
+        function = _function_name(call)
+        ordered = call.find(exp.Order) is not None
+        distinct = call.find(exp.Distinct) is not None
+        if function in _ORDERED and not ordered and not distinct:
+            raise Refusal(
+                f"{function} without ORDER BY inside it",
                 function,
-                identity[1],
-                argument.type if argument else None,
-                identity[2],
-                distinct,
-                type_,
+                hint=f"Write the order of the values: {function}(... ORDER BY ...).",
             )
-        return self._calls[identity]
+        (typed,) = self._columns.typed([Scalar(sql, tuple(one.name for one in arguments))])
+        return AggregateCall(
+            self._columns.fresh(function),
+            function,
+            sql,
+            arguments,
+            condition,
+            plain=not distinct and not ordered and not isinstance(call, exp.WithinGroup),
+            distinct=distinct,
+            type=typed.type,
+        )
+
+    def _with_arguments(self, call: exp.Expr) -> tuple[exp.Expr, tuple[Column, ...]]:
+        """Name what a call reads: its one argument whole, else every column by itself."""
+        operand = call.this.expressions[0] if _is_distinct_of_one(call) else call.this
+        if _has_one_operand(call):
+            output = self._argument(operand, "arg")
+            operand.replace(exp.column(exp.to_identifier(output.name, quoted=True)))
+            return call, (output.column,)
+        found: dict[str, Output] = {}
+
+        def name_column(node: exp.Expr) -> exp.Expr:
+            if not isinstance(node, exp.Column):
+                return node
+            output = self._argument(node, "arg")
+            found[output.name] = output
+            return exp.column(exp.to_identifier(output.name, quoted=True))
+
+        return call.transform(name_column), tuple(one.column for one in found.values())
 
     def _argument(self, expression: exp.Expr, prefix: str) -> Output:
-        if has_aggregate(expression):
-            raise Refusal("an aggregate inside an aggregate", "sum", "count")
         scalar = resolve(expression, self._scope)
         if scalar.sql not in self._arguments:
             wanted = f"{bare_column(scalar) or prefix}_in"
             self._arguments[scalar.sql] = self._columns.output(wanted, scalar)
         return self._arguments[scalar.sql]
 
-    def _call_type(self, function: str, argument: Output | None) -> SqlType:
-        text = f"{function}({column_scalar(argument.name).sql if argument else '*'})"
-        (typed,) = self._columns.typed([Scalar(text, (argument.name,) if argument else ())])
-        return typed.type
-
 
 def has_aggregate(expression: exp.Expr) -> bool:
     """Tell whether an expression, or a SELECT at its own level, calls an aggregate function."""
     if isinstance(expression, exp.Select):
         parts = [*expression.expressions, expression.args.get("having")]
-        return any(part is not None and part.find(*_AGGREGATES) for part in parts)
-    return expression.find(*_AGGREGATES) is not None
+        return any(part is not None and has_aggregate(part) for part in parts)
+    return any(_is_call(node) for node in expression.walk())
+
+
+def knows_aggregate(name: str) -> bool:
+    """Tell whether a call of an aggregate of that name is recognised as one.
+
+    >>> knows_aggregate("string_agg"), knows_aggregate("every"), knows_aggregate("my_own")
+    (True, True, False)
+    """
+    parsed = sqlglot.parse_one(f"{name}(a, b)", dialect="postgres")
+    return isinstance(parsed, exp.AggFunc) or name in _UNPARSED | _WITHIN_GROUP
+
+
+def _is_call(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in _UNPARSED
+    return isinstance(node, exp.AggFunc | exp.WithinGroup | exp.Filter)
+
+
+def _inside(call: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield what is inside a call; WITHIN GROUP stands around the function it belongs to."""
+    heads = (call, call.this) if isinstance(call, exp.WithinGroup) else (call,)
+    return (node for node in call.walk() if all(node is not head for head in heads))
+
+
+def _function_name(call: exp.Expr) -> str:
+    function = call.this if isinstance(call, exp.WithinGroup) else call
+    text = function.sql(dialect="postgres")
+    return text.split("(", 1)[0].lower()
+
+
+def _is_distinct_of_one(call: exp.Expr) -> bool:
+    return isinstance(call.this, exp.Distinct) and len(call.this.expressions) == 1
+
+
+def _has_one_operand(call: exp.Expr) -> bool:
+    """Tell whether a call is a function of one expression, DISTINCT or not."""
+    if isinstance(call, exp.WithinGroup) or call.find(exp.Order):
+        return False
+    if isinstance(call, exp.Anonymous):
+        return False
+    others = [v for k, v in call.args.items() if k not in {"this", "big_int"} and v]
+    single = not isinstance(call.this, exp.Star | exp.Distinct) or _is_distinct_of_one(call)
+    tuple_ = isinstance(call.this, exp.Distinct) and isinstance(call.this.expressions[0], exp.Tuple)
+    return single and not others and not tuple_
 
 
 def _key_name(scalar: Scalar) -> str:

@@ -22,6 +22,7 @@ from pgtrickle.storage.identity import comparable, same_row
 from pgtrickle.storage.state_tables import (
     groups_table,
     result_sql,
+    sorted_by_value,
     state_columns,
     values_table,
 )
@@ -102,9 +103,9 @@ class _Merge:
         table = values_table(self._id, self._stage, values.name)
         others = [v.count for v in self._layout.values if v != values]
         zero = [quote_identifier(name) for name in [*self._sums, *others]]
-        value, count = quote_identifier(values.name), quote_identifier(COUNT)
-        names = [*_names(self._keys), value, quote_identifier(values.count), *zero]
-        selected = [*_names(self._keys), value, f"-{count}", *(["0"] * len(zero))]
+        columns = _names((*self._keys, *values.columns))
+        names = [*columns, quote_identifier(values.count), *zero]
+        selected = [*columns, f"-{quote_identifier(COUNT)}", *(["0"] * len(zero))]
         return (
             f"INSERT INTO {self._staged} ({', '.join(names)})\n"
             f"SELECT {', '.join(selected)} FROM {table.sql}"
@@ -113,22 +114,25 @@ class _Merge:
     def merge_values(self, values: ValueTable) -> str:
         """Change the numbers of a value table; a value that no longer occurs goes."""
         table = values_table(self._id, self._stage, values.name)
-        value, count = quote_identifier(values.name), quote_identifier(COUNT)
-        change = quote_identifier(values.count)
-        groups = ", ".join([*_groups(self._keys), value])
-        columns = ", ".join([*_names(self._keys), value])
-        match = f"{same_row(self._keys, 'stored', 'd')} AND stored.{value} = d.{value}"
-        inserted = ", ".join([*(f"d.{name}" for name in _names(self._keys)), f"d.{value}"])
+        count, change = quote_identifier(COUNT), quote_identifier(values.count)
+        columns = (*self._keys, *values.columns)
+        if sorted_by_value(values):
+            value = quote_identifier(values.columns[0].name)
+            match = f"{same_row(self._keys, 'stored', 'd')} AND stored.{value} = d.{value}"
+            where = f" WHERE {value} IS NOT NULL"
+        else:
+            match, where = same_row(columns, "stored", "d"), ""
+        names = ", ".join(_names(columns))
+        inserted = ", ".join(f"d.{name}" for name in _names(columns))
         return (
             f"MERGE INTO {table.sql} AS stored\n"
-            f"USING (SELECT {_representatives(self._keys)}{value},\n"
-            f"              sum({change})::bigint AS change\n"
-            f"         FROM {self._staged} WHERE {value} IS NOT NULL\n"
-            f"        GROUP BY {groups} HAVING sum({change}) <> 0) AS d\n"
+            f"USING (SELECT {_representatives(columns)}sum({change})::bigint AS change\n"
+            f"         FROM {self._staged}{where}\n"
+            f"        GROUP BY {', '.join(_groups(columns))} HAVING sum({change}) <> 0) AS d\n"
             f"   ON {match}\n"
             f" WHEN MATCHED AND stored.{count} + d.change = 0 THEN DELETE\n"
             f" WHEN MATCHED THEN UPDATE SET {count} = stored.{count} + d.change\n"
-            f" WHEN NOT MATCHED THEN INSERT ({columns}, {count}) VALUES ({inserted}, d.change)"
+            f" WHEN NOT MATCHED THEN INSERT ({names}, {count}) VALUES ({inserted}, d.change)"
         )
 
     def touched(self) -> str:
@@ -163,14 +167,13 @@ class _Merge:
         if lookup is None:
             raise AssertionError("only looked-up results have a lookup")
         table = values_table(self._id, self._stage, lookup.values.name)
-        value = quote_identifier(lookup.values.name)
         repeat = (
             f" CROSS JOIN LATERAL generate_series(1, v.{quote_identifier(COUNT)})"
             if lookup.repeated
             else ""
         )
         return (
-            f"(SELECT {lookup.function}(v.{value}) FROM {table.sql} AS v{repeat}"
+            f"(SELECT {lookup.sql} FROM {table.sql} AS v{repeat}"
             f" WHERE {same_row(self._keys, 'v', 'd')})"
         )
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from psycopg import Connection
 
 from pgtrickle.delta.cut import AggregateStage, StagedQuery
-from pgtrickle.delta.layout import BIGINT, COUNT, Layout
+from pgtrickle.delta.layout import BIGINT, COUNT, Layout, ValueTable
 from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.sql_type import Column
-from pgtrickle.storage.identity import row_hash
+from pgtrickle.storage.identity import comparable, row_hash
 
 _SCHEMA = "pgtrickle_state"
 
@@ -52,11 +52,29 @@ def create_state_tables(connection: Connection, stream_table_id: int, query: Sta
         if stage.layout.keys:
             _index(connection, groups, row_hash(stage.layout.keys))
         for values in stage.layout.values:
-            table = values_table(stream_table_id, stage.name, values.name)
-            value = Column(values.name, values.type)
-            _create(connection, table, (*stage.layout.keys, value, Column(COUNT, BIGINT)))
-            group = [row_hash(stage.layout.keys)] if stage.layout.keys else []
-            _index(connection, table, ", ".join([*group, quote_identifier(values.name)]))
+            _create_values(connection, stream_table_id, stage, values)
+
+
+def _create_values(
+    connection: Connection, stream_table_id: int, stage: AggregateStage, values: ValueTable
+) -> None:
+    table = values_table(stream_table_id, stage.name, values.name)
+    keys = stage.layout.keys
+    _create(connection, table, (*keys, *values.columns, Column(COUNT, BIGINT)))
+    group = [row_hash(keys)] if keys else []
+    if sorted_by_value(values):
+        # Finds one value of a group, and the least and the greatest of them.
+        _index(connection, table, ", ".join([*group, quote_identifier(values.columns[0].name)]))
+        return
+    if group:
+        _index(connection, table, ", ".join(group))
+    _index(connection, table, row_hash((*keys, *values.columns)))
+
+
+def sorted_by_value(values: ValueTable) -> bool:
+    """Tell whether a value table is found by comparing its one value, which is never NULL."""
+    (first, *others) = values.columns
+    return values.skips_nulls and not others and comparable("v", first.type) == "v"
 
 
 def drop_state_tables(connection: Connection, stream_table_id: int) -> None:

@@ -32,7 +32,7 @@ FROM o GROUP BY o.cid
 --     SELECT "cid" AS "o_cid", "qty" AS "o_qty", "note" AS "o_note", "qty" > 0 AS "o_x1", __weight FROM "pgtrickle_changes"."changes_1" WHERE (:window AND __weight <> 0)
 -- delta:
 SELECT * FROM (
-SELECT `o_cid_key`, `o_qty_in` AS `v1`, `o_note_in` AS `v2`, COALESCE(SUM(`__weight`), 0) AS `__count`, COALESCE(SUM(CASE WHEN `o_qty_in` IS NOT NULL THEN `__weight` END), 0) AS `v1__n`, COALESCE(SUM(CASE WHEN `o_note_in` IS NOT NULL AND `filter_in` THEN `__weight` END), 0) AS `v2__n`
+SELECT `o_cid_key`, `o_qty_in`, `o_note_in`, COALESCE(SUM(`__weight`), 0) AS `__count`, COALESCE(SUM(CASE WHEN `o_qty_in` IS NOT NULL THEN `__weight` END), 0) AS `v1__n`, COALESCE(SUM(CASE WHEN `o_note_in` IS NOT NULL AND `filter_in` THEN `__weight` END), 0) AS `v2__n`
 FROM (
 SELECT `o_cid` AS `o_cid_key`, `o_qty` AS `o_qty_in`, `o_x1` AS `filter_in`, `o_note` AS `o_note_in`, `__weight`
 FROM (
