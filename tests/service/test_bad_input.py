@@ -168,7 +168,7 @@ REFUSED = [
     ("SELECT id FROM t ORDER BY id LIMIT 1", "LIMIT"),
     ("SELECT DISTINCT ON (k) k, v FROM t ORDER BY k, v", "DISTINCT"),
     ("SELECT k, count(*) AS n FROM t GROUP BY ROLLUP (k)", "ROLLUP"),
-    ("SELECT string_agg(v, ',' ORDER BY v) AS all_v FROM t", "string_agg"),
+    ("SELECT array_agg(v) AS all_v FROM t", "array_agg"),
     ("SELECT t.id, x.w FROM t, LATERAL (SELECT w FROM u WHERE u.k = t.k) AS x", "LATERAL"),
 ]
 

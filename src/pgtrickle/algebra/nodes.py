@@ -115,7 +115,8 @@ class AggregateCall:
     sql: str  # the call over the argument columns, in PostgreSQL's dialect, without FILTER
     arguments: tuple[Column, ...]  # none: count(*)
     condition: str | None  # a boolean column: FILTER (WHERE ...)
-    plain: bool  # one argument and nothing else: no DISTINCT, no ORDER BY
+    whole: bool  # a function of one expression, which is the argument
+    plain: bool  # no DISTINCT, no ORDER BY, no WITHIN GROUP
     distinct: bool
     type: SqlType
 

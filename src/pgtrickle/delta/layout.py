@@ -124,7 +124,7 @@ def needs_scale(call: AggregateCall) -> bool:
     PostgreSQL gives a quotient as many digits as the inputs of the sum have, and the inputs of
     a numeric without declared scale may each have their own.
     """
-    if call.function != "avg" or not call.plain:
+    if call.function != "avg" or not call.plain or not call.whole:
         return False
     (argument,) = call.arguments
     return argument.type.base == "numeric" and argument.type.scale is None
@@ -142,9 +142,9 @@ class _Builder:
         self.hidden: dict[str, Result] = {}
 
     def result(self, call: AggregateCall) -> Result:
-        if call.function == "count" and call.plain and len(call.arguments) <= 1:
+        if call.function == "count" and call.plain and (call.whole or not call.arguments):
             return Result(call.name, call.type, sql=f'"{self._count(call)}"')
-        if call.function in {"sum", "avg"} and call.plain:
+        if call.function in {"sum", "avg"} and call.plain and call.whole:
             (argument,) = call.arguments
             if argument.type.base in _INTEGERS or argument.type.base == "numeric":
                 return self._sum_or_average(call, argument)
@@ -152,7 +152,9 @@ class _Builder:
             raise Refusal(f"{call.function} without a column", call.function)
         repeated = not call.distinct and call.function not in _IGNORES_REPETITION
         values = self._value_table(
-            call.arguments, call.condition, skips_nulls=call.function in _SKIPS_NULLS
+            call.arguments,
+            call.condition,
+            skips_nulls=call.whole and call.function in _SKIPS_NULLS,
         )
         return Result(call.name, call.type, lookup=Lookup(call.sql, values, repeated))
 

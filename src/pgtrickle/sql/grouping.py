@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.errors import ParseError
 
 from pgtrickle.algebra.nodes import Aggregate, AggregateCall, Node, Output, Project, Scalar
 from pgtrickle.model.sql_type import Column
@@ -115,6 +117,7 @@ class Grouping:
             sql,
             arguments,
             condition,
+            whole=_has_one_operand(call),
             plain=not distinct and not ordered and not isinstance(call, exp.WithinGroup),
             distinct=distinct,
             type=typed.type,
@@ -160,8 +163,13 @@ def knows_aggregate(name: str) -> bool:
     >>> knows_aggregate("string_agg"), knows_aggregate("every"), knows_aggregate("my_own")
     (True, True, False)
     """
-    parsed = sqlglot.parse_one(f"{name}(a, b)", dialect="postgres")
-    return isinstance(parsed, exp.AggFunc) or name in _UNPARSED | _WITHIN_GROUP
+    if name in _UNPARSED | _WITHIN_GROUP:
+        return True
+    for arguments in ("a", "a, b"):
+        with suppress(ParseError):
+            parsed = sqlglot.parse_one(f"{name}({arguments})", dialect="postgres")
+            return isinstance(parsed, exp.AggFunc)
+    return False
 
 
 def _is_call(node: exp.Expr) -> bool:
@@ -193,9 +201,12 @@ def _has_one_operand(call: exp.Expr) -> bool:
     if isinstance(call, exp.Anonymous):
         return False
     others = [v for k, v in call.args.items() if k not in {"this", "big_int"} and v]
-    single = not isinstance(call.this, exp.Star | exp.Distinct) or _is_distinct_of_one(call)
-    tuple_ = isinstance(call.this, exp.Distinct) and isinstance(call.this.expressions[0], exp.Tuple)
-    return single and not others and not tuple_
+    if others or isinstance(call.this, exp.Star):
+        return False
+    operand = call.this.expressions[0] if _is_distinct_of_one(call) else call.this
+    # A row has no type of its own that could be stored: its columns are.
+    row = isinstance(operand, exp.Tuple) or operand.sql().upper().startswith("ROW(")
+    return not isinstance(operand, exp.Distinct) and not row
 
 
 def _key_name(scalar: Scalar) -> str:
