@@ -113,6 +113,28 @@ _CASES = {
         "SELECT d.c1, u.n AS c2 FROM (( SELECT t.a AS c1 FROM public.t t"
         " UNION ALL SELECT v.b AS c1 FROM public.v v ) d JOIN public.u u ON ((u.a = d.c1)))"
     ),
+    # Set operations and grouping sets.
+    "UNION": "SELECT t.a AS c1 FROM public.t t UNION SELECT u.d AS c1 FROM public.u u",
+    "INTERSECT": (
+        "SELECT t.a AS c1, t.b AS c2 FROM public.t t INTERSECT SELECT u.a, u.d FROM public.u u"
+    ),
+    "EXCEPT": "SELECT t.a AS c1 FROM public.t t EXCEPT SELECT u.a AS c1 FROM public.u u",
+    "EXCEPT under an aggregate": (
+        "SELECT count(*) AS c1 FROM ( SELECT t.a FROM public.t t EXCEPT SELECT u.a FROM public.u u"
+        " ) x"
+    ),
+    "ROLLUP": (
+        "SELECT t.a AS c1, t.b AS c2, count(*) AS c3 FROM public.t t GROUP BY ROLLUP(t.a, t.b)"
+    ),
+    "CUBE with HAVING": (
+        "SELECT t.a AS c1, sum(t.b) AS c2 FROM public.t t GROUP BY CUBE(t.a, t.b)"
+        " HAVING (count(*) > 1)"
+    ),
+    "GROUPING SETS over a join": (
+        "SELECT t.a AS c1, u.d AS c2, GROUPING(t.a, u.d) AS c3, max(t.b) AS c4"
+        " FROM (public.t t JOIN public.u u ON ((t.a = u.a)))"
+        " GROUP BY GROUPING SETS ((t.a, u.d), (t.a), ())"
+    ),
     "a chain of four": (
         "SELECT t.a AS c1, t_1.c AS c2 FROM (((public.v v JOIN public.t t ON ((v.b = t.b)))"
         " JOIN public.u u ON ((u.a = t.a))) JOIN public.t t_1 ON ((t_1.a = u.d)))"

@@ -161,14 +161,13 @@ REFUSED = [
     ("SELECT t.id, u.w FROM t RIGHT JOIN u ON u.k = t.k", "RIGHT"),
     ("SELECT t.id, u.w FROM t FULL JOIN u ON u.k = t.k", "FULL"),
     ("SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.k)", "EXISTS"),
-    ("SELECT k FROM t UNION SELECT k FROM u", "UNION"),
-    ("SELECT k FROM t INTERSECT SELECT k FROM u", "INTERSECT"),
     ("SELECT k FROM t EXCEPT ALL SELECT k FROM u", "EXCEPT"),
     ("SELECT id, row_number() OVER (ORDER BY id) AS n FROM t", "OVER"),
     ("SELECT id FROM t ORDER BY id LIMIT 1", "LIMIT"),
     ("SELECT DISTINCT ON (k) k, v FROM t ORDER BY k, v", "DISTINCT"),
-    ("SELECT k, count(*) AS n FROM t GROUP BY ROLLUP (k)", "ROLLUP"),
     ("SELECT array_agg(v) AS all_v FROM t", "array_agg"),
+    ("SELECT k FROM t INTERSECT ALL SELECT k FROM u", "INTERSECT"),
+    ("SELECT k FROM t EXCEPT ALL SELECT k FROM u", "EXCEPT"),
     ("SELECT t.id, x.w FROM t, LATERAL (SELECT w FROM u WHERE u.k = t.k) AS x", "LATERAL"),
 ]
 

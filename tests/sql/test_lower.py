@@ -136,23 +136,19 @@ _REFUSED = [
         "( SELECT",
     ),
     (
-        "SELECT t.k FROM public.t t UNION SELECT u.k FROM public.u u",
-        "UNION without ALL",
-        "UNION",
+        "SELECT t.k FROM public.t t INTERSECT ALL SELECT u.k FROM public.u u",
+        "INTERSECT ALL",
+        "INTERSECT ALL",
     ),
-    ("SELECT t.k FROM public.t t INTERSECT SELECT u.k FROM public.u u", "INTERSECT", "INTERSECT"),
-    ("SELECT t.k FROM public.t t EXCEPT SELECT u.k FROM public.u u", "EXCEPT", "EXCEPT"),
+    (
+        "SELECT t.k FROM public.t t EXCEPT ALL SELECT u.k FROM public.u u",
+        "EXCEPT ALL",
+        "EXCEPT ALL",
+    ),
     (
         "SELECT t.k FROM public.t t UNION ALL ( SELECT u.k FROM public.u u LIMIT 1)",
         "LIMIT",
         "LIMIT",
-    ),
-    ("SELECT k, count(*) AS c FROM public.t t GROUP BY ROLLUP(k)", "ROLLUP", "ROLLUP"),
-    ("SELECT k, count(*) AS c FROM public.t t GROUP BY CUBE(k)", "CUBE", "CUBE"),
-    (
-        "SELECT k, count(*) AS c FROM public.t t GROUP BY GROUPING SETS ((k), ())",
-        "GROUPING SETS",
-        "GROUPING SETS (",
     ),
     ("SELECT DISTINCT ON (k) k FROM public.t t", "DISTINCT ON", "DISTINCT ON"),
     (

@@ -56,7 +56,7 @@ class Grouping:
         )
 
     def _rewrite(self, expression: exp.Expr) -> exp.Expr:
-        if _is_call(expression):
+        if is_call(expression):
             return exp.column(exp.to_identifier(self._call(expression).name, quoted=True))
         if not has_aggregate(expression):
             scalar = resolve(expression, self._scope)
@@ -90,7 +90,7 @@ class Grouping:
         if isinstance(expression, exp.Filter):
             condition = self._argument(expression.expression.this, "filter").name
             expression = expression.this
-        if any(_is_call(node) for node in _inside(expression)):
+        if any(is_call(node) for node in _inside(expression)):
             raise Refusal("an aggregate inside an aggregate", "sum", "count")
         rewritten, arguments = self._with_arguments(expression.copy())
         sql = rewritten.sql(dialect="postgres")
@@ -154,7 +154,7 @@ def has_aggregate(expression: exp.Expr) -> bool:
     if isinstance(expression, exp.Select):
         parts = [*expression.expressions, expression.args.get("having")]
         return any(part is not None and has_aggregate(part) for part in parts)
-    return any(_is_call(node) for node in expression.walk())
+    return any(is_call(node) for node in expression.walk())
 
 
 def knows_aggregate(name: str) -> bool:
@@ -172,7 +172,8 @@ def knows_aggregate(name: str) -> bool:
     return False
 
 
-def _is_call(node: exp.Expr) -> bool:
+def is_call(node: exp.Expr) -> bool:
+    """Tell whether a node is a call of an aggregate function, with its FILTER or WITHIN GROUP."""
     if isinstance(node, exp.Anonymous):
         return node.name.lower() in _UNPARSED
     return isinstance(node, exp.AggFunc | exp.WithinGroup | exp.Filter)

@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from pgtrickle.algebra.nodes import (
     Aggregate,
+    AggregateCall,
     Node,
     Output,
     Project,
@@ -32,6 +33,7 @@ from pgtrickle.errors import InternalError
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.sql_type import SqlType
 from pgtrickle.sql.bound import BoundQuery, Relation, Typer
+from pgtrickle.sql.expand_grouping_sets import expand_grouping_sets, has_grouping_sets
 from pgtrickle.sql.grouping import Grouping, has_aggregate
 from pgtrickle.sql.order_joins import build_join_tree
 from pgtrickle.sql.plan_columns import PlanColumns
@@ -51,11 +53,8 @@ _REFUSED_CLAUSES = (
     ("laterals", "LATERAL", ("lateral",)),
     ("qualify", "QUALIFY", ("qualify",)),
 )
-_REFUSED_GROUPINGS = {
-    exp.GroupingSets: "GROUPING SETS",
-    exp.Cube: "CUBE",
-    exp.Rollup: "ROLLUP",
-}
+_BOOLEAN = SqlType("boolean", "bool", "B")
+_BIGINT = SqlType("bigint", "int8", "N")
 
 
 @dataclass(slots=True)
@@ -102,15 +101,10 @@ class _Lowering:
         while isinstance(query, exp.Subquery) and not query.args.get("joins"):
             query = query.this
         ctes = self._with_ctes(query, ctes)
-        if isinstance(query, exp.Union):
-            if query.args.get("distinct"):
-                raise Refusal("UNION without ALL", "union")
+        if isinstance(query, exp.SetOperation):
             self._refuse_clauses(query)
-            return self._lower_union_all(query, ctes)
-        if isinstance(query, exp.Intersect):
-            raise Refusal("INTERSECT", "intersect")
-        if isinstance(query, exp.Except):
-            raise Refusal("EXCEPT", "except")
+            sides = [self.lower_query(side, ctes) for side in (query.left, query.right)]
+            return self._lower_set_operation(query, sides)
         if isinstance(query, exp.Select):
             return self._lower_select(query, ctes)
         raise Refusal(query.key.upper(), query.key)
@@ -133,8 +127,23 @@ class _Lowering:
             if query.args.get(argument):
                 raise Refusal(construct, *keywords)
 
-    def _lower_union_all(self, union: exp.Union, ctes: _Ctes) -> _Rows:
-        branches = [self.lower_query(side, ctes) for side in (union.left, union.right)]
+    def _lower_set_operation(self, query: exp.SetOperation, sides: Sequence[_Rows]) -> _Rows:
+        every = not query.args.get("distinct")
+        if isinstance(query, exp.Union):
+            rows = self._union_all(sides)
+            return rows if every else self._distinct(rows)
+        word = "INTERSECT" if isinstance(query, exp.Intersect) else "EXCEPT"
+        if every:
+            raise Refusal(f"{word} ALL", f"{word} all")
+        return self._count_sides(sides, "> 0" if word == "INTERSECT" else "= 0")
+
+    def _union_all(self, branches: Sequence[_Rows]) -> _Rows:
+        children = self._branches(branches)
+        names = [name for name, _ in branches[0].columns]
+        return self._leaf(UnionAll(_flatten_unions(children)), names)
+
+    def _branches(self, branches: Sequence[_Rows]) -> list[Project]:
+        """Give the branches of a set operation the same columns."""
         types = self._plan_columns.union_types(
             [[typed for _, typed in branch.columns] for branch in branches]
         )
@@ -146,9 +155,49 @@ class _Lowering:
                 for name, (_, typed), type_ in zip(names, branch.columns, types, strict=True)
             )
             children.append(Project(branch.block.build(), outputs))
-        return self._leaf(
-            UnionAll(_flatten_unions(children)), [name for name, _ in branches[0].columns]
+        return children
+
+    def _count_sides(self, sides: Sequence[_Rows], on_the_right: str) -> _Rows:
+        """Keep the rows that occur on the left, and on the right as ``on_the_right`` says.
+
+        Both sides go into one union that remembers where a row came from; an aggregate by the
+        whole row then counts it on each side.
+        """
+        marks = [self._plan_columns.fresh(f"in_{side}") for side in ("left", "right")]
+        children = []
+        for number, child in enumerate(self._branches(sides)):
+            own = tuple(
+                Output(mark, Scalar("TRUE" if number == one else "FALSE"), _BOOLEAN)
+                for one, mark in enumerate(marks)
+            )
+            children.append(replace(child, outputs=child.outputs + own))
+        keys = columns_of(children[0])[: -len(marks)]
+        counts = tuple(
+            AggregateCall(
+                self._plan_columns.fresh("count"),
+                "count",
+                "COUNT(*)",
+                (),
+                mark,
+                whole=False,
+                plain=True,
+                distinct=False,
+                type=_BIGINT,
+            )
+            for mark in marks
         )
+        node = Aggregate(UnionAll(tuple(children)), keys, counts)
+        self._plan_columns.remember(node)
+        left, right = (column_scalar(call.name) for call in counts)
+        conditions = [
+            make_scalar(parse_scalar(f"{left.sql} > 0")),
+            make_scalar(parse_scalar(f"{right.sql} {on_the_right}")),
+        ]
+        columns = tuple(
+            (name, Typed(column_scalar(key.name), key.type))
+            for (name, _), key in zip(sides[0].columns, keys, strict=True)
+        )
+        return _Rows(_Block([node], conditions), columns)
 
     def _lower_select(self, select: exp.Select, ctes: _Ctes) -> _Rows:
         self._refuse_clauses(select)
@@ -161,7 +210,9 @@ class _Lowering:
         if where := select.args.get("where"):
             block.conditions += conjuncts(resolve(where.this, scope))
 
-        if select.args.get("group") or select.args.get("having") or has_aggregate(select):
+        if has_grouping_sets(select):
+            rows = self._lower_grouping_sets(select, scope, ctes)
+        elif select.args.get("group") or select.args.get("having") or has_aggregate(select):
             rows = self._lower_aggregate(select, block, scope)
         else:
             rows = _Rows(block, self._select_list(select, scope))
@@ -173,6 +224,9 @@ class _Lowering:
             return rows
         if distinct.args.get("on"):
             raise Refusal("DISTINCT ON", "distinct on")
+        return self._distinct(rows)
+
+    def _distinct(self, rows: _Rows) -> _Rows:
         keys = tuple(
             Output(self._plan_columns.fresh(name), typed.scalar, typed.type)
             for name, typed in rows.columns
@@ -280,15 +334,20 @@ class _Lowering:
 
     # GROUP BY
 
+    def _lower_grouping_sets(self, select: exp.Select, scope: Scope, ctes: _Ctes) -> _Rows:
+        def null_of(key: exp.Expr) -> exp.Expr:
+            (typed,) = self._plan_columns.typed([resolve(key, scope)])
+            return parse_scalar(f"NULL::{typed.type.display}").copy()
+
+        branches = expand_grouping_sets(select, null_of)
+        return self._union_all([self._lower_select(branch, ctes) for branch in branches])
+
     def _lower_aggregate(self, select: exp.Select, block: _Block, scope: Scope) -> _Rows:
         group = select.args.get("group")
         if group is not None:
             for argument in ("totals", "all"):
                 if group.args.get(argument):
                     raise Refusal(f"GROUP BY {argument.upper()}", argument)
-            for kind, construct in _REFUSED_GROUPINGS.items():
-                if group.find(kind):
-                    raise Refusal(construct, construct)
         key_scalars = [
             resolve(_positional(expression, select), scope)
             for expression in (group.expressions if group is not None else ())
