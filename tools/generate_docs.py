@@ -76,22 +76,28 @@ OPERATORS: dict[str, Operator] = {
         "UNION ALL",
         "SELECT id FROM orders UNION ALL SELECT id FROM archived_orders",
         "None.",
-        "UNION without ALL, INTERSECT and EXCEPT are refused with ST102.",
+        "UNION without ALL is this and a DISTINCT. INTERSECT and EXCEPT are this and an aggregate"
+        " by the whole row that counts it on each side. GROUPING SETS, CUBE and ROLLUP are this"
+        " over one GROUP BY a set, up to 64. INTERSECT ALL and EXCEPT ALL are refused with ST102.",
     ),
 }
 
 AGGREGATE = Operator(
     "Aggregate and DISTINCT",
-    "SELECT region, count(*) AS orders, avg(amount) AS average, max(amount) AS highest\n"
+    "SELECT region, count(*) AS orders, avg(amount) AS average, max(amount) AS highest,\n"
+    "       percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) AS median,\n"
+    "       string_agg(note, ', ' ORDER BY id) AS notes\n"
     "  FROM orders\n GROUP BY region\nHAVING count(*) > 10",
     "One table a stage in the schema `pgtrickle_state`, with a row for each group: the keys, the"
     " number of input rows, the accumulators and the looked-up results. Beside it a value table for"
-    " each argument that needs one. Both change in the commit that changes the stream table."
-    " `SELECT DISTINCT` is an aggregate with keys and no calls.",
-    "count, sum, avg, min and max, with DISTINCT (of one argument) and FILTER, over any expression;"
-    " HAVING; no GROUP BY at all; aggregates over the result of aggregates. sum and avg take"
-    " integers, numerics and floats; other types, other aggregate functions, ORDER BY inside a"
-    " call, DISTINCT ON and grouping sets are not maintained incrementally.",
+    " each set of arguments that needs one. Both change in the commit that changes the stream"
+    " table. `SELECT DISTINCT` is an aggregate with keys and no calls.",
+    "PostgreSQL's aggregate functions, with DISTINCT, ORDER BY, FILTER and WITHIN GROUP; HAVING; no"
+    " GROUP BY at all; aggregates over the result of aggregates. array_agg, string_agg, json_agg,"
+    " jsonb_agg, json_object_agg, xmlagg and any_value need ORDER BY or DISTINCT inside the call,"
+    " else they are refused with ST102, because their answer is open. So are aggregates of your own"
+    " and DISTINCT ON. A lookup reads every stored value of a touched group, except for min and"
+    " max.",
 )
 
 # Variables that are read outside ``Settings``, because they are needed before or beside it.
