@@ -24,6 +24,7 @@ import psycopg
 
 import pgtrickle
 from pgtrickle.model.report import RefreshReport
+from pgtrickle.settings import Settings
 
 _QUERY = """
     SELECT c.region, p.category, sum(o.quantity * p.price) AS revenue, count(*) AS orders
@@ -60,11 +61,10 @@ def main() -> int:
     parser.add_argument("--orders", type=int, default=1_000_000)
     parser.add_argument("--changes", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=60)
-    parser.add_argument("--dsn", default=None)
     arguments = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as directory,
-        pgtrickle.connect(arguments.dsn, directory=Path(directory)) as trickle,
+        pgtrickle.connect(directory=Path(directory), settings=Settings()) as trickle,
         psycopg.connect(trickle.dsn, autocommit=True) as connection,
     ):
         return _compare(trickle, connection, arguments)

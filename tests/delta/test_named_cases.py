@@ -113,6 +113,39 @@ _CASES = {
         "SELECT d.c1, u.n AS c2 FROM (( SELECT t.a AS c1 FROM public.t t"
         " UNION ALL SELECT v.b AS c1 FROM public.v v ) d JOIN public.u u ON ((u.a = d.c1)))"
     ),
+    # Outer joins.
+    "LEFT JOIN": (
+        "SELECT t.a AS c1, t.b AS c2, u.d AS c3"
+        " FROM (public.t t LEFT JOIN public.u u ON ((t.a = u.a)))"
+    ),
+    "LEFT JOIN with conditions on each side": (
+        "SELECT t.a AS c1, u.d AS c2 FROM (public.t t LEFT JOIN public.u u"
+        " ON (((t.a = u.a) AND (u.d > 1) AND (t.b > 0))))"
+    ),
+    "LEFT JOIN by two columns, then WHERE the partner lacks": (
+        "SELECT t.a AS c1, t.b AS c2 FROM (public.t t LEFT JOIN public.u u"
+        " ON (((t.a = u.a) AND (t.b = u.d)))) WHERE (u.a IS NULL)"
+    ),
+    "a chain of LEFT JOINs under an aggregate": (
+        "SELECT t.b AS c1, count(u.d) AS c2, count(*) AS c3 FROM ((public.t t"
+        " LEFT JOIN public.u u ON ((t.a = u.a))) LEFT JOIN public.v v ON ((u.d = v.b)))"
+        " GROUP BY t.b"
+    ),
+    "RIGHT JOIN": (
+        "SELECT t.a AS c1, u.a AS c2 FROM (public.t t RIGHT JOIN public.u u ON ((t.a = u.a)))"
+    ),
+    "FULL JOIN": (
+        "SELECT t.a AS c1, u.a AS c2, u.d AS c3"
+        " FROM (public.t t FULL JOIN public.u u ON ((t.a = u.a)))"
+    ),
+    "FULL JOIN with conditions on each side": (
+        "SELECT t.a AS c1, u.a AS c2 FROM (public.t t FULL JOIN public.u u"
+        " ON (((t.a = u.a) AND (t.b > 0) AND (u.d > 1))))"
+    ),
+    "LEFT JOIN of groups and constants": (
+        "SELECT t.a AS c1, x.n AS c2, x.one AS c3 FROM (public.t t LEFT JOIN ( SELECT u.a,"
+        " count(*) AS n, 1 AS one FROM public.u u GROUP BY u.a ) x ON ((t.a = x.a)))"
+    ),
     # Set operations and grouping sets.
     "UNION": "SELECT t.a AS c1 FROM public.t t UNION SELECT u.d AS c1 FROM public.u u",
     "INTERSECT": (

@@ -18,7 +18,7 @@ _CALLS = {
     "texts in order": "string_agg(t, ',' ORDER BY id) AS x, string_agg(DISTINCT t, '+') AS y",
     "arrays in order": "array_agg(t ORDER BY id) AS x, array_agg(n ORDER BY id DESC) AS y",
     "documents": "json_agg(t ORDER BY id)::text AS x, jsonb_agg(n ORDER BY id) AS y",
-    "objects": "jsonb_object_agg(id, t) AS x",
+    "objects": "jsonb_object_agg(id, t ORDER BY id) AS x",
     "middle": "percentile_cont(0.5) WITHIN GROUP (ORDER BY n) AS x,"
     " percentile_disc(0.25) WITHIN GROUP (ORDER BY p) AS y",
     "most frequent": "mode() WITHIN GROUP (ORDER BY n) AS x",

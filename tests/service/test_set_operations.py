@@ -18,6 +18,9 @@ _QUERIES = {
     " JOIN l ON l.k = x.k",
     "rollup": "SELECT k, v, count(*) AS n, grouping(k, v) AS g FROM l GROUP BY ROLLUP (k, v)",
     "cube": "SELECT l.k, r.v, sum(l.k) AS s FROM l JOIN r USING (k) GROUP BY CUBE (l.k, r.v)",
+    "distinct sets": "SELECT k, v, count(*) AS n, grouping(k) AS g FROM l"
+    " GROUP BY DISTINCT ROLLUP (k), ROLLUP (k, v)",
+    "grouping of one": "SELECT k, grouping(k) AS g, sum(k) AS s FROM l GROUP BY k",
     "grouping sets": "SELECT DISTINCT coalesce(v, '-') AS v, max(k) AS m FROM l"
     " GROUP BY GROUPING SETS ((k, v), (v), ()) HAVING count(*) > 0",
 }

@@ -105,9 +105,21 @@ def test_order_by_without_limit_is_ignored() -> None:
 
 _REFUSED = [
     # the query as PostgreSQL prints it, the construct, what is underlined in the user's own text
-    ("SELECT t.k FROM (public.t t LEFT JOIN public.u u ON ((t.k = u.k)))", "LEFT JOIN", "LEFT"),
-    ("SELECT t.k FROM (public.t t RIGHT JOIN public.u u ON ((t.k = u.k)))", "RIGHT JOIN", "RIGHT"),
-    ("SELECT t.k FROM (public.t t FULL JOIN public.u u ON ((t.k = u.k)))", "FULL JOIN", "FULL"),
+    (
+        "SELECT t.k FROM (public.t t LEFT JOIN public.u u ON ((t.k > u.k)))",
+        "LEFT JOIN on a condition between the sides that is no equality",
+        "LEFT",
+    ),
+    (
+        "SELECT t.k FROM (public.t t RIGHT JOIN public.u u ON ((t.k > u.k)))",
+        "RIGHT JOIN on a condition between the sides that is no equality",
+        "RIGHT",
+    ),
+    (
+        "SELECT t.k FROM (public.t t FULL JOIN public.u u ON ((t.k > u.k)))",
+        "FULL JOIN on a condition between the sides that is no equality",
+        "FULL",
+    ),
     ("SELECT k FROM public.t t LIMIT 1", "LIMIT", "LIMIT"),
     ("SELECT k FROM public.t t OFFSET 1", "OFFSET", "OFFSET"),
     ("SELECT k FROM public.t t FOR UPDATE OF t", "a locking clause", "FOR"),

@@ -95,6 +95,7 @@ def cut(query: Query, typer: Typer) -> StagedQuery:
 class _Cutter:
     def __init__(self, typer: Typer) -> None:
         self._typer = typer
+        self._done: dict[Aggregate, Scan] = {}
         self.stages: list[AggregateStage] = []
 
     def finish(self, body: Node, needed: frozenset[str]) -> Node:
@@ -113,7 +114,10 @@ class _Cutter:
             case UnionAll():
                 return UnionAll(tuple(self.cut(child) for child in node.children))
             case Aggregate():
-                return self._cut_aggregate(node)
+                # An aggregate that stands in two places of the plan is one stage.
+                if node not in self._done:
+                    self._done[node] = self._cut_aggregate(node)
+                return self._done[node]
         assert_never(node)
 
     def _cut_aggregate(self, node: Aggregate) -> Scan:

@@ -33,7 +33,7 @@ from pgtrickle.algebra.nodes import (
 )
 from pgtrickle.algebra.schema import column_names, scans_of
 from pgtrickle.sql.emit import stands_at
-from pgtrickle.sql.scalars import bare_column, conjuncts, equality
+from pgtrickle.sql.scalars import bare_column, conjuncts, equality, null_safe_equality
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,7 @@ class Restriction:
 
     column: str
     keys: KeySet
+    nullable: bool  # or it is NULL: the join takes NULLs for equal
 
 
 Bound = tuple[Restriction, ...]  # all of them hold; empty: unbounded
@@ -116,24 +117,26 @@ def _is_bounded(node: Node, bound: Bound) -> bool:
 def _across(join: InnerJoin, side: Node, bound: Bound, other: Node) -> Bound:
     """Bound ``other`` by the values that the join columns of ``side`` can have."""
     result = []
-    for pair in _equal_columns(join):
+    for *pair, nullable in _equal_columns(join):
         mine, theirs = pair if pair[0] in column_names(side) else pair[::-1]
         if mine not in column_names(side) or theirs not in column_names(other):
             continue
         keys = _keys(side, mine, bound)
         if keys is not None:
-            result.append(Restriction(theirs, keys))
+            result.append(Restriction(theirs, keys, nullable))
     return tuple(result)
 
 
-def _equal_columns(join: InnerJoin) -> list[tuple[str, str]]:
+def _equal_columns(join: InnerJoin) -> list[tuple[str, str, bool]]:
+    """Return the pairs of columns that a join compares, and whether NULL equals NULL there."""
     pairs = []
     for condition in conjuncts(join.on) if join.on else ():
-        sides = equality(condition)
+        plain, null_safe = equality(condition), null_safe_equality(condition)
+        sides = plain or null_safe
         if sides is not None:
             left, right = bare_column(sides[0]), bare_column(sides[1])
             if left is not None and right is not None:
-                pairs.append((left, right))
+                pairs.append((left, right, plain is None))
     return pairs
 
 
@@ -181,7 +184,7 @@ def _below(node: Project, bound: Bound) -> Bound:
     for restriction in bound:
         inner = _inner_name(node, restriction.column)
         if inner is not None:
-            result.append(Restriction(inner, restriction.keys))
+            result.append(Restriction(inner, restriction.keys, restriction.nullable))
     return tuple(result)
 
 

@@ -188,7 +188,11 @@ class _Writer:
         return f" WHERE {' AND '.join(parts)}" if parts else ""
 
     def _bound(self, scan: Scan, bound: Bound) -> str:
-        parts = [f"{_expression(scan, one.column)} = ANY ({self._keys(one.keys)})" for one in bound]
+        parts = []
+        for one in bound:
+            column = _expression(scan, one.column)
+            part = f"{column} = ANY ({self._keys(one.keys)})"
+            parts.append(f"({part} OR {column} IS NULL)" if one.nullable else part)
         return f"({' AND '.join(parts)})"
 
     def _keys(self, keys: KeySet) -> str:

@@ -39,6 +39,8 @@ def expand_grouping_sets(
     """
     parts = [list(_sets(one)) for one in select.args["group"].expressions]
     sets = [tuple(key for keys in choice for key in keys) for choice in product(*parts)]
+    if select.args["group"].args.get("all") is False:  # GROUP BY DISTINCT
+        sets = list({frozenset(map(_text, chosen)): chosen for chosen in sets}.values())
     if len(sets) > _MAX_SETS:
         raise Refusal(
             f"{len(sets)} grouping sets", "cube", "rollup", "grouping sets",

@@ -19,8 +19,9 @@ from pgtrickle.sql.scope import Scope, refuse_in_scalar, resolve
 # The values that these build depend on the order of the rows, which a query leaves open unless it
 # says ORDER BY inside the call.
 _ORDERED = frozenset(
-    {"array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg", "xmlagg", "any_value"}
-)
+    {"array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg",
+     "xmlagg", "any_value"}
+)  # fmt: skip
 # Aggregates that the parser takes for ordinary functions ...
 _UNPARSED = frozenset({"every", "jsonb_agg", "xmlagg", "range_agg", "range_intersect_agg"})
 # ... and those that it knows by WITHIN GROUP.
@@ -56,6 +57,8 @@ class Grouping:
         )
 
     def _rewrite(self, expression: exp.Expr) -> exp.Expr:
+        if isinstance(expression, exp.Grouping):
+            return exp.cast(exp.Literal.number(0), "int")  # every key of the one grouping is there
         if is_call(expression):
             return exp.column(exp.to_identifier(self._call(expression).name, quoted=True))
         if not has_aggregate(expression):

@@ -17,7 +17,6 @@ from sqlglot import exp
 
 from pgtrickle.algebra.nodes import (
     Aggregate,
-    AggregateCall,
     Node,
     Output,
     Project,
@@ -31,15 +30,16 @@ from pgtrickle.algebra.nodes import (
 from pgtrickle.algebra.schema import columns_of
 from pgtrickle.errors import InternalError
 from pgtrickle.model.names import QualifiedName
-from pgtrickle.model.sql_type import SqlType
 from pgtrickle.sql.bound import BoundQuery, Relation, Typer
+from pgtrickle.sql.count_sides import count_sides
 from pgtrickle.sql.expand_grouping_sets import expand_grouping_sets, has_grouping_sets
 from pgtrickle.sql.grouping import Grouping, has_aggregate
 from pgtrickle.sql.order_joins import build_join_tree
+from pgtrickle.sql.outer_join import Side, left_join, rows_without_partner
 from pgtrickle.sql.plan_columns import PlanColumns
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.scalars import column_scalar, conjuncts, make_scalar, parse_scalar
-from pgtrickle.sql.scope import Scope, Typed, find_column, resolve
+from pgtrickle.sql.scope import Scope, Typed, cast, find_column, resolve
 
 # Clauses of a SELECT that change its meaning and that no rule covers yet: argument, construct,
 # and the words that locate it in the user's text.
@@ -53,8 +53,6 @@ _REFUSED_CLAUSES = (
     ("laterals", "LATERAL", ("lateral",)),
     ("qualify", "QUALIFY", ("qualify",)),
 )
-_BOOLEAN = SqlType("boolean", "bool", "B")
-_BIGINT = SqlType("bigint", "int8", "N")
 
 
 @dataclass(slots=True)
@@ -151,53 +149,21 @@ class _Lowering:
         children = []
         for branch in branches:
             outputs = tuple(
-                Output(name, _cast(typed, type_), type_)
+                Output(name, cast(typed, type_), type_)
                 for name, (_, typed), type_ in zip(names, branch.columns, types, strict=True)
             )
             children.append(Project(branch.block.build(), outputs))
         return children
 
     def _count_sides(self, sides: Sequence[_Rows], on_the_right: str) -> _Rows:
-        """Keep the rows that occur on the left, and on the right as ``on_the_right`` says.
-
-        Both sides go into one union that remembers where a row came from; an aggregate by the
-        whole row then counts it on each side.
-        """
-        marks = [self._plan_columns.fresh(f"in_{side}") for side in ("left", "right")]
-        children = []
-        for number, child in enumerate(self._branches(sides)):
-            own = tuple(
-                Output(mark, Scalar("TRUE" if number == one else "FALSE"), _BOOLEAN)
-                for one, mark in enumerate(marks)
-            )
-            children.append(replace(child, outputs=child.outputs + own))
-        keys = columns_of(children[0])[: -len(marks)]
-        counts = tuple(
-            AggregateCall(
-                self._plan_columns.fresh("count"),
-                "count",
-                "COUNT(*)",
-                (),
-                mark,
-                whole=False,
-                plain=True,
-                distinct=False,
-                type=_BIGINT,
-            )
-            for mark in marks
-        )
-        node = Aggregate(UnionAll(tuple(children)), keys, counts)
-        self._plan_columns.remember(node)
-        left, right = (column_scalar(call.name) for call in counts)
-        conditions = [
-            make_scalar(parse_scalar(f"{left.sql} > 0")),
-            make_scalar(parse_scalar(f"{right.sql} {on_the_right}")),
-        ]
+        """Keep the rows that occur on the left, and on the right as ``on_the_right`` says."""
+        left, right = self._branches(sides)
+        counted = count_sides(self._plan_columns, left, right)
         columns = tuple(
             (name, Typed(column_scalar(key.name), key.type))
-            for (name, _), key in zip(sides[0].columns, keys, strict=True)
+            for (name, _), key in zip(sides[0].columns, counted.node.keys, strict=True)
         )
-        return _Rows(_Block([node], conditions), columns)
+        return _Rows(_Block([counted.node], counted.rows(on_the_right)), columns)
 
     def _lower_select(self, select: exp.Select, ctes: _Ctes) -> _Rows:
         self._refuse_clauses(select)
@@ -244,10 +210,11 @@ class _Lowering:
     # FROM
 
     def _lower_from(self, item: exp.Expr, block: _Block, scope: Scope, ctes: _Ctes) -> None:
-        own = Scope()  # a JOIN sees only what it joins, not its neighbours in FROM
+        # A JOIN sees only what it joins, not its neighbours in FROM.
+        inputs, own = _Block(), Scope()
         joins = item.args.get("joins") or ()
         if isinstance(item, exp.Subquery) and not item.alias and _is_join_group(item.this):
-            self._lower_from(item.this, block, own, ctes)
+            self._lower_from(item.this, inputs, own, ctes)
         else:
             rows = self._lower_item(item, ctes)
             alias = item.args.get("alias")
@@ -255,10 +222,14 @@ class _Lowering:
                 tuple(column.name for column in (alias.args.get("columns") or ())) if alias else ()
             )
             own[item.alias_or_name] = dict(_rename(rows.columns, renamed))
-            block.inputs += rows.block.inputs
-            block.conditions += rows.block.conditions
+            inputs = rows.block
         for join in joins:
-            self._lower_join(join, block, own, ctes)
+            if join.side:
+                inputs, own = self._lower_outer_join(join, inputs, own, ctes)
+            else:
+                self._lower_join(join, inputs, own, ctes)
+        block.inputs += inputs.inputs
+        block.conditions += inputs.conditions
         scope |= own
 
     def _lower_item(self, item: exp.Expr, ctes: _Ctes) -> _Rows:
@@ -309,28 +280,58 @@ class _Lowering:
         )
 
     def _lower_join(self, join: exp.Join, block: _Block, scope: Scope, ctes: _Ctes) -> None:
-        side = (join.side or "").upper()
-        if side:
-            raise Refusal(f"{side} JOIN", side, f"{side} OUTER")
+        if join.side:
+            raise Refusal(f"{join.side} JOIN outside parentheses", join.side)
         if (join.kind or "").upper() not in {"", "INNER", "CROSS"}:
             raise Refusal(f"{join.kind.upper()} JOIN", join.kind)
         if (join.args.get("method") or "").upper():
             raise Refusal(f"{join.args['method'].upper()} JOIN", join.args["method"])
-        left = dict(scope)
-        self._lower_from(join.this, block, scope, ctes)
-        if using := join.args.get("using"):
-            right = {alias: columns for alias, columns in scope.items() if alias not in left}
-            for column in using:
-                block.conditions.append(
-                    make_scalar(
-                        exp.EQ(
-                            this=find_column(left, column.name).copy(),
-                            expression=find_column(right, column.name).copy(),
-                        )
-                    )
-                )
-        if on := join.args.get("on"):
-            block.conditions += conjuncts(resolve(on, scope))
+        left, right = dict(scope), Scope()
+        self._lower_from(join.this, block, right, ctes)
+        scope |= right
+        block.conditions += _join_conditions(join, left, right)
+
+    def _lower_outer_join(
+        self, join: exp.Join, block: _Block, scope: Scope, ctes: _Ctes
+    ) -> tuple[_Block, Scope]:
+        word = join.side.upper()
+        if join.args.get("method") or (join.args.get("using") and word != "LEFT"):
+            raise Refusal(f"{word} JOIN with USING or NATURAL", word)
+        left = Side(block.build(), scope)
+        right = self._lower_side(join.this, ctes)
+        conditions = _join_conditions(join, left.scope, right.scope)
+        if word == "LEFT":
+            joined = left_join(self._plan_columns, left, right, conditions, word)
+        elif word == "RIGHT":
+            joined = left_join(self._plan_columns, right, left, conditions, word)
+        else:
+            joined = left_join(self._plan_columns, left, right, conditions, word)
+            again = self._lower_side(join.this, ctes)
+            conditions = _join_conditions(join, left.scope, again.scope)
+            alone = rows_without_partner(self._plan_columns, again, left, conditions, word)
+            joined = self._with_rows_alone(joined, Side(alone, again.scope))
+        return _Block([joined.node]), joined.scope
+
+    def _lower_side(self, item: exp.Expr, ctes: _Ctes) -> Side:
+        block, scope = _Block(), Scope()
+        self._lower_from(item, block, scope, ctes)
+        return Side(block.build(), scope)
+
+    def _with_rows_alone(self, joined: Side, alone: Side) -> Side:
+        """Add the rows of a FULL JOIN's right side that found no partner."""
+        outputs, padded = [], []
+        scope: Scope = {alias: {} for alias in joined.scope}
+        for alias, columns in joined.scope.items():
+            for name, typed in columns.items():
+                new = self._plan_columns.fresh(f"{alias}_{name}")
+                known = alone.scope.get(alias, {}).get(name)
+                null = parse_scalar(f"NULL::{typed.type.display}")
+                outputs.append(Output(new, typed.scalar, typed.type))
+                padded.append(Output(new, known.scalar if known else make_scalar(null), typed.type))
+                scope[alias][name] = Typed(column_scalar(new), typed.type)
+        node = UnionAll((Project(joined.node, tuple(outputs)), Project(alone.node, tuple(padded))))
+        self._plan_columns.remember(node)
+        return Side(node, scope)
 
     # GROUP BY
 
@@ -344,10 +345,8 @@ class _Lowering:
 
     def _lower_aggregate(self, select: exp.Select, block: _Block, scope: Scope) -> _Rows:
         group = select.args.get("group")
-        if group is not None:
-            for argument in ("totals", "all"):
-                if group.args.get(argument):
-                    raise Refusal(f"GROUP BY {argument.upper()}", argument)
+        if group is not None and group.args.get("totals"):
+            raise Refusal("GROUP BY TOTALS", "totals")
         key_scalars = [
             resolve(_positional(expression, select), scope)
             for expression in (group.expressions if group is not None else ())
@@ -379,6 +378,22 @@ class _Lowering:
         return _Rows(_Block([node]), columns)
 
 
+def _join_conditions(join: exp.Join, left: Scope, right: Scope) -> list[Scalar]:
+    """Return the conditions of ON or USING, over the plan's columns."""
+    conditions = [
+        make_scalar(
+            exp.EQ(
+                this=find_column(left, column.name).copy(),
+                expression=find_column(right, column.name).copy(),
+            )
+        )
+        for column in join.args.get("using") or ()
+    ]
+    if on := join.args.get("on"):
+        conditions += conjuncts(resolve(on, {**left, **right}))
+    return conditions
+
+
 def _is_join_group(item: exp.Expr) -> bool:
     return isinstance(item, exp.Table | exp.Subquery)
 
@@ -396,12 +411,6 @@ def _positional(expression: exp.Expr, select: exp.Select) -> exp.Expr:
         chosen: exp.Expr = select.expressions[int(expression.this) - 1]
         return chosen.unalias()
     return expression
-
-
-def _cast(typed: Typed, type_: SqlType) -> Scalar:
-    if typed.type == type_:
-        return typed.scalar
-    return make_scalar(parse_scalar(f"({typed.scalar.sql})::{type_.display}"))
 
 
 def _flatten_unions(children: Sequence[Project]) -> tuple[Node, ...]:

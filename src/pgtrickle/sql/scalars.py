@@ -102,6 +102,18 @@ def conjunction(parts: list[Scalar]) -> Scalar | None:
     return make_scalar(exp.and_(*trees, copy=False))
 
 
+def null_safe_equality(scalar: Scalar) -> tuple[Scalar, Scalar] | None:
+    """Return the two sides where a condition is an equality that holds between NULLs too.
+
+    >>> [side.sql for side in null_safe_equality(Scalar('"a" IS NOT DISTINCT FROM "b"'))]
+    ['"a"', '"b"']
+    """
+    expression = parse_scalar(scalar.sql)
+    if not isinstance(expression, exp.NullSafeEQ):
+        return None
+    return make_scalar(expression.this), make_scalar(expression.expression)
+
+
 def equality(scalar: Scalar) -> tuple[Scalar, Scalar] | None:
     """Return the two sides where a condition is an equality.
 

@@ -20,6 +20,13 @@ class Typed:
     type: SqlType
 
 
+def cast(typed: Typed, type_: SqlType) -> Scalar:
+    """Return an expression as a value of another type; the same where it has that type."""
+    if typed.type.display == type_.display:
+        return typed.scalar
+    return make_scalar(parse_scalar(f"({typed.scalar.sql})::{type_.display}"))
+
+
 Scope = dict[str, dict[str, Typed]]  # alias -> column -> expression
 
 

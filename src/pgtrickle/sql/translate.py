@@ -162,8 +162,8 @@ class _ToSpark:
     def _cast(self, node: exp.Cast) -> tuple[str, str]:
         text, source = self.visit(node.this)
         target = _base_of(node.to)
-        if source == "null" and target in (*_INTEGERS, *_FLOATS, "text", "bool"):
-            return f"CAST(NULL AS {_SPARK_TYPES[target]})", target
+        if source == "null":
+            return _null(target), target
         if target == "numeric" and not node.to.expressions:
             if source in _INTEGERS:
                 return f"CAST({text} AS DECIMAL({_DIGITS[source]}, 0))", "numeric"
@@ -291,6 +291,9 @@ _SPARK_TYPES = {
     "float8": "DOUBLE",
     "text": "STRING",
     "bool": "BOOLEAN",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP_NTZ",
+    "timestamptz": "TIMESTAMP_LTZ",
 }
 _BASES = {
     exp.DType.SMALLINT: "int2",
@@ -312,6 +315,14 @@ _HINT = "Move the expression into one table, or create the stream table with ref
 
 def _base_of(type_: exp.DataType) -> str:
     return _BASES.get(type_.this, "other") if isinstance(type_.this, exp.DType) else "other"
+
+
+def _null(base: str) -> str:
+    """Return a NULL of the type that carries values of ``base``.
+
+    A numeric travels as a decimal of some size or as text, so its NULL has no type of its own.
+    """
+    return "NULL" if base == "numeric" else f"CAST(NULL AS {_SPARK_TYPES.get(base, 'STRING')})"
 
 
 def _wider(left: str, right: str) -> str:

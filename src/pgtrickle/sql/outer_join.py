@@ -1,0 +1,205 @@
+"""LEFT, RIGHT and FULL JOIN by operators that have rules already.
+
+    L ⟕ R  =  L ⋈ (R + N)        N: one row of NULLs for each key of L that R lacks
+
+The keys that R lacks are counted like a set operation (see ``count_sides``), and the join compares
+keys with NULL equal to NULL, so that a row whose key is NULL finds its row of NULLs in N; rows of R
+with a NULL key never match and are left out.  A condition on the outer side alone makes the key
+NULL where it does not hold; one on the inner side alone filters R.  So the first match gained and
+the last match lost are changes of N, and nothing else has to know about outer joins.
+
+Limits: the condition must hold an equality between the sides; others may read one side each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from pgtrickle.algebra.nodes import Filter, InnerJoin, Node, Output, Project, Scalar, UnionAll
+from pgtrickle.algebra.schema import column_names, columns_of
+from pgtrickle.model.sql_type import SqlType
+from pgtrickle.sql.count_sides import count_sides
+from pgtrickle.sql.plan_columns import PlanColumns
+from pgtrickle.sql.refusal import Refusal
+from pgtrickle.sql.scalars import (
+    column_scalar,
+    conjunction,
+    equality,
+    make_scalar,
+    parse_scalar,
+)
+from pgtrickle.sql.scope import Scope, Typed, cast
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One input of a join and the names it shows."""
+
+    node: Node
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """What the two sides are compared by, each pair with its common type."""
+
+    outer: tuple[Scalar, ...]
+    inner: tuple[Scalar, ...]
+    types: tuple[SqlType, ...]
+    inner_only: tuple[Scalar, ...]
+
+
+def left_join(
+    columns: PlanColumns, outer: Side, inner: Side, conditions: Sequence[Scalar], word: str
+) -> Side:
+    """Join every row of ``outer``; the result shows the names of both sides."""
+    keys = _split(columns, outer, inner, conditions, word)
+    matching = _matching(inner, keys)
+    lacking = unmatched(columns, outer.node, matching, keys)
+    keyed, outer_keys = _keyed(columns, outer.node, keys.outer, keys.types)
+
+    shown = [
+        (alias, name, typed) for alias, of in inner.scope.items() for name, typed in of.items()
+    ]
+    names = [columns.fresh(f"{alias}_{name}") for alias, name, _ in shown]
+    inner_keys = [columns.fresh("key") for _ in keys.types]
+    found = _outputs(inner_keys, keys.inner, keys.types) + tuple(
+        Output(new, typed.scalar, typed.type)
+        for new, (_, _, typed) in zip(names, shown, strict=True)
+    )
+    absent = tuple(
+        Output(new, column_scalar(key.name), key.type)
+        for new, key in zip(inner_keys, columns_of(lacking), strict=False)
+    ) + tuple(
+        Output(new, _null(typed.type), typed.type)
+        for new, (_, _, typed) in zip(names, shown, strict=True)
+    )
+    extended = UnionAll((Project(matching, found), Project(lacking, absent)))
+    node = InnerJoin(keyed, extended, _same(outer_keys, inner_keys))
+    columns.remember(node)
+    scope: Scope = {alias: {} for alias in inner.scope}
+    for new, (alias, name, typed) in zip(names, shown, strict=True):
+        scope[alias][name] = Typed(column_scalar(new), typed.type)
+    return Side(node, {**outer.scope, **scope})
+
+
+def rows_without_partner(
+    columns: PlanColumns, outer: Side, inner: Side, conditions: Sequence[Scalar], word: str
+) -> Node:
+    """Return the rows of ``outer`` for which no row of ``inner`` meets the conditions."""
+    keys = _split(columns, outer, inner, conditions, word)
+    lacking = unmatched(columns, outer.node, _matching(inner, keys), keys)
+    keyed, outer_keys = _keyed(columns, outer.node, keys.outer, keys.types)
+    names = [key.name for key in columns_of(lacking)][: len(keys.types)]
+    node = InnerJoin(keyed, lacking, _same(outer_keys, names))
+    columns.remember(node)
+    return node
+
+
+def unmatched(columns: PlanColumns, outer: Node, matching: Node, keys: _Keys) -> Node:
+    """Return the keys of ``outer`` that ``matching`` lacks, each once; the keys come first."""
+    names = [columns.fresh("key") for _ in keys.types]
+    left = Project(outer, _outputs(names, keys.outer, keys.types))
+    right = Project(matching, _outputs(names, keys.inner, keys.types))
+    counted = count_sides(columns, left, right)
+    condition = conjunction(counted.rows("= 0"))
+    return Filter(counted.node, condition) if condition else counted.node
+
+
+def _split(
+    columns: PlanColumns, outer: Side, inner: Side, conditions: Sequence[Scalar], word: str
+) -> _Keys:
+    """Sort the conditions of a join by the sides they read."""
+    outer_names, inner_names = column_names(outer.node), column_names(inner.node)
+    pairs: list[tuple[Scalar, Scalar]] = []
+    outer_only: list[Scalar] = []
+    inner_only: list[Scalar] = []
+    for condition in conditions:
+        used = set(condition.columns)
+        pair = _pair(condition, outer_names, inner_names)
+        if pair is not None:
+            pairs.append(pair)
+        elif used and used <= outer_names:
+            outer_only.append(condition)
+        elif used <= inner_names:
+            inner_only.append(condition)
+        else:
+            raise Refusal(f"{word} JOIN on a condition between the sides that is no equality", word)
+    if not pairs:
+        raise Refusal(f"{word} JOIN without an equality between the sides", word)
+    outer_keys = [left for left, _ in pairs]
+    if guard := conjunction(outer_only):
+        outer_keys[0] = _guarded(outer_keys[0], guard)
+    inner_keys = [right for _, right in pairs]
+    typed = [columns.typed(outer_keys), columns.typed(inner_keys)]
+    types = columns.union_types(typed)
+    return _Keys(
+        tuple(cast(one, type_) for one, type_ in zip(typed[0], types, strict=True)),
+        tuple(cast(one, type_) for one, type_ in zip(typed[1], types, strict=True)),
+        types,
+        tuple(inner_only),
+    )
+
+
+def _pair(
+    condition: Scalar, outer: frozenset[str], inner: frozenset[str]
+) -> tuple[Scalar, Scalar] | None:
+    sides = equality(condition)
+    if sides is None:
+        return None
+    for left, right in (sides, sides[::-1]):
+        if (
+            left.columns
+            and right.columns
+            and outer.issuperset(left.columns)
+            and inner.issuperset(right.columns)
+        ):
+            return left, right
+    return None
+
+
+def _guarded(key: Scalar, guard: Scalar) -> Scalar:
+    case = exp.Case().when(parse_scalar(guard.sql).copy(), parse_scalar(key.sql).copy())
+    return make_scalar(case)
+
+
+def _matching(inner: Side, keys: _Keys) -> Node:
+    present = [make_scalar(parse_scalar(f"({key.sql}) IS NOT NULL")) for key in keys.inner]
+    condition = conjunction([*keys.inner_only, *present])
+    return Filter(inner.node, condition) if condition else inner.node
+
+
+def _keyed(
+    columns: PlanColumns, node: Node, keys: Sequence[Scalar], types: Sequence[SqlType]
+) -> tuple[Project, list[str]]:
+    """Return a node with its keys as columns beside its own."""
+    names = [columns.fresh("key") for _ in keys]
+    own = tuple(Output(c.name, column_scalar(c.name), c.type) for c in columns_of(node))
+    return Project(node, own + _outputs(names, keys, types)), names
+
+
+def _outputs(
+    names: Sequence[str], scalars: Sequence[Scalar], types: Sequence[SqlType]
+) -> tuple[Output, ...]:
+    return tuple(
+        Output(name, scalar, type_)
+        for name, scalar, type_ in zip(names, scalars, types, strict=True)
+    )
+
+
+def _same(left: Sequence[str], right: Sequence[str]) -> Scalar | None:
+    return conjunction(
+        [
+            make_scalar(
+                parse_scalar(f"{column_scalar(a).sql} IS NOT DISTINCT FROM {column_scalar(b).sql}")
+            )
+            for a, b in zip(left, right, strict=True)
+        ]
+    )
+
+
+def _null(type_: SqlType) -> Scalar:
+    return make_scalar(parse_scalar(f"NULL::{type_.display}"))
