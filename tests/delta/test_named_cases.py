@@ -146,6 +146,18 @@ _CASES = {
         "SELECT t.a AS c1, x.n AS c2, x.one AS c3 FROM (public.t t LEFT JOIN ( SELECT u.a,"
         " count(*) AS n, 1 AS one FROM public.u u GROUP BY u.a ) x ON ((t.a = x.a)))"
     ),
+    "EXISTS": (
+        "SELECT t.a AS c1 FROM public.t t WHERE (EXISTS ( SELECT 1 FROM public.u u"
+        " WHERE ((u.a = t.a) AND (u.d > 0))))"
+    ),
+    "NOT EXISTS under an aggregate": (
+        "SELECT t.b AS c1, count(*) AS c2 FROM public.t t WHERE (NOT (EXISTS ( SELECT 1"
+        " FROM public.u u WHERE (u.a = t.a)))) GROUP BY t.b"
+    ),
+    "IN over groups": (
+        "SELECT t.a AS c1 FROM public.t t WHERE (t.a IN ( SELECT u.a FROM public.u u"
+        " GROUP BY u.a HAVING (count(*) > 1)))"
+    ),
     # Set operations and grouping sets.
     "UNION": "SELECT t.a AS c1 FROM public.t t UNION SELECT u.d AS c1 FROM public.u u",
     "INTERSECT": (

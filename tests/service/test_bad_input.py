@@ -159,8 +159,7 @@ def test_temporary_tables_are_not_visible_or_refused(shop: Lab):
 REFUSED = [
     ("SELECT t.id, u.w FROM t LEFT JOIN u ON u.k > t.k", "LEFT"),
     ("SELECT t.id, u.w FROM t RIGHT JOIN u ON u.k > t.k", "RIGHT"),
-    ("SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.k)", "EXISTS"),
-    ("SELECT k FROM t EXCEPT ALL SELECT k FROM u", "EXCEPT"),
+    ("SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k > t.k)", "EXISTS"),
     ("SELECT id, row_number() OVER (ORDER BY id) AS n FROM t", "OVER"),
     ("SELECT id FROM t ORDER BY id LIMIT 1", "LIMIT"),
     ("SELECT DISTINCT ON (k) k, v FROM t ORDER BY k, v", "DISTINCT"),

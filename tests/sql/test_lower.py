@@ -126,9 +126,18 @@ _REFUSED = [
     ("SELECT k FROM public.t t TABLESAMPLE bernoulli (1)", "TABLESAMPLE", "TABLESAMPLE"),
     ("SELECT sum(k) OVER (PARTITION BY c) AS c0 FROM public.t t", "a window function", "OVER"),
     ("SELECT rank() OVER (ORDER BY c) AS c0 FROM public.t t", "a window function", "OVER"),
-    ("SELECT k FROM public.t t WHERE (EXISTS ( SELECT 1 FROM public.u u))", "EXISTS", "EXISTS"),
     (
-        "SELECT k FROM public.t t WHERE (k IN ( SELECT u.k FROM public.u u))",
+        "SELECT k FROM public.t t WHERE (EXISTS ( SELECT 1 FROM public.u u))",
+        "EXISTS without an equality between the sides",
+        "EXISTS",
+    ),
+    (
+        "SELECT k FROM public.t t WHERE ((k > 1) OR (EXISTS ( SELECT 1 FROM public.u u)))",
+        "EXISTS",
+        "EXISTS",
+    ),
+    (
+        "SELECT k FROM public.t t WHERE (NOT (k IN ( SELECT u.k FROM public.u u)))",
         "a subquery in an expression",
         "( SELECT",
     ),

@@ -34,8 +34,9 @@ from pgtrickle.sql.bound import BoundQuery, Relation, Typer
 from pgtrickle.sql.count_sides import count_sides
 from pgtrickle.sql.expand_grouping_sets import expand_grouping_sets, has_grouping_sets
 from pgtrickle.sql.grouping import Grouping, has_aggregate
+from pgtrickle.sql.membership import Membership, and_parts, find_membership
 from pgtrickle.sql.order_joins import build_join_tree
-from pgtrickle.sql.outer_join import Side, left_join, rows_without_partner
+from pgtrickle.sql.outer_join import Side, left_join, rows_with_partner, rows_without_partner
 from pgtrickle.sql.plan_columns import PlanColumns
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.scalars import column_scalar, conjuncts, make_scalar, parse_scalar
@@ -174,7 +175,7 @@ class _Lowering:
         for join in select.args.get("joins") or ():
             self._lower_join(join, block, scope, ctes)
         if where := select.args.get("where"):
-            block.conditions += conjuncts(resolve(where.this, scope))
+            block = self._lower_where(where.this, block, scope, ctes)
 
         if has_grouping_sets(select):
             rows = self._lower_grouping_sets(select, scope, ctes)
@@ -201,6 +202,74 @@ class _Lowering:
             Project(rows.block.build(), keys), tuple(key.column for key in keys), calls=()
         )
         return self._leaf(node, [name for name, _ in rows.columns])
+
+    # WHERE
+
+    def _lower_where(self, condition: exp.Expr, block: _Block, scope: Scope, ctes: _Ctes) -> _Block:
+        parts = list(and_parts(condition))
+        for part in parts:
+            if find_membership(part) is None:
+                block.conditions += conjuncts(resolve(part, scope))
+        for part in parts:
+            membership = find_membership(part)
+            if membership is not None:
+                block = self._lower_membership(membership, block, scope, ctes)
+        return block
+
+    def _lower_membership(
+        self, membership: Membership, block: _Block, scope: Scope, ctes: _Ctes
+    ) -> _Block:
+        """Keep the rows for which a subquery has a row, or has none."""
+        outer = Side(block.build(), scope)
+        if membership.operands:
+            inner, conditions = self._lower_in(membership, scope, ctes)
+        else:
+            inner, conditions = self._lower_exists(membership.query, scope, ctes)
+        build = rows_without_partner if membership.negated else rows_with_partner
+        return _Block([build(self._plan_columns, outer, inner, conditions, membership.word)])
+
+    def _lower_in(
+        self, membership: Membership, scope: Scope, ctes: _Ctes
+    ) -> tuple[Side, list[Scalar]]:
+        rows = self.lower_query(membership.query, ctes)
+        conditions = [
+            make_scalar(
+                exp.EQ(
+                    this=exp.paren(parse_scalar(resolve(operand, scope).sql).copy()),
+                    expression=exp.paren(parse_scalar(typed.scalar.sql).copy()),
+                )
+            )
+            for operand, (_, typed) in zip(membership.operands, rows.columns, strict=True)
+        ]
+        return Side(rows.block.build(), {}), conditions
+
+    def _lower_exists(
+        self, query: exp.Expr, scope: Scope, ctes: _Ctes
+    ) -> tuple[Side, list[Scalar]]:
+        """Lower a subquery; return it and those of its conditions that reach outside."""
+        select = query.unnest()
+        plain = isinstance(select, exp.Select) and select.args.get("from_") is not None
+        if not plain or select.args.get("group") or has_aggregate(select):
+            raise Refusal("EXISTS over anything but tables and conditions", "exists")
+        self._refuse_clauses(select)
+        ctes = self._with_ctes(select, ctes)
+        block, own = _Block(), Scope()
+        self._lower_from(select.args["from_"].this, block, own, ctes)
+        for join in select.args.get("joins") or ():
+            self._lower_join(join, block, own, ctes)
+        reaching: list[Scalar] = []
+        where = select.args.get("where")
+        inside = []
+        for part in and_parts(where.this) if where is not None else ():
+            if find_membership(part) is not None:
+                inside.append(part)
+                continue
+            names = {c.name for node in block.inputs for c in columns_of(node)}
+            for one in conjuncts(resolve(part, {**scope, **own})):
+                (block.conditions if names.issuperset(one.columns) else reaching).append(one)
+        if inside:
+            block = self._lower_where(exp.and_(*inside), block, own, ctes)
+        return Side(block.build(), own), reaching
 
     def _select_list(self, select: exp.Select, scope: Scope) -> tuple[tuple[str, Typed], ...]:
         names = [expression.alias_or_name for expression in select.expressions]
@@ -301,14 +370,14 @@ class _Lowering:
         right = self._lower_side(join.this, ctes)
         conditions = _join_conditions(join, left.scope, right.scope)
         if word == "LEFT":
-            joined = left_join(self._plan_columns, left, right, conditions, word)
+            joined = left_join(self._plan_columns, left, right, conditions, "LEFT JOIN")
         elif word == "RIGHT":
-            joined = left_join(self._plan_columns, right, left, conditions, word)
+            joined = left_join(self._plan_columns, right, left, conditions, "RIGHT JOIN")
         else:
-            joined = left_join(self._plan_columns, left, right, conditions, word)
+            joined = left_join(self._plan_columns, left, right, conditions, "FULL JOIN")
             again = self._lower_side(join.this, ctes)
             conditions = _join_conditions(join, left.scope, again.scope)
-            alone = rows_without_partner(self._plan_columns, again, left, conditions, word)
+            alone = rows_without_partner(self._plan_columns, again, left, conditions, "FULL JOIN")
             joined = self._with_rows_alone(joined, Side(alone, again.scope))
         return _Block([joined.node]), joined.scope
 

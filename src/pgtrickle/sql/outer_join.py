@@ -1,4 +1,4 @@
-"""LEFT, RIGHT and FULL JOIN by operators that have rules already.
+"""Outer, semi and anti joins by operators that have rules already.
 
     L ⟕ R  =  L ⋈ (R + N)        N: one row of NULLs for each key of L that R lacks
 
@@ -18,7 +18,16 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from pgtrickle.algebra.nodes import Filter, InnerJoin, Node, Output, Project, Scalar, UnionAll
+from pgtrickle.algebra.nodes import (
+    Aggregate,
+    Filter,
+    InnerJoin,
+    Node,
+    Output,
+    Project,
+    Scalar,
+    UnionAll,
+)
 from pgtrickle.algebra.schema import column_names, columns_of
 from pgtrickle.model.sql_type import SqlType
 from pgtrickle.sql.count_sides import count_sides
@@ -99,6 +108,24 @@ def rows_without_partner(
     return node
 
 
+def rows_with_partner(
+    columns: PlanColumns, outer: Side, inner: Side, conditions: Sequence[Scalar], word: str
+) -> Node:
+    """Return the rows of ``outer`` for which some row of ``inner`` meets the conditions.
+
+    L ⋉ R = L ⋈ D, where D holds each key of R once: however many partners a row has, it stays
+    one row.
+    """
+    keys = _split(columns, outer, inner, conditions, word)
+    names = [columns.fresh("key") for _ in keys.types]
+    own = Project(_matching(inner, keys), _outputs(names, keys.inner, keys.types))
+    distinct = Aggregate(own, columns_of(own), calls=())
+    keyed, outer_keys = _keyed(columns, outer.node, keys.outer, keys.types)
+    node = InnerJoin(keyed, distinct, _same(outer_keys, names, "="))
+    columns.remember(node)
+    return node
+
+
 def unmatched(columns: PlanColumns, outer: Node, matching: Node, keys: _Keys) -> Node:
     """Return the keys of ``outer`` that ``matching`` lacks, each once; the keys come first."""
     names = [columns.fresh("key") for _ in keys.types]
@@ -127,9 +154,9 @@ def _split(
         elif used <= inner_names:
             inner_only.append(condition)
         else:
-            raise Refusal(f"{word} JOIN on a condition between the sides that is no equality", word)
+            raise Refusal(f"{word} on a condition between the sides that is no equality", word)
     if not pairs:
-        raise Refusal(f"{word} JOIN without an equality between the sides", word)
+        raise Refusal(f"{word} without an equality between the sides", word)
     outer_keys = [left for left, _ in pairs]
     if guard := conjunction(outer_only):
         outer_keys[0] = _guarded(outer_keys[0], guard)
@@ -190,12 +217,12 @@ def _outputs(
     )
 
 
-def _same(left: Sequence[str], right: Sequence[str]) -> Scalar | None:
+def _same(
+    left: Sequence[str], right: Sequence[str], operator: str = "IS NOT DISTINCT FROM"
+) -> Scalar | None:
     return conjunction(
         [
-            make_scalar(
-                parse_scalar(f"{column_scalar(a).sql} IS NOT DISTINCT FROM {column_scalar(b).sql}")
-            )
+            make_scalar(parse_scalar(f"{column_scalar(a).sql} {operator} {column_scalar(b).sql}"))
             for a, b in zip(left, right, strict=True)
         ]
     )
