@@ -196,7 +196,7 @@ def test_what_no_rule_covers_runs_in_full_under_auto(shop: Lab, query: str):
 
 def test_subqueries_in_expressions_and_constants_run_in_full_under_auto(shop: Lab):
     shop.create("scalar", "SELECT id, (SELECT max(w) FROM u) AS w FROM t", mode="AUTO")
-    shop.create("inside", "SELECT id FROM t WHERE k IN (SELECT k FROM u)", mode="AUTO")
+    shop.create("inside", "SELECT id FROM t WHERE k NOT IN (SELECT k FROM u)", mode="AUTO")
     shop.create(
         "nested",
         "WITH RECURSIVE r (n) AS (SELECT min(id) FROM t UNION ALL SELECT n + 1 FROM r WHERE n < 4)"

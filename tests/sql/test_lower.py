@@ -108,17 +108,17 @@ _REFUSED = [
     (
         "SELECT t.k FROM (public.t t LEFT JOIN public.u u ON ((t.k > u.k)))",
         "LEFT JOIN on a condition between the sides that is no equality",
-        "LEFT",
+        "LEFT JOIN",
     ),
     (
         "SELECT t.k FROM (public.t t RIGHT JOIN public.u u ON ((t.k > u.k)))",
         "RIGHT JOIN on a condition between the sides that is no equality",
-        "RIGHT",
+        "RIGHT JOIN",
     ),
     (
         "SELECT t.k FROM (public.t t FULL JOIN public.u u ON ((t.k > u.k)))",
         "FULL JOIN on a condition between the sides that is no equality",
-        "FULL",
+        "FULL JOIN",
     ),
     ("SELECT k FROM public.t t LIMIT 1", "LIMIT", "LIMIT"),
     ("SELECT k FROM public.t t OFFSET 1", "OFFSET", "OFFSET"),
