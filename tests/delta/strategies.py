@@ -115,8 +115,9 @@ class _Draw:
             first = self.select(depth, wanted)
             kinds = [kind for _, kind in first.columns]
             second = self.query(depth, kinds)
+            word = self.one_of(("UNION ALL", "UNION ALL", "UNION", "INTERSECT", "EXCEPT"))
             return Shown(
-                f"{first.sql} UNION ALL {second.sql}", first.columns, first.tables + second.tables
+                f"{first.sql} {word} ( {second.sql} )", first.columns, first.tables + second.tables
             )
         return self.select(depth, wanted)
 
@@ -126,6 +127,9 @@ class _Draw:
         form = self.one_of(("plain", "group", "plain", "group", "distinct", "whole"))
         if self.chance(3):
             scope.conditions.append(self.condition(scope.values))
+        qualified = all("." in value.sql for value in scope.values)
+        if qualified and self._tables_left > 0 and self.chance(5):
+            scope.conditions.append(self.membership(scope.values))
         where = f" WHERE ({' AND '.join(scope.conditions)})" if scope.conditions else ""
         if form in {"group", "whole"}:
             values, tail = self.grouped(scope.values, wanted, keys=form == "group")
@@ -187,7 +191,7 @@ class _Draw:
         if not items:
             items.append(one)
             return
-        style = self.one_of(("on", "comma", "using", "cross", "on", "comma where"))
+        style = self.one_of(("on", "comma", "using", "cross", "outer", "on", "comma where"))
         if style.startswith("comma"):
             if style == "comma where":
                 values = [value for item in items for value in item.values]
@@ -199,6 +203,9 @@ class _Draw:
         shared = _usable_names(left, right)
         if style == "cross":
             text = f"({left.text} CROSS JOIN {right.text})"
+        elif style == "outer" and (equal := self.equality(left.values, right.values)):
+            word = self.one_of(("LEFT", "RIGHT", "FULL"))
+            text = f"({left.text} {word} JOIN {right.text} ON ({equal}))"
         elif style == "using" and shared:
             text = f"({left.text} JOIN {right.text} USING ({self.one_of(shared)}))"
         else:
@@ -207,6 +214,30 @@ class _Draw:
         items.append(
             _Scope(text, left.values + right.values, [*left.conditions, *right.conditions])
         )
+
+    def equality(self, left: Sequence[Value], right: Sequence[Value]) -> str:
+        """Draw a condition for an outer join; empty where no columns can be compared."""
+        pairs = [(one, other) for one in left for other in right if one.kind == other.kind]
+        if not pairs:
+            return ""
+        one, other = self.one_of(pairs)
+        parts = [f"({one.sql} = {other.sql})"]
+        if self.chance(4):
+            parts.append(f"({self.one_of(left).sql} IS NOT NULL)")
+        if self.chance(4):
+            parts.append(f"({self.one_of(right).sql} IS NOT NULL)")
+        return " AND ".join(parts)
+
+    def membership(self, values: Sequence[Value]) -> str:
+        """Draw a condition that a row of another table exists, or does not."""
+        name = self.one_of(tuple(_TABLES))
+        self._tables_left -= 1
+        inner = [Value(f"{name}_9.{column}", kind) for column, kind in _TABLES[name]]
+        condition = self.equality(values, inner)
+        if not condition:
+            return "true"
+        exists = f"(EXISTS ( SELECT 1 FROM public.{name} {name}_9 WHERE ({condition})))"
+        return f"(NOT {exists})" if self.chance(2) else exists
 
     def join_condition(self, left: Sequence[Value], right: Sequence[Value]) -> str:
         pairs = [

@@ -150,6 +150,10 @@ _CASES = {
         "SELECT t.a AS c1 FROM public.t t WHERE (EXISTS ( SELECT 1 FROM public.u u"
         " WHERE ((u.a = t.a) AND (u.d > 0))))"
     ),
+    "an expression of the engine's above EXISTS": (
+        "SELECT t.a AS c1, sum(COALESCE(t.b, '1'::integer)) AS c2 FROM public.t t WHERE (EXISTS"
+        " ( SELECT 1 FROM public.u u WHERE (u.a = t.a))) GROUP BY t.a"
+    ),
     "NOT EXISTS under an aggregate": (
         "SELECT t.b AS c1, count(*) AS c2 FROM public.t t WHERE (NOT (EXISTS ( SELECT 1"
         " FROM public.u u WHERE (u.a = t.a)))) GROUP BY t.b"

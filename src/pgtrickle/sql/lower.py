@@ -265,7 +265,8 @@ class _Lowering:
                 inside.append(part)
                 continue
             names = {c.name for node in block.inputs for c in columns_of(node)}
-            for one in conjuncts(resolve(part, {**scope, **own})):
+            # A name without a table means the nearest one.
+            for one in conjuncts(resolve(part, {**own, **scope})):
                 (block.conditions if names.issuperset(one.columns) else reaching).append(one)
         if inside:
             block = self._lower_where(exp.and_(*inside), block, own, ctes)

@@ -157,10 +157,12 @@ def _split(
             raise Refusal(
                 f"{word} on a condition between the sides that is no equality",
                 word,
-                word.split()[0],
+                word.split(maxsplit=1)[0],
             )
     if not pairs:
-        raise Refusal(f"{word} without an equality between the sides", word, word.split()[0])
+        raise Refusal(
+            f"{word} without an equality between the sides", word, word.split(maxsplit=1)[0]
+        )
     outer_keys = [left for left, _ in pairs]
     if guard := conjunction(outer_only):
         outer_keys[0] = _guarded(outer_keys[0], guard)

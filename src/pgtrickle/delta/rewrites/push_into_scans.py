@@ -248,8 +248,10 @@ def _add_outputs(node: Node, outputs: dict[str, tuple[Output, ...]]) -> Node:
     match node:
         case Scan():
             return replace(node, outputs=node.outputs + outputs.get(node.alias, ()))
-        case Filter() | Project():
+        case Filter():
             return replace(node, child=_add_outputs(node.child, outputs))
+        case Project():
+            return _pass_on(replace(node, child=_add_outputs(node.child, outputs)), outputs)
         case InnerJoin():
             return replace(
                 node, left=_add_outputs(node.left, outputs), right=_add_outputs(node.right, outputs)
@@ -259,3 +261,14 @@ def _add_outputs(node: Node, outputs: dict[str, tuple[Output, ...]]) -> Node:
         case Aggregate():
             raise ValueError("a plan is cut at its aggregates before expressions are pushed")
     assert_never(node)
+
+
+def _pass_on(node: Project, outputs: dict[str, tuple[Output, ...]]) -> Project:
+    """Let a projection pass on the computed columns below it; what nobody reads is pruned."""
+    computed = {output.name for added in outputs.values() for output in added}
+    passed = tuple(
+        Output(column.name, column_scalar(column.name), column.type)
+        for column in columns_of(node.child)
+        if column.name in computed
+    )
+    return replace(node, outputs=node.outputs + passed)
