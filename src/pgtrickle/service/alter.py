@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pgtrickle.catalog.stream_tables import (
-    get_query_search_path,
     get_stream_table,
     update_refresh_mode,
     update_schedule,
@@ -13,7 +12,7 @@ from pgtrickle.errors import StatusForbidsError
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.schedule import parse_schedule
 from pgtrickle.model.stream_table import RefreshMode, Status, StreamTable
-from pgtrickle.service.compile import compile_query, effective_mode
+from pgtrickle.service.compile import compile_stream_table, effective_mode
 from pgtrickle.service.ownership import check_owner
 from pgtrickle.service.runtime import Runtime
 
@@ -42,10 +41,7 @@ def alter_stream_table(
         if schedule is not None:
             update_schedule(connection, stream_table.id, schedule)
         if refresh_mode is not None:
-            path = get_query_search_path(connection, stream_table.id)
-            with connection.transaction(force_rollback=True):
-                connection.execute("SELECT pg_catalog.set_config('search_path', %s, true)", [path])
-                compiled = compile_query(connection, stream_table.original_query)
+            compiled = compile_stream_table(connection, stream_table)
             if compiled.refusal is not None and refresh_mode is RefreshMode.DIFFERENTIAL:
                 raise compiled.refusal
             effective, reason = effective_mode(compiled, refresh_mode)

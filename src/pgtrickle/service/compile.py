@@ -14,11 +14,12 @@ from sqlglot.errors import SqlglotError
 
 from pgtrickle.algebra.nodes import Output, Query, Scan, Source, SourceKind
 from pgtrickle.catalog.bind import Binding, bind_query
+from pgtrickle.catalog.stream_tables import get_query_search_path
 from pgtrickle.catalog.typer import PgTyper
 from pgtrickle.delta.cut import RowsStage, StagedQuery, cut
 from pgtrickle.errors import UnsupportedExpressionError, UnsupportedQueryError
 from pgtrickle.model.sql_type import Column
-from pgtrickle.model.stream_table import RefreshMode
+from pgtrickle.model.stream_table import RefreshMode, StreamTable
 from pgtrickle.refresh.stages import plan_differential, plan_full, sources_of
 from pgtrickle.sql.lower import lower
 from pgtrickle.sql.refusal import Refusal, unsupported
@@ -64,6 +65,14 @@ class Compiled:
         if self.refusal is not None:
             return dict(self.binding.query.reads)
         return self.staged.captured_columns()
+
+
+def compile_stream_table(connection: Connection, stream_table: StreamTable) -> Compiled:
+    """Compile the query of a stream table under the ``search_path`` it was written for."""
+    path = get_query_search_path(connection, stream_table.id)
+    with connection.transaction(force_rollback=True):
+        connection.execute("SELECT pg_catalog.set_config('search_path', %s, true)", [path])
+        return compile_query(connection, stream_table.original_query)
 
 
 def compile_query(connection: Connection, user_sql: str) -> Compiled:

@@ -10,14 +10,14 @@ from psycopg import Connection
 from pgtrickle.algebra.nodes import Node, Scan, SourceKind, Version
 from pgtrickle.algebra.printer import describe, show, tree
 from pgtrickle.algebra.schema import children_of, scans_of
-from pgtrickle.catalog.stream_tables import get_query_search_path, get_stream_table
+from pgtrickle.catalog.stream_tables import get_stream_table
 from pgtrickle.delta.cut import AggregateStage
 from pgtrickle.delta.key_sets import bounds_of
 from pgtrickle.errors import SettingError
 from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.refresh.stages import StagePlan, plan_differential, plan_full, sources_of
-from pgtrickle.service.compile import Compiled, compile_query
+from pgtrickle.service.compile import Compiled, compile_stream_table
 from pgtrickle.service.refresh import StateRows
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.sql.scalars import bare_column
@@ -58,10 +58,7 @@ def explain_stream_table(runtime: Runtime, name: QualifiedName, output: str) -> 
 
 def _explain(runtime: Runtime, connection: Connection, name: QualifiedName) -> Explanation:
     stream_table = get_stream_table(connection, name)
-    path = get_query_search_path(connection, stream_table.id)
-    with connection.transaction(force_rollback=True):
-        connection.execute("SELECT pg_catalog.set_config('search_path', %s, true)", [path])
-        compiled = compile_query(connection, stream_table.original_query)
+    compiled = compile_stream_table(connection, stream_table)
     state_rows = StateRows(stream_table.id, compiled)
     dialect = runtime.engine.dialect
     if compiled.refusal is None:

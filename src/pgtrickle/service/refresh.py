@@ -30,7 +30,6 @@ from pgtrickle.catalog.refresh_history import RefreshStatus, insert_refresh
 from pgtrickle.catalog.stream_tables import (
     find_plan,
     find_stream_table,
-    get_query_search_path,
     get_stream_table,
     update_error,
     update_frontier,
@@ -58,7 +57,7 @@ from pgtrickle.model.stream_table import (
 )
 from pgtrickle.refresh.decide import Decision, Facts, decide
 from pgtrickle.refresh.stages import RefreshPlan, StagePlan, plan_differential, plan_full
-from pgtrickle.service.compile import Compiled, compile_query
+from pgtrickle.service.compile import Compiled, compile_stream_table
 from pgtrickle.service.lease_keeper import keep_lease
 from pgtrickle.service.ownership import check_owner
 from pgtrickle.service.read_inputs import (
@@ -244,10 +243,7 @@ class Refresh:
     def _compile(self, connection: Connection) -> Compiled:
         key = (self.stream_table.id, self.stream_table.original_query)
         if key not in self.runtime.compiled:
-            path = get_query_search_path(connection, self.stream_table.id)
-            with connection.transaction(force_rollback=True):
-                connection.execute("SELECT pg_catalog.set_config('search_path', %s, true)", [path])
-                compiled = compile_query(connection, self.stream_table.original_query)
+            compiled = compile_stream_table(connection, self.stream_table)
             self.runtime.compiled[key] = compiled
         return self.runtime.compiled[key]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pgtrickle.catalog.stream_tables import get_query_search_path, update_refresh_mode
+from pgtrickle.catalog.stream_tables import update_refresh_mode
 from pgtrickle.errors import SourceSchemaChangedError
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.service.capture_sources import capture_sources
-from pgtrickle.service.compile import compile_query, effective_mode
+from pgtrickle.service.compile import compile_stream_table, effective_mode
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.storage.apply import stored_columns
 from pgtrickle.storage.state_tables import create_state_tables, drop_state_tables
@@ -19,10 +19,7 @@ def prepare_reinitialize(runtime: Runtime, stream_table: StreamTable) -> None:
     """
     runtime.compiled.pop((stream_table.id, stream_table.original_query), None)
     with runtime.connection() as connection, connection.transaction():
-        path = get_query_search_path(connection, stream_table.id)
-        with connection.transaction(force_rollback=True):
-            connection.execute("SELECT pg_catalog.set_config('search_path', %s, true)", [path])
-            compiled = compile_query(connection, stream_table.original_query)
+        compiled = compile_stream_table(connection, stream_table)
         stored = stored_columns(connection, stream_table.name)
         wanted = [(column.name, column.type.display) for column in compiled.columns]
         if stored != wanted:
