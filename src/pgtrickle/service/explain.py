@@ -18,8 +18,8 @@ from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.refresh.stages import StagePlan, plan_differential, plan_full, sources_of
 from pgtrickle.service.compile import Compiled, compile_stream_table
-from pgtrickle.service.refresh import StateRows
 from pgtrickle.service.runtime import Runtime
+from pgtrickle.service.state_rows import StateRows
 from pgtrickle.sql.scalars import bare_column
 from pgtrickle.storage.state_tables import groups_table, values_table
 

@@ -11,26 +11,18 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from psycopg import Connection
 
 from pgtrickle.algebra.nodes import Scan
-from pgtrickle.capture.fingerprint import (
-    list_files,
-    list_fingerprints,
-    list_view_fingerprints,
-)
-from pgtrickle.capture.windows import changed_sources
-from pgtrickle.catalog.dependencies import Dependency, SourceType, list_dependencies
-from pgtrickle.catalog.leases import Lease, check_lease, claim_lease, release_lease
+from pgtrickle.catalog.dependencies import list_dependencies
+from pgtrickle.catalog.leases import Lease, check_lease
 from pgtrickle.catalog.refresh_history import RefreshStatus, insert_refresh
 from pgtrickle.catalog.stream_tables import (
-    find_plan,
     find_stream_table,
-    get_stream_table,
     update_error,
     update_frontier,
     update_needs_reinit,
@@ -40,8 +32,6 @@ from pgtrickle.delta.cut import AggregateStage
 from pgtrickle.delta.reads import stage_changes
 from pgtrickle.errors import (
     DataError,
-    SourceNotFoundError,
-    StatusForbidsError,
     StreamTableNotFoundError,
     TrickleError,
     ValueOutOfRangeError,
@@ -52,14 +42,14 @@ from pgtrickle.model.stream_table import (
     Action,
     InitiatedBy,
     RefreshMode,
-    Status,
     StreamTable,
 )
-from pgtrickle.refresh.decide import Decision, Facts, decide
+from pgtrickle.refresh.decide import Decision, decide
 from pgtrickle.refresh.stages import RefreshPlan, StagePlan, plan_differential, plan_full
+from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import Compiled, compile_stream_table
+from pgtrickle.service.facts import captured, find_reshaped, gather_facts
 from pgtrickle.service.lease_keeper import keep_lease
-from pgtrickle.service.ownership import check_owner
 from pgtrickle.service.read_inputs import (
     count_large_reads,
     count_reads,
@@ -70,12 +60,12 @@ from pgtrickle.service.reinitialize import prepare_reinitialize
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.service.snapshot import Snapshot, open_snapshot
 from pgtrickle.service.staging import Staging
+from pgtrickle.service.state_rows import StateRows
 from pgtrickle.service.trim import trim_sources
 from pgtrickle.spark.arrow_reader import SnapshotReader
 from pgtrickle.spark.large_read import LargeRead
 from pgtrickle.storage.apply import Applied, apply_result, weigh_result
 from pgtrickle.storage.merge import merge_stage
-from pgtrickle.storage.state_tables import rows_query
 
 logger = logging.getLogger(__name__)
 
@@ -94,43 +84,6 @@ def refresh_stream_table(
         refresh = Refresh(runtime, stream_table, lease, initiated_by, requested_full=full)
         with refresh.recorded():
             return refresh.run()
-
-
-@contextmanager
-def claimed(
-    runtime: Runtime, name: QualifiedName, initiated_by: InitiatedBy
-) -> Iterator[tuple[StreamTable, Lease]]:
-    """Hold the lease on a stream table for the length of a block, if that is short.
-
-    Work that may take longer than a lease renews it (see ``lease_keeper``).
-    """
-    with runtime.connection() as connection:
-        stream_table = get_stream_table(connection, name)
-        check_owner(connection, stream_table)
-        if initiated_by is not InitiatedBy.INITIAL:
-            _check_status(stream_table)
-        lease = claim_lease(connection, stream_table.id, runtime.owner, runtime.settings.lease)
-        # Read again under the lease: whoever held it before may have moved the frontier.
-        stream_table = get_stream_table(connection, name)
-    try:
-        yield stream_table, lease
-    finally:
-        # A lease that cannot be given back, because the server is gone, expires by itself.
-        with suppress(TrickleError), runtime.connection() as connection:
-            release_lease(connection, stream_table.id, lease.token)
-
-
-def _check_status(stream_table: StreamTable) -> None:
-    if stream_table.status is Status.SUSPENDED:
-        raise StatusForbidsError(
-            f'the stream table "{stream_table.name}" is suspended',
-            hint=f"Resume it with: pgtrickle alter {stream_table.name} --status ACTIVE.",
-        )
-    if stream_table.status is Status.INITIALIZING and stream_table.frontier is not None:
-        raise StatusForbidsError(
-            f'the stream table "{stream_table.name}" is being initialized',
-            hint="Wait for its first load, or drop it.",
-        )
 
 
 @dataclass(slots=True)
@@ -159,7 +112,7 @@ class Refresh:
         """
         with self.timed("prepare"), self.runtime.connection() as connection:
             dependencies = list_dependencies(connection, self.stream_table.id)
-            reshaped = self._find_reshaped(connection, dependencies)
+            reshaped = find_reshaped(connection, self.stream_table, dependencies)
             if reshaped:
                 prepare_reinitialize(self.runtime, self.stream_table)
                 dependencies = list_dependencies(connection, self.stream_table.id)
@@ -170,19 +123,28 @@ class Refresh:
                 reshaped = ("the compiler",)
         with open_snapshot(self.runtime) as snapshot:
             with self.timed("decide"):
-                facts = self._facts(snapshot, dependencies, compiled, reshaped)
-                self.decision = decide(facts)
+                findings = gather_facts(
+                    self.runtime,
+                    self.stream_table,
+                    snapshot,
+                    dependencies,
+                    compiled,
+                    reshaped=reshaped,
+                    requested_full=self.requested_full,
+                )
+                self.files = findings.files
+                self.decision = decide(findings.facts)
             if self.decision.action is Action.NO_DATA:
                 report = self._commit_nothing(snapshot)
             else:
-                plan = self._plan(compiled, facts)
+                plan = self._plan(compiled, findings.changed)
                 with keep_lease(self.runtime, self.lease):
                     report = self._execute(snapshot, plan, compiled)
             if after is not None:
                 after(snapshot, compiled)
         if report.action is not Action.NO_DATA:
             with self.timed("trim"):
-                trim_sources(self.runtime, [one.source_relid for one in dependencies])
+                trim_sources(self.runtime, [one.source_relid for one in captured(dependencies)])
         return report
 
     @contextmanager
@@ -216,30 +178,6 @@ class Refresh:
         ).fetchone()
         return "has lost its table to a DROP TABLE" if found is None else ""
 
-    def _find_reshaped(
-        self, connection: Connection, dependencies: list[Dependency]
-    ) -> tuple[str, ...]:
-        views = [one.source_relid for one in dependencies if one.source_type is SourceType.VIEW]
-        prints = list_view_fingerprints(connection, views) | list_fingerprints(
-            connection,
-            {
-                one.source_relid: one.columns_used
-                for one in dependencies
-                if one.source_type is not SourceType.VIEW
-            },
-        )
-        missing = [one.source for one in dependencies if one.source_relid not in prints]
-        if missing:
-            raise SourceNotFoundError(
-                f'the source "{missing[0]}" of "{self.stream_table.name}" no longer exists',
-                hint=f"Drop the stream table with: pgtrickle drop {self.stream_table.name}.",
-            )
-        return tuple(
-            str(one.source)
-            for one in dependencies
-            if prints[one.source_relid] != one.schema_fingerprint
-        )
-
     def _compile(self, connection: Connection) -> Compiled:
         key = (self.stream_table.id, self.stream_table.original_query)
         if key not in self.runtime.compiled:
@@ -247,60 +185,9 @@ class Refresh:
             self.runtime.compiled[key] = compiled
         return self.runtime.compiled[key]
 
-    def _facts(
-        self,
-        snapshot: Snapshot,
-        dependencies: list[Dependency],
-        compiled: Compiled,
-        reshaped: tuple[str, ...],
-    ) -> Facts:
-        names = {
-            one.source_relid: str(one.source)
-            for one in dependencies
-            if one.source_type is not SourceType.VIEW
-        }
-        frontier = self.stream_table.frontier
-        usable = frontier is not None and not reshaped and frontier.same_database(snapshot.frontier)
-        changes = (
-            changed_sources(snapshot.connection, [(relid, frontier.snapshot) for relid in names])
-            if usable and frontier is not None
-            else []
-        )
-        truncated = {one.relid for one in changes if one.truncated}
-        self.files = list_files(snapshot.connection, list(names))
-        stored = (find_plan(snapshot.connection, self.stream_table.id) or {}).get("files", {})
-        rewritten = [
-            name
-            for relid, name in names.items()
-            if relid not in truncated
-            and stored.get(str(relid), self.files.get(str(relid))) != self.files.get(str(relid))
-        ]
-        settings = self.runtime.settings
-        return Facts(
-            stream_table=self.stream_table,
-            frontier=snapshot.frontier,
-            changed_rows={names[one.relid]: one.rows for one in changes if one.rows},
-            truncated=tuple(names[relid] for relid in sorted(truncated)),
-            rewritten=tuple(rewritten),
-            source_rows=_estimate_rows(snapshot.connection, list(names))
-            if any(one.changed for one in changes)
-            else 0,
-            refusal=str(compiled.refusal) if compiled.refusal else None,
-            reshaped=reshaped,
-            time_dependent=compiled.binding.time_dependent,
-            requested_full=self.requested_full
-            or (settings.force_full_refresh and self.stream_table.refresh_mode is RefreshMode.AUTO),
-            max_change_ratio=settings.differential_max_change_ratio,
-        )
-
-    def _plan(self, compiled: Compiled, facts: Facts) -> RefreshPlan:
+    def _plan(self, compiled: Compiled, changed: frozenset[str]) -> RefreshPlan:
         dialect = self.runtime.engine.dialect
         if self.decision is not None and self.decision.action is Action.DIFFERENTIAL:
-            changed = {
-                str(relation.relid)
-                for relation in compiled.binding.query.relations.values()
-                if str(relation.name) in facts.changed_rows
-            }
             return plan_differential(compiled.staged, changed, dialect, self._state_rows(compiled))
         return plan_full(compiled.staged, dialect, self._state_rows(compiled))
 
@@ -506,27 +393,3 @@ class Refresh:
         finally:
             spent = (time.perf_counter() - began) * 1000
             self.timings[step] = round(self.timings.get(step, 0.0) + spent, 3)
-
-
-@dataclass(frozen=True, slots=True)
-class StateRows:
-    """Finds the query that shows a stage's stored rows."""
-
-    stream_table_id: int
-    compiled: Compiled
-
-    def __call__(self, stage: str) -> str:
-        """Return the query for the stage of that name."""
-        stages: Mapping[str, AggregateStage] = {
-            one.name: one for one in self.compiled.staged.aggregates
-        }
-        return rows_query(self.stream_table_id, stages[stage])
-
-
-def _estimate_rows(connection: Connection, relids: list[int]) -> float:
-    row = connection.execute(
-        "SELECT COALESCE(sum(reltuples) FILTER (WHERE reltuples > 0), 0)"
-        "  FROM pg_catalog.pg_class WHERE oid = ANY(%s::oid[])",
-        [relids],
-    ).fetchone()
-    return float(row[0]) if row else 0.0

@@ -17,9 +17,10 @@ from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.report import VerifyReport
 from pgtrickle.model.sql_type import Column
 from pgtrickle.model.stream_table import InitiatedBy
+from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import Compiled
 from pgtrickle.service.lease_keeper import keep_lease
-from pgtrickle.service.refresh import Refresh, claimed
+from pgtrickle.service.refresh import Refresh
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.service.snapshot import Snapshot
 from pgtrickle.storage.identity import comparable

@@ -1,0 +1,51 @@
+"""Claim a stream table: check who asks and hold its lease."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from pgtrickle.catalog.leases import Lease, claim_lease, release_lease
+from pgtrickle.catalog.stream_tables import get_stream_table
+from pgtrickle.errors import StatusForbidsError, TrickleError
+from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.stream_table import InitiatedBy, Status, StreamTable
+from pgtrickle.service.ownership import check_owner
+from pgtrickle.service.runtime import Runtime
+
+
+@contextmanager
+def claimed(
+    runtime: Runtime, name: QualifiedName, initiated_by: InitiatedBy
+) -> Iterator[tuple[StreamTable, Lease]]:
+    """Hold the lease on a stream table for the length of a block, if that is short.
+
+    Work that may take longer than a lease renews it (see ``lease_keeper``).
+    """
+    with runtime.connection() as connection:
+        stream_table = get_stream_table(connection, name)
+        check_owner(connection, stream_table)
+        if initiated_by is not InitiatedBy.INITIAL:
+            _check_status(stream_table)
+        lease = claim_lease(connection, stream_table.id, runtime.owner, runtime.settings.lease)
+        # Read again under the lease: whoever held it before may have moved the frontier.
+        stream_table = get_stream_table(connection, name)
+    try:
+        yield stream_table, lease
+    finally:
+        # A lease that cannot be given back, because the server is gone, expires by itself.
+        with suppress(TrickleError), runtime.connection() as connection:
+            release_lease(connection, stream_table.id, lease.token)
+
+
+def _check_status(stream_table: StreamTable) -> None:
+    if stream_table.status is Status.SUSPENDED:
+        raise StatusForbidsError(
+            f'the stream table "{stream_table.name}" is suspended',
+            hint=f"Resume it with: pgtrickle alter {stream_table.name} --status ACTIVE.",
+        )
+    if stream_table.status is Status.INITIALIZING and stream_table.frontier is not None:
+        raise StatusForbidsError(
+            f'the stream table "{stream_table.name}" is being initialized',
+            hint="Wait for its first load, or drop it.",
+        )

@@ -1,0 +1,119 @@
+"""Gather what a refresh must know before it decides: what changed, and whether the ground moved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from psycopg import Connection
+
+from pgtrickle.capture.fingerprint import (
+    list_files,
+    list_fingerprints,
+    list_view_fingerprints,
+)
+from pgtrickle.capture.windows import SourceChanges, changed_sources
+from pgtrickle.catalog.dependencies import Dependency, SourceType
+from pgtrickle.catalog.stream_tables import find_plan
+from pgtrickle.errors import SourceNotFoundError
+from pgtrickle.model.stream_table import RefreshMode, StreamTable
+from pgtrickle.refresh.decide import Facts
+from pgtrickle.service.compile import Compiled
+from pgtrickle.service.runtime import Runtime
+from pgtrickle.service.snapshot import Snapshot
+
+_ESTIMATE_ROWS = """
+    SELECT COALESCE(sum(reltuples) FILTER (WHERE reltuples > 0), 0)
+      FROM pg_catalog.pg_class WHERE oid = ANY(%(relids)s::oid[])
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The facts for the decision, and what the steps after it need of them."""
+
+    facts: Facts
+    changed: frozenset[str]  # keys of the sources with changed rows
+    files: dict[str, int]  # that store the sources
+
+
+def find_reshaped(
+    connection: Connection, stream_table: StreamTable, dependencies: Sequence[Dependency]
+) -> tuple[str, ...]:
+    """Return the sources whose columns or definition changed; raise ST301 if one is gone."""
+    views = [one.source_relid for one in dependencies if one.source_type is SourceType.VIEW]
+    tables = {one.source_relid: one.columns_used for one in captured(dependencies)}
+    prints = list_view_fingerprints(connection, views) | list_fingerprints(connection, tables)
+    missing = [one.source for one in dependencies if one.source_relid not in prints]
+    if missing:
+        raise SourceNotFoundError(
+            f'the source "{missing[0]}" of "{stream_table.name}" no longer exists',
+            hint=f"Drop the stream table with: pgtrickle drop {stream_table.name}.",
+        )
+    return tuple(
+        str(one.source)
+        for one in dependencies
+        if prints[one.source_relid] != one.schema_fingerprint
+    )
+
+
+def gather_facts(
+    runtime: Runtime,
+    stream_table: StreamTable,
+    snapshot: Snapshot,
+    dependencies: Sequence[Dependency],
+    compiled: Compiled,
+    *,
+    reshaped: tuple[str, ...],
+    requested_full: bool,
+) -> Findings:
+    """Look at the sources as the snapshot sees them."""
+    names = {one.source_relid: str(one.source) for one in captured(dependencies)}
+    changes = [] if reshaped else _changes(stream_table, snapshot, list(names))
+    truncated = {one.relid for one in changes if one.truncated}
+    files = list_files(snapshot.connection, list(names))
+    stored = (find_plan(snapshot.connection, stream_table.id) or {}).get("files", files)
+    rewritten = [
+        name
+        for relid, name in names.items()
+        if relid not in truncated and stored.get(str(relid)) != files.get(str(relid))
+    ]
+    settings = runtime.settings
+    forced = settings.force_full_refresh and stream_table.refresh_mode is RefreshMode.AUTO
+    facts = Facts(
+        stream_table=stream_table,
+        frontier=snapshot.frontier,
+        changed_rows={names[one.relid]: one.rows for one in changes if one.rows},
+        truncated=tuple(names[relid] for relid in sorted(truncated)),
+        rewritten=tuple(rewritten),
+        source_rows=_estimate_rows(snapshot.connection, list(names))
+        if any(one.changed for one in changes)
+        else 0,
+        refusal=str(compiled.refusal) if compiled.refusal else None,
+        reshaped=reshaped,
+        time_dependent=compiled.binding.time_dependent,
+        requested_full=requested_full or forced,
+        max_change_ratio=settings.differential_max_change_ratio,
+    )
+    return Findings(facts, frozenset(str(one.relid) for one in changes if one.rows), files)
+
+
+def captured(dependencies: Sequence[Dependency]) -> list[Dependency]:
+    """Return the dependencies that have a change buffer: views are inlined and have none."""
+    return [one for one in dependencies if one.source_type is not SourceType.VIEW]
+
+
+def _changes(
+    stream_table: StreamTable, snapshot: Snapshot, relids: list[int]
+) -> list[SourceChanges]:
+    """Return the changes since the stream table's frontier, if that can still be compared."""
+    frontier = stream_table.frontier
+    if frontier is None or not frontier.same_database(snapshot.frontier):
+        return []
+    windows = [(relid, frontier.snapshot) for relid in relids]
+    return changed_sources(snapshot.connection, windows)
+
+
+def _estimate_rows(connection: Connection, relids: list[int]) -> float:
+    [(rows,)] = connection.execute(_ESTIMATE_ROWS, {"relids": relids}).fetchall()
+    return float(rows)
