@@ -91,10 +91,10 @@ def test_parent_with_children_is_dropped_only_with_cascade(chain: Lab):
 def test_consumed_changes_are_trimmed_beside_a_view(lab: Lab):
     lab.run(
         "CREATE TABLE t (id int)",
-        "CREATE VIEW w AS SELECT id FROM t WHERE id > 0",
+        "CREATE VIEW a AS SELECT id FROM t WHERE id > 0",
         "CREATE TABLE u (id int)",
     )
-    lab.create("s", "SELECT count(*) AS n FROM w JOIN u ON u.id = w.id")
+    lab.create("s", "SELECT count(*) AS n FROM a JOIN u ON u.id = a.id")
     buffer = lab.value("SELECT 'pgtrickle_changes.changes_' || 'u'::regclass::oid::bigint")
 
     lab.window("INSERT INTO t VALUES (1), (2)", "INSERT INTO u VALUES (1)")
