@@ -132,6 +132,12 @@ _REFUSED = [
         "EXISTS",
     ),
     (
+        "SELECT k FROM public.t t WHERE (EXISTS ( SELECT 1 FROM public.u u WHERE (u.k = t.k)"
+        " HAVING true))",
+        "EXISTS over anything but tables and conditions",
+        "EXISTS",
+    ),
+    (
         "SELECT k FROM public.t t WHERE ((k > 1) OR (EXISTS ( SELECT 1 FROM public.u u)))",
         "EXISTS",
         "EXISTS",

@@ -31,7 +31,7 @@ from pgtrickle.delta.layout import INTEGER, Layout, layout_of, needs_scale, scal
 from pgtrickle.delta.rewrites.prune_columns import prune_columns
 from pgtrickle.delta.rewrites.push_into_scans import push_into_scans
 from pgtrickle.sql.bound import Typer
-from pgtrickle.sql.scalars import column_scalar, make_scalar, parse_scalar
+from pgtrickle.sql.scalars import make_scalar, parse_scalar, pass_on
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +126,7 @@ class _Cutter:
         needed = frozenset(column.name for column in columns_of(child))
         name = f"group_{len(self.stages) + 1}"
         self.stages.append(AggregateStage(name, self.finish(child, needed), layout))
-        outputs = tuple(
-            Output(column.name, column_scalar(column.name), column.type)
-            for column in columns_of(node)
-        )
+        outputs = tuple(map(pass_on, columns_of(node)))
         return Scan(Source(SourceKind.STATE, name), name, outputs)
 
 

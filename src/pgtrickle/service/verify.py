@@ -23,6 +23,7 @@ from pgtrickle.service.lease_keeper import keep_lease
 from pgtrickle.service.refresh import Refresh
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.service.snapshot import Snapshot
+from pgtrickle.storage.definitions import column_definitions
 from pgtrickle.storage.identity import comparable
 
 _SAMPLE = 10
@@ -77,9 +78,7 @@ def _copy_stored(
     runtime: Runtime, reader: Connection, name: QualifiedName, columns: Sequence[Column]
 ) -> None:
     """Bring the table's committed rows into the snapshot's transaction, which is older."""
-    listed = ", ".join(
-        f"{quote_identifier(column.name)} {column.type.display}" for column in columns
-    )
+    listed = column_definitions(columns)
     reader.execute(f"CREATE TEMPORARY TABLE {_STORED} ({listed}) ON COMMIT DROP".encode())
     out = f"COPY (SELECT * FROM {name.sql}) TO STDOUT (FORMAT binary)".encode()
     into = f"COPY {_STORED} FROM STDIN (FORMAT binary)".encode()

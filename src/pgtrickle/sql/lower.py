@@ -34,12 +34,19 @@ from pgtrickle.sql.bound import BoundQuery, Relation, Typer
 from pgtrickle.sql.count_sides import count_sides
 from pgtrickle.sql.expand_grouping_sets import expand_grouping_sets, has_grouping_sets
 from pgtrickle.sql.grouping import Grouping, has_aggregate
-from pgtrickle.sql.membership import Membership, and_parts, find_membership
+from pgtrickle.sql.membership import Membership, find_membership
 from pgtrickle.sql.order_joins import build_join_tree
 from pgtrickle.sql.outer_join import Side, left_join, rows_with_partner, rows_without_partner
 from pgtrickle.sql.plan_columns import PlanColumns
 from pgtrickle.sql.refusal import Refusal
-from pgtrickle.sql.scalars import column_scalar, conjuncts, make_scalar, parse_scalar
+from pgtrickle.sql.scalars import (
+    and_parts,
+    column_scalar,
+    conjuncts,
+    make_scalar,
+    null_scalar,
+    parse_scalar,
+)
 from pgtrickle.sql.scope import Scope, Typed, cast, find_column, resolve
 
 # Clauses of a SELECT that change its meaning and that no rule covers yet: argument, construct,
@@ -168,12 +175,9 @@ class _Lowering:
 
     def _lower_select(self, select: exp.Select, ctes: _Ctes) -> _Rows:
         self._refuse_clauses(select)
-        block, scope = _Block(), Scope()
         if select.args.get("from_") is None:
             raise Refusal("a SELECT without FROM", "select")
-        self._lower_from(select.args["from_"].this, block, scope, ctes)
-        for join in select.args.get("joins") or ():
-            self._lower_join(join, block, scope, ctes)
+        block, scope = self._lower_inputs(select, ctes)
         if where := select.args.get("where"):
             block = self._lower_where(where.this, block, scope, ctes)
 
@@ -248,15 +252,17 @@ class _Lowering:
     ) -> tuple[Side, list[Scalar]]:
         """Lower a subquery; return it and those of its conditions that reach outside."""
         select = query.unnest()
-        plain = isinstance(select, exp.Select) and select.args.get("from_") is not None
-        if not plain or select.args.get("group") or has_aggregate(select):
+        if (
+            not isinstance(select, exp.Select)
+            or select.args.get("from_") is None
+            or select.args.get("group")
+            or select.args.get("having")
+            or has_aggregate(select)
+        ):
             raise Refusal("EXISTS over anything but tables and conditions", "exists")
         self._refuse_clauses(select)
         ctes = self._with_ctes(select, ctes)
-        block, own = _Block(), Scope()
-        self._lower_from(select.args["from_"].this, block, own, ctes)
-        for join in select.args.get("joins") or ():
-            self._lower_join(join, block, own, ctes)
+        block, own = self._lower_inputs(select, ctes)
         reaching: list[Scalar] = []
         where = select.args.get("where")
         inside = []
@@ -278,6 +284,13 @@ class _Lowering:
         return tuple(zip(names, self._plan_columns.typed(scalars), strict=True))
 
     # FROM
+
+    def _lower_inputs(self, select: exp.Select, ctes: _Ctes) -> tuple[_Block, Scope]:
+        block, scope = _Block(), Scope()
+        self._lower_from(select.args["from_"].this, block, scope, ctes)
+        for join in select.args.get("joins") or ():
+            self._lower_join(join, block, scope, ctes)
+        return block, scope
 
     def _lower_from(self, item: exp.Expr, block: _Block, scope: Scope, ctes: _Ctes) -> None:
         # A JOIN sees only what it joins, not its neighbours in FROM.
@@ -395,9 +408,10 @@ class _Lowering:
             for name, typed in columns.items():
                 new = self._plan_columns.fresh(f"{alias}_{name}")
                 known = alone.scope.get(alias, {}).get(name)
-                null = parse_scalar(f"NULL::{typed.type.display}")
                 outputs.append(Output(new, typed.scalar, typed.type))
-                padded.append(Output(new, known.scalar if known else make_scalar(null), typed.type))
+                padded.append(
+                    Output(new, known.scalar if known else null_scalar(typed.type), typed.type)
+                )
                 scope[alias][name] = Typed(column_scalar(new), typed.type)
         node = UnionAll((Project(joined.node, tuple(outputs)), Project(alone.node, tuple(padded))))
         self._plan_columns.remember(node)
@@ -408,7 +422,7 @@ class _Lowering:
     def _lower_grouping_sets(self, select: exp.Select, scope: Scope, ctes: _Ctes) -> _Rows:
         def null_of(key: exp.Expr) -> exp.Expr:
             (typed,) = self._plan_columns.typed([resolve(key, scope)])
-            return parse_scalar(f"NULL::{typed.type.display}").copy()
+            return parse_scalar(null_scalar(typed.type).sql).copy()
 
         branches = expand_grouping_sets(select, null_of)
         return self._union_all([self._lower_select(branch, ctes) for branch in branches])

@@ -7,7 +7,6 @@ no row at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -21,21 +20,6 @@ class Membership:
     operands: tuple[exp.Expr, ...]  # of IN; none: EXISTS
     negated: bool
     word: str
-
-
-def and_parts(condition: exp.Expr) -> Iterator[exp.Expr]:
-    """Split a condition at its outermost ANDs.
-
-    >>> import sqlglot
-    >>> [part.sql() for part in and_parts(sqlglot.parse_one("(a AND (b OR c)) AND d"))]
-    ['a', '(b OR c)', 'd']
-    """
-    inner = condition.unnest()
-    if isinstance(inner, exp.And):
-        yield from and_parts(inner.this)
-        yield from and_parts(inner.expression)
-    else:
-        yield condition
 
 
 def find_membership(condition: exp.Expr) -> Membership | None:

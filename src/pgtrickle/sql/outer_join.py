@@ -38,7 +38,9 @@ from pgtrickle.sql.scalars import (
     conjunction,
     equality,
     make_scalar,
+    null_scalar,
     parse_scalar,
+    pass_on,
 )
 from pgtrickle.sql.scope import Scope, Typed, cast
 
@@ -83,7 +85,7 @@ def left_join(
         Output(new, column_scalar(key.name), key.type)
         for new, key in zip(inner_keys, columns_of(lacking), strict=False)
     ) + tuple(
-        Output(new, _null(typed.type), typed.type)
+        Output(new, null_scalar(typed.type), typed.type)
         for new, (_, _, typed) in zip(names, shown, strict=True)
     )
     extended = UnionAll((Project(matching, found), Project(lacking, absent)))
@@ -210,7 +212,7 @@ def _keyed(
 ) -> tuple[Project, list[str]]:
     """Return a node with its keys as columns beside its own."""
     names = [columns.fresh("key") for _ in keys]
-    own = tuple(Output(c.name, column_scalar(c.name), c.type) for c in columns_of(node))
+    own = tuple(map(pass_on, columns_of(node)))
     return Project(node, own + _outputs(names, keys, types)), names
 
 
@@ -232,7 +234,3 @@ def _same(
             for a, b in zip(left, right, strict=True)
         ]
     )
-
-
-def _null(type_: SqlType) -> Scalar:
-    return make_scalar(parse_scalar(f"NULL::{type_.display}"))

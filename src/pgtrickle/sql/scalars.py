@@ -8,7 +8,8 @@ from functools import lru_cache
 import sqlglot
 from sqlglot import exp
 
-from pgtrickle.algebra.nodes import Scalar
+from pgtrickle.algebra.nodes import Output, Scalar
+from pgtrickle.model.sql_type import Column, SqlType
 
 
 @lru_cache(maxsize=4096)
@@ -46,6 +47,20 @@ def column_scalar(name: str) -> Scalar:
     return make_scalar(exp.column(exp.to_identifier(name, quoted=True)))
 
 
+def null_scalar(type_: SqlType) -> Scalar:
+    """Make a NULL of a type.
+
+    >>> null_scalar(SqlType("bigint", "int8", "N"))
+    Scalar(sql='CAST(NULL AS BIGINT)', columns=())
+    """
+    return make_scalar(parse_scalar(f"NULL::{type_.display}"))
+
+
+def pass_on(column: Column) -> Output:
+    """Make the output that hands a column on under its own name."""
+    return Output(column.name, column_scalar(column.name), column.type)
+
+
 def bare_column(scalar: Scalar) -> str | None:
     """Return the column's name where a scalar is one column and nothing else."""
     expression = parse_scalar(scalar.sql)
@@ -77,17 +92,21 @@ def conjuncts(scalar: Scalar) -> list[Scalar]:
     >>> [part.sql for part in conjuncts(Scalar('(a = 1 AND (b OR c)) AND d', ()))]
     ['"a" = 1', '"b" OR "c"', '"d"']
     """
-    return [make_scalar(part) for part in _conjuncts(parse_scalar(scalar.sql))]
+    return [make_scalar(part) for part in and_parts(parse_scalar(scalar.sql))]
 
 
-def _conjuncts(expression: exp.Expr) -> Iterator[exp.Expr]:
-    if isinstance(expression, exp.Paren):
-        yield from _conjuncts(expression.this)
-    elif isinstance(expression, exp.And):
-        yield from _conjuncts(expression.this)
-        yield from _conjuncts(expression.expression)
+def and_parts(condition: exp.Expr) -> Iterator[exp.Expr]:
+    """Split a parsed condition at its outermost ANDs.
+
+    >>> [part.sql() for part in and_parts(sqlglot.parse_one("(a AND (b OR c)) AND d"))]
+    ['a', '(b OR c)', 'd']
+    """
+    inner = condition.unnest()
+    if isinstance(inner, exp.And):
+        yield from and_parts(inner.this)
+        yield from and_parts(inner.expression)
     else:
-        yield expression
+        yield condition
 
 
 def conjunction(parts: list[Scalar]) -> Scalar | None:

@@ -12,6 +12,7 @@ from pgtrickle.delta.layout import WEIGHT
 from pgtrickle.errors import ContentsDivergedError
 from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.sql_type import Column
+from pgtrickle.storage.definitions import column_definitions
 from pgtrickle.storage.identity import comparable, row_hash, same_row
 
 _RESULT = '"result__changes"'
@@ -27,9 +28,7 @@ class Applied:
 
 def create_table(connection: Connection, name: QualifiedName, columns: Sequence[Column]) -> None:
     """Create the user's table with exactly the query's columns, and the index that finds a row."""
-    listed = ", ".join(
-        f"{quote_identifier(column.name)} {column.type.display}" for column in columns
-    )
+    listed = column_definitions(columns)
     connection.execute(f"CREATE TABLE {name.sql} ({listed})".encode())
     connection.execute(f"CREATE INDEX ON {name.sql} ({row_hash(columns)})".encode())
 

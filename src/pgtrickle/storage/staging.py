@@ -12,6 +12,7 @@ from psycopg import Connection
 
 from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.sql_type import Column
+from pgtrickle.storage.definitions import column_definitions
 
 _SCHEMA = "pgtrickle_state"
 
@@ -29,7 +30,7 @@ def stage_rows(connection: Connection, stage: str, columns: Sequence[Column], cs
     """Create the staging table of a stage and copy its rows, given as CSV, into it."""
     table = staging_table(stage)
     connection.execute(
-        f"CREATE TEMPORARY TABLE {table} ({_listed(columns)}) ON COMMIT DROP".encode()
+        f"CREATE TEMPORARY TABLE {table} ({column_definitions(columns)}) ON COMMIT DROP".encode()
     )
     names = ", ".join(quote_identifier(column.name) for column in columns)
     statement = f"COPY {table} ({names}) FROM STDIN (FORMAT csv)"
@@ -52,7 +53,7 @@ def create_shared_staging(
     """Create the table for a large result, in place of one that a crash may have left."""
     table = shared_staging_table(stream_table_id, stage)
     drop_shared_staging(connection, table)
-    listed = f"{_listed(columns)}, __attempt text"
+    listed = f"{column_definitions(columns)}, __attempt text"
     connection.execute(f"CREATE UNLOGGED TABLE {table.sql} ({listed})".encode())
     return table
 
@@ -60,7 +61,3 @@ def create_shared_staging(
 def drop_shared_staging(connection: Connection, table: QualifiedName) -> None:
     """Drop the table of a large result, whether or not it exists."""
     connection.execute(f"DROP TABLE IF EXISTS {table.sql}".encode())
-
-
-def _listed(columns: Sequence[Column]) -> str:
-    return ", ".join(f"{quote_identifier(column.name)} {column.type.display}" for column in columns)

@@ -8,6 +8,7 @@ from pgtrickle.delta.cut import AggregateStage, StagedQuery
 from pgtrickle.delta.layout import BIGINT, COUNT, Layout, ValueTable
 from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.sql_type import Column
+from pgtrickle.storage.definitions import column_definitions
 from pgtrickle.storage.identity import comparable, row_hash
 
 _SCHEMA = "pgtrickle_state"
@@ -101,9 +102,7 @@ def result_sql(name: str, sql: str) -> str:
 
 
 def _create(connection: Connection, table: QualifiedName, columns: tuple[Column, ...]) -> None:
-    listed = ", ".join(
-        f"{quote_identifier(column.name)} {column.type.display}" for column in columns
-    )
+    listed = column_definitions(columns)
     connection.execute(f"CREATE TABLE {table.sql} ({listed})".encode())
 
 

@@ -37,6 +37,7 @@ from pgtrickle.sql.scalars import (
     conjuncts,
     make_scalar,
     parse_scalar,
+    pass_on,
     substitute,
 )
 from pgtrickle.sql.translate import Dialect, translate
@@ -266,9 +267,5 @@ def _add_outputs(node: Node, outputs: dict[str, tuple[Output, ...]]) -> Node:
 def _pass_on(node: Project, outputs: dict[str, tuple[Output, ...]]) -> Project:
     """Let a projection pass on the computed columns below it; what nobody reads is pruned."""
     computed = {output.name for added in outputs.values() for output in added}
-    passed = tuple(
-        Output(column.name, column_scalar(column.name), column.type)
-        for column in columns_of(node.child)
-        if column.name in computed
-    )
+    passed = tuple(pass_on(column) for column in columns_of(node.child) if column.name in computed)
     return replace(node, outputs=node.outputs + passed)

@@ -1,0 +1,18 @@
+"""Columns as CREATE TABLE writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pgtrickle.model.names import quote_identifier
+from pgtrickle.model.sql_type import Column
+
+
+def column_definitions(columns: Iterable[Column]) -> str:
+    """List columns with their types.
+
+    >>> from pgtrickle.model.sql_type import SqlType
+    >>> column_definitions([Column("a", SqlType("integer", "int4", "N"))])
+    '"a" integer'
+    """
+    return ", ".join(f"{quote_identifier(column.name)} {column.type.display}" for column in columns)
