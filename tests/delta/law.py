@@ -114,7 +114,7 @@ class _Maintained:
         self._query = query
         self._engine = engine
         self._dialect = engine.dialect if engine else Dialect.DUCKDB
-        self._memories = {stage.name: _Memory(world, stage) for stage in query.aggregates}
+        self._memories = {stage.name: _Memory(world, stage) for stage in query.stateful}
         self._full = plan_full(query, self._dialect, self._state_rows)
         self._unbounded = {
             (stage.stage.name, read.view): read.sql
