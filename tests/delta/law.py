@@ -23,7 +23,7 @@ from pgtrickle.refresh.stages import RefreshPlan, StagePlan, plan_differential, 
 from pgtrickle.sql.lower import lower
 from pgtrickle.sql.translate import Dialect, translate
 from tests.delta.dialect import to_duckdb
-from tests.delta.memory import AggregateMemory, Memory
+from tests.delta.memory import Memory, memory_of
 from tests.delta.typer import TEXT
 from tests.delta.world import TABLES, Row, Table, Weighted, World
 
@@ -112,7 +112,7 @@ class _Maintained:
         self._engine = engine
         self._dialect = engine.dialect if engine else Dialect.DUCKDB
         self._memories: dict[str, Memory] = {
-            stage.name: AggregateMemory(world, stage) for stage in query.aggregates
+            stage.name: memory_of(world, stage) for stage in query.stateful
         }
         self._full = plan_full(query, self._dialect, self._state_rows)
         self._unbounded = {
@@ -144,10 +144,10 @@ class _Maintained:
         for stage in plan.stages:
             self.observed.stages += 1
             self.observed.kinds.update(read.kind for read in stage.reads)
-            if isinstance(stage.stage, AggregateStage):
-                self._memories[stage.stage.name].merge(self._evaluate(stage))
-            else:
+            if isinstance(stage.stage, RowsStage):
                 self._apply(self._evaluate(stage), stage.columns)
+            else:
+                self._memories[stage.stage.name].merge(self._evaluate(stage))
         through = self._query.rows.passes_through
         if through is not None and plan.stages:
             self._apply_changes_of(through)
@@ -224,7 +224,7 @@ def _blanked(world: World, changes: Window, captured: Mapping[str, Collection[st
 
 
 def _consolidated(stage: StagePlan, rows: list[Row]) -> Counter[Row]:
-    if not isinstance(stage.stage, RowsStage):
+    if isinstance(stage.stage, AggregateStage):
         return Counter(map(_rounded, rows))
     total: Counter[Row] = Counter()
     for *row, weight in rows:

@@ -8,10 +8,11 @@ window, ``merge`` takes what the engine computed and publishes how the stage's r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from pgtrickle.delta.cut import AggregateStage
+from pgtrickle.algebra.nodes import INPUT
+from pgtrickle.delta.cut import AggregateStage, RecomputeStage, StatefulStage
 from pgtrickle.delta.layout import COUNT, WEIGHT, Layout, Lookup
 from pgtrickle.delta.partial import value_columns
 from pgtrickle.delta.reads import stage_changes
@@ -40,6 +41,13 @@ class Memory(Protocol):
     def commit(self) -> None:
         """Show the new rows to the next refresh."""
         ...
+
+
+def memory_of(world: World, stage: StatefulStage) -> Memory:
+    """Return the empty memory of a stage."""
+    if isinstance(stage, AggregateStage):
+        return AggregateMemory(world, stage)
+    return RecomputeMemory(world, stage)
 
 
 class AggregateMemory:
@@ -143,6 +151,71 @@ class AggregateMemory:
         for value, count in counted.items():
             assert count >= 0, "a value occurs a negative number of times"
             yield from [value] * (count if lookup.repeated else min(count, 1))
+
+
+class RecomputeMemory:
+    """The state of one recomputed operator: its input, and what came out of each partition."""
+
+    def __init__(self, world: World, stage: RecomputeStage) -> None:
+        self._world = world
+        self._operator = stage.operator
+        self._columns = stage.inputs
+        self._stored = quote_identifier(f"state_{stage.name}")
+        self._changes = stage_changes(stage.name)
+        self._inputs: dict[Row, Counter[Row]] = {}  # by key
+        self._results: dict[Row, list[Row]] = {}  # by key
+        self._query = to_duckdb(f"WITH {INPUT} AS (SELECT * FROM __rows) {stage.operator.sql}")
+        self._merged = False
+        self.rows_query = f"SELECT * FROM {self._stored}"
+        self._store()
+
+    def begin(self) -> None:
+        self._merged = False
+        self._world.connection.execute(f"DROP TABLE IF EXISTS {self._changes}")
+
+    def merge(self, rows: list[Row]) -> None:
+        touched: dict[Row, None] = {} if self._operator.keys else {(): None}
+        key_of = _key_reader(self._operator.keys, self._columns)
+        for *row, weight in rows:
+            key = key_of(row)
+            self._inputs.setdefault(key, Counter())[tuple(row)] += int(weight)
+            touched[key] = None
+        before = [row for key in touched for row in self._results.pop(key, [])]
+        after = self._evaluate(touched)
+        result_key = _key_reader(self._operator.keys, self._operator.outputs)
+        for row in after:
+            assert result_key(row) in touched, "a partition gave a row of another"
+            self._results.setdefault(result_key(row), []).append(row)
+        weighted = [(*row, -1) for row in before] + [(*row, 1) for row in after]
+        columns = [*self._operator.outputs, Column(WEIGHT, INT4)]
+        self._world.store(self._changes, self._world.relation(columns, weighted))
+        self._merged = True
+
+    def commit(self) -> None:
+        if self._merged:
+            self._store()
+
+    def _store(self) -> None:
+        rows = [row for results in self._results.values() for row in results]
+        self._world.store(self._stored, self._world.relation(self._operator.outputs, rows))
+
+    def _evaluate(self, keys: Iterable[Row]) -> list[Row]:
+        """Ask the operator's query about some partitions."""
+        rows: list[Row] = []
+        for key in keys:
+            counted = self._inputs.get(key, Counter())
+            assert min(counted.values(), default=0) >= 0, "a row occurs a negative number of times"
+            rows += counted.elements()
+        relation = self._world.relation(self._columns, rows)
+        return self._world.rows(self._query.replace("FROM __rows", f"FROM ({relation})"))
+
+
+def _key_reader(
+    keys: Sequence[Column], columns: Sequence[Column]
+) -> Callable[[Sequence[object]], Row]:
+    names = [column.name for column in columns]
+    places = [names.index(key.name) for key in keys]
+    return lambda row: tuple(row[place] for place in places)
 
 
 def _state_columns(layout: Layout) -> tuple[Column, ...]:

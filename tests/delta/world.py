@@ -157,6 +157,9 @@ class World:
     def relation(self, columns: Sequence[Column], rows: Iterable[Row]) -> str:
         """Write rows as a relation of typed columns."""
         rows = list(rows)
+        if not columns:
+            values = ", ".join(["(1)"] * len(rows)) or "(1)"
+            return f"SELECT __one FROM (VALUES {values}) AS data (__one) WHERE {bool(rows)}"
         names = [quote_identifier(column.name) for column in columns]
         listed = ", ".join(
             f"CAST({name} AS {storage_type(column.type)}) AS {name}"

@@ -47,7 +47,8 @@ def _input(grammar: Grammar) -> Item:
     values = (Value(f"{alias}.c1", key.kind), Value(f"{alias}.c2", "int"))
     match draw.choose({"chain.table": 4, "chain.group": 1, "chain.union": 1}):
         case "chain.group":
-            sql = f"SELECT {key.sql} AS c1, max({other.sql}) AS c2 FROM {table.text} GROUP BY {key.sql}"
+            call = f"max({other.sql}) AS c2"
+            sql = f"SELECT {key.sql} AS c1, {call} FROM {table.text} GROUP BY {key.sql}"
             return Item(f"( {sql}) {alias}", values)
         case "chain.union":
             second = grammar.joins.table()

@@ -65,7 +65,7 @@ class Grammar:
             if self.draw.tables_left <= 2 or not self.draw.on("with"):
                 break
             self.draw.features.add("with")
-            if self.draw.chance(20, "recursive"):
+            if self.draw.chance(10, "recursive"):
                 recursive = "RECURSIVE "
                 text, self.ctes[name] = recursive_cte(self, name)
                 parts.append(text)

@@ -130,7 +130,32 @@ class Aggregate:
     calls: tuple[AggregateCall, ...]
 
 
-Node = Scan | Filter | Project | InnerJoin | UnionAll | Aggregate
+@dataclass(frozen=True, slots=True)
+class Weigh:
+    """The rows of ``child``, each as often as ``factor`` says, which is never negative."""
+
+    child: Node
+    factor: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Recompute:
+    """What a query gives over the rows of ``child``, whose answer splits by ``keys``.
+
+    The rows that agree on ``keys`` are a partition.  The query must answer for any set of whole
+    partitions what it answers for each of them; it may thus run on the touched ones alone.
+    """
+
+    child: Node
+    keys: tuple[Column, ...]  # columns of the child; the query hands them on
+    outputs: tuple[Column, ...]  # the query's columns, the keys among them
+    sql: str  # in PostgreSQL's dialect; the relation INPUT holds the partitions' rows
+    operator: str  # what a reader calls it: "window", "top-k"
+
+
+INPUT = "__input"  # a name that no column and no source has
+
+Node = Scan | Filter | Project | InnerJoin | UnionAll | Aggregate | Weigh | Recompute
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,11 @@ from pgtrickle.algebra.nodes import (
     InnerJoin,
     Node,
     Project,
+    Recompute,
     Scan,
     UnionAll,
     Version,
+    Weigh,
 )
 from pgtrickle.algebra.schema import children_of
 
@@ -42,6 +44,11 @@ def show(node: Node) -> str:
         case Aggregate():
             keys = ", ".join(column.name for column in node.keys)
             return f"γ[{keys}]({show(node.child)})"
+        case Weigh():
+            return f"({node.factor.sql} · {show(node.child)})"
+        case Recompute():
+            keys = ", ".join(column.name for column in node.keys)
+            return f"ρ[{keys}]({show(node.child)})"
     assert_never(node)
 
 
@@ -68,6 +75,11 @@ def describe(node: Node) -> str:
                 for call in node.calls
             )
             return f"Aggregate by {keys}" + (f": {calls}" if calls else "")
+        case Weigh():
+            return f"Weigh by {node.factor.sql}"
+        case Recompute():
+            keys = ", ".join(column.name for column in node.keys) or "nothing"
+            return f"Recompute {node.operator} by {keys}: {' '.join(node.sql.split())}"
     assert_never(node)
 
 

@@ -11,8 +11,10 @@ from pgtrickle.algebra.nodes import (
     InnerJoin,
     Node,
     Project,
+    Recompute,
     Scan,
     UnionAll,
+    Weigh,
 )
 from pgtrickle.model.sql_type import Column
 
@@ -22,8 +24,10 @@ def columns_of(node: Node) -> tuple[Column, ...]:
     match node:
         case Scan() | Project():
             return tuple(output.column for output in node.outputs)
-        case Filter():
+        case Filter() | Weigh():
             return columns_of(node.child)
+        case Recompute():
+            return node.outputs
         case InnerJoin():
             return columns_of(node.left) + columns_of(node.right)
         case UnionAll():
@@ -43,7 +47,7 @@ def children_of(node: Node) -> tuple[Node, ...]:
     match node:
         case Scan():
             return ()
-        case Filter() | Project() | Aggregate():
+        case Filter() | Project() | Aggregate() | Weigh() | Recompute():
             return (node.child,)
         case InnerJoin():
             return (node.left, node.right)

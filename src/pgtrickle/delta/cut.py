@@ -1,9 +1,10 @@
-"""Cut a plan at its aggregates into stages.
+"""Cut a plan at its stateful operators into stages.
 
-Every aggregate becomes a stage of its own: what it reads is a plan of linear operators over
-tables and over the results of earlier stages, and what it yields is kept in state tables.  To the
-stages above, its result is one more source: at ``BEFORE`` in the state tables, with its changes
-known as soon as the stage has run.  So aggregates nest to any depth and stay incremental.
+Every aggregate and every recomputed operator becomes a stage of its own: what it reads is a plan
+of linear operators over tables and over the results of earlier stages, and what it yields is kept
+in state tables.  To the stages above, its result is one more source: at ``BEFORE`` in the state
+tables, with its changes known as soon as the stage has run.  So they nest to any depth and stay
+incremental.
 """
 
 from __future__ import annotations
@@ -21,15 +22,19 @@ from pgtrickle.algebra.nodes import (
     Output,
     Project,
     Query,
+    Recompute,
     Scan,
     Source,
     SourceKind,
     UnionAll,
+    Weigh,
 )
 from pgtrickle.algebra.schema import columns_of, scans_of
 from pgtrickle.delta.layout import INTEGER, Layout, layout_of, needs_scale, scale_column
 from pgtrickle.delta.rewrites.prune_columns import prune_columns
 from pgtrickle.delta.rewrites.push_into_scans import push_into_scans
+from pgtrickle.delta.rewrites.separate_scans import separate_scans
+from pgtrickle.model.sql_type import Column
 from pgtrickle.sql.bound import Typer
 from pgtrickle.sql.scalars import make_scalar, parse_scalar, pass_on
 
@@ -41,6 +46,23 @@ class AggregateStage:
     name: str
     body: Node
     layout: Layout
+
+
+@dataclass(frozen=True, slots=True)
+class RecomputeStage:
+    """A stage that keeps the rows of ``body`` and asks a query anew for touched partitions."""
+
+    name: str
+    body: Node
+    operator: Recompute
+
+    @property
+    def inputs(self) -> tuple[Column, ...]:
+        """The columns of the rows that are kept."""
+        return columns_of(self.operator.child)
+
+
+StatefulStage = AggregateStage | RecomputeStage
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +85,13 @@ class RowsStage:
 class StagedQuery:
     """A defining query as stages, in the order they run."""
 
-    aggregates: tuple[AggregateStage, ...]
+    stateful: tuple[StatefulStage, ...]
     rows: RowsStage
 
     @property
-    def stages(self) -> tuple[AggregateStage | RowsStage, ...]:
+    def stages(self) -> tuple[StatefulStage | RowsStage, ...]:
         """All stages, in the order they run."""
-        return (*self.aggregates, self.rows)
+        return (*self.stateful, self.rows)
 
     def captured_columns(self) -> dict[int, tuple[str, ...]]:
         """Return, for each source table's oid, the columns whose changes matter."""
@@ -95,39 +117,44 @@ def cut(query: Query, typer: Typer) -> StagedQuery:
 class _Cutter:
     def __init__(self, typer: Typer) -> None:
         self._typer = typer
-        self._done: dict[Aggregate, Scan] = {}
-        self.stages: list[AggregateStage] = []
+        self._done: dict[Aggregate | Recompute, Scan] = {}
+        self.stages: list[StatefulStage] = []
 
     def finish(self, body: Node, needed: frozenset[str]) -> Node:
         # Pruned twice: first so that only live expressions are pushed, then because an
         # expression that moved into a scan leaves its inputs unused.
-        return prune_columns(push_into_scans(prune_columns(body, needed), self._typer), needed)
+        pruned = prune_columns(separate_scans(body), needed)
+        return prune_columns(push_into_scans(pruned, self._typer), needed)
 
     def cut(self, node: Node) -> Node:
         match node:
             case Scan():
                 return node
-            case Filter() | Project():
+            case Filter() | Project() | Weigh():
                 return replace(node, child=self.cut(node.child))
             case InnerJoin():
                 return replace(node, left=self.cut(node.left), right=self.cut(node.right))
             case UnionAll():
                 return UnionAll(tuple(self.cut(child) for child in node.children))
-            case Aggregate():
-                # An aggregate that stands in two places of the plan is one stage.
+            case Aggregate() | Recompute():
+                # An operator that stands in two places of the plan is one stage.
                 if node not in self._done:
-                    self._done[node] = self._cut_aggregate(node)
+                    self._done[node] = self._cut_stage(node)
                 return self._done[node]
         assert_never(node)
 
-    def _cut_aggregate(self, node: Aggregate) -> Scan:
-        child = self.cut(_with_scales(node))
-        layout = layout_of(node)
-        needed = frozenset(column.name for column in columns_of(child))
-        name = f"group_{len(self.stages) + 1}"
-        self.stages.append(AggregateStage(name, self.finish(child, needed), layout))
+    def _cut_stage(self, node: Aggregate | Recompute) -> Scan:
+        child = self.cut(_with_scales(node) if isinstance(node, Aggregate) else node.child)
+        body = self.finish(child, frozenset(column.name for column in columns_of(child)))
+        number = len(self.stages) + 1
+        stage: StatefulStage = (
+            AggregateStage(f"group_{number}", body, layout_of(node))
+            if isinstance(node, Aggregate)
+            else RecomputeStage(f"part_{number}", body, node)
+        )
+        self.stages.append(stage)
         outputs = tuple(map(pass_on, columns_of(node)))
-        return Scan(Source(SourceKind.STATE, name), name, outputs)
+        return Scan(Source(SourceKind.STATE, stage.name), stage.name, outputs)
 
 
 def _with_scales(node: Aggregate) -> Node:

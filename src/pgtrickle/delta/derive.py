@@ -1,7 +1,7 @@
 """Derive the delta of a plan: the table of rules and the recursion over it.
 
-Only the operators between two stateful ones meet here: a plan is cut at its aggregates first
-(see ``cut``), and each aggregate's own rule merges what this derivation yields.
+Only the operators between two stateful ones meet here: a plan is cut at those first (see
+``cut``), and each stateful operator's own rule merges what this derivation yields.
 
 Adding an operator is one file in ``rules/`` and one arm here; the type checker and
 tests/delta/test_rules_complete.py fail until both are there, with a golden case.
@@ -19,9 +19,11 @@ from pgtrickle.algebra.nodes import (
     InnerJoin,
     Node,
     Project,
+    Recompute,
     Scan,
     UnionAll,
     Version,
+    Weigh,
 )
 from pgtrickle.algebra.schema import scans_of
 from pgtrickle.delta.rules.filter import delta_filter
@@ -29,6 +31,7 @@ from pgtrickle.delta.rules.inner_join import delta_inner_join
 from pgtrickle.delta.rules.project import delta_project
 from pgtrickle.delta.rules.scan import delta_scan
 from pgtrickle.delta.rules.union_all import delta_union_all
+from pgtrickle.delta.rules.weigh import delta_weigh
 from pgtrickle.sql.emit import stands_at
 
 
@@ -63,8 +66,10 @@ class _Recursion:
                 return delta_inner_join(node, self)
             case UnionAll():
                 return delta_union_all(node, self)
-            case Aggregate():
-                raise ValueError("a plan is cut at its aggregates before it is derived")
+            case Weigh():
+                return delta_weigh(node, self)
+            case Aggregate() | Recompute():
+                raise ValueError("a plan is cut at its stateful operators before it is derived")
         assert_never(node)
 
     def at(self, node: Node, version: Version) -> Node:
@@ -73,7 +78,7 @@ class _Recursion:
                 # Both versions of an unchanged source are the same rows: read the plain one.
                 changed = node.source.key in self._changed
                 return replace(node, version=version if changed else stands_at(node))
-            case Filter() | Project():
+            case Filter() | Project() | Weigh():
                 return replace(node, child=self.at(node.child, version))
             case InnerJoin():
                 return replace(
@@ -82,6 +87,6 @@ class _Recursion:
             case UnionAll():
                 children = tuple(self.at(child, version) for child in node.children)
                 return replace(node, children=children)
-            case Aggregate():
-                raise ValueError("a plan is cut at its aggregates before it is derived")
+            case Aggregate() | Recompute():
+                raise ValueError("a plan is cut at its stateful operators before it is derived")
         assert_never(node)

@@ -26,10 +26,12 @@ from pgtrickle.algebra.nodes import (
     InnerJoin,
     Node,
     Project,
+    Recompute,
     Scan,
     SourceKind,
     UnionAll,
     Version,
+    Weigh,
 )
 from pgtrickle.algebra.schema import column_names, scans_of
 from pgtrickle.sql.emit import stands_at
@@ -84,7 +86,7 @@ def _collect(node: Node, bound: Bound, found: dict[str, dict[Bound, None]]) -> N
         case Scan():
             if node.version is not Version.CHANGES:
                 found.setdefault(node.alias, {})[bound] = None
-        case Filter():
+        case Filter() | Weigh():
             _collect(node.child, bound, found)
         case Project():
             _collect(node.child, _below(node, bound), found)
@@ -95,8 +97,8 @@ def _collect(node: Node, bound: Bound, found: dict[str, dict[Bound, None]]) -> N
             left, right = _sides(node, bound)
             _collect(node.left, left, found)
             _collect(node.right, right, found)
-        case Aggregate():
-            raise ValueError("a plan is cut at its aggregates before its reads are bounded")
+        case Aggregate() | Recompute():
+            raise ValueError("a plan is cut at its stateful operators before its reads are bounded")
 
 
 def _sides(join: InnerJoin, bound: Bound) -> tuple[Bound, Bound]:
@@ -154,7 +156,7 @@ def _keys(node: Node, column: str, bound: Bound) -> KeySet | None:
             if node.version is not stands_at(node):
                 return (*stored, ChangedKeys(node, column))
             return stored
-        case Filter():
+        case Filter() | Weigh():
             return _keys(node.child, column, bound)
         case Project():
             inner = _inner_name(node, column)
@@ -169,8 +171,8 @@ def _keys(node: Node, column: str, bound: Bound) -> KeySet | None:
             if column in column_names(node.left):
                 return _keys(node.left, column, left)
             return _keys(node.right, column, right)
-        case Aggregate():
-            raise ValueError("a plan is cut at its aggregates before its reads are bounded")
+        case Aggregate() | Recompute():
+            raise ValueError("a plan is cut at its stateful operators before its reads are bounded")
     assert_never(node)
 
 

@@ -19,6 +19,7 @@ from pgtrickle.algebra.nodes import (
     Scan,
     SourceKind,
     Version,
+    Weigh,
 )
 from pgtrickle.algebra.schema import children_of, scans_of
 from pgtrickle.delta.key_sets import Bound, ChangedKeys, KeySet, StoredKeys, bounds_of
@@ -108,6 +109,8 @@ def _computed_columns(node: Node, above: frozenset[str]) -> Iterator[str]:
     yield from above
     if isinstance(node, Filter):
         yield from node.predicate.columns
+    if isinstance(node, Weigh):
+        yield from node.factor.columns
     if isinstance(node, InnerJoin) and node.on is not None:
         yield from node.on.columns
     if isinstance(node, Project):

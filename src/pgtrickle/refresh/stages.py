@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pgtrickle.algebra.nodes import Node, SourceKind
 from pgtrickle.algebra.schema import columns_of, scans_of
-from pgtrickle.delta.cut import AggregateStage, RowsStage, StagedQuery
+from pgtrickle.delta.cut import AggregateStage, RowsStage, StagedQuery, StatefulStage
 from pgtrickle.delta.derive import derive, full
 from pgtrickle.delta.layout import WEIGHT
 from pgtrickle.delta.partial import emit_partial, partial_columns, summed_columns
@@ -26,7 +26,7 @@ _WEIGHT_COLUMN = Column(WEIGHT, SqlType("bigint", "int8", "N"))
 class StagePlan:
     """One round through the engine: reads in, weighted rows out."""
 
-    stage: AggregateStage | RowsStage
+    stage: StatefulStage | RowsStage
     plan: Node
     reads: tuple[Read, ...]
     sql: str
@@ -82,12 +82,12 @@ def sources_of(query: StagedQuery) -> dict[str, int]:
     }
 
 
-def _passes_through(stage: AggregateStage | RowsStage) -> bool:
+def _passes_through(stage: StatefulStage | RowsStage) -> bool:
     return isinstance(stage, RowsStage) and stage.passes_through is not None
 
 
 def _stage_plan(
-    stage: AggregateStage | RowsStage,
+    stage: StatefulStage | RowsStage,
     plan: Node,
     dialect: Dialect,
     state_rows: Callable[[str], str],

@@ -16,7 +16,7 @@ from pgtrickle.algebra.nodes import Output, Query, Scan, Source, SourceKind
 from pgtrickle.catalog.bind import Binding, bind_query
 from pgtrickle.catalog.stream_tables import get_query_search_path
 from pgtrickle.catalog.typer import PgTyper
-from pgtrickle.delta.cut import RowsStage, StagedQuery, cut
+from pgtrickle.delta.cut import AggregateStage, RowsStage, StagedQuery, cut
 from pgtrickle.errors import UnsupportedExpressionError, UnsupportedQueryError
 from pgtrickle.model.sql_type import Column
 from pgtrickle.model.stream_table import RefreshMode, StreamTable
@@ -102,8 +102,9 @@ def _refuse_keys(staged: StagedQuery) -> None:
 
     (1.0) and (1.00) are one group for PostgreSQL, but two texts.
     """
-    for stage in staged.aggregates:
-        for key in stage.layout.keys:
+    for stage in staged.stateful:
+        keys = stage.layout.keys if isinstance(stage, AggregateStage) else stage.inputs
+        for key in keys:
             if key.type.category == "C":
                 raise Refusal(
                     f"groups by the composite type {key.type.display}", "group by", "distinct"

@@ -11,7 +11,7 @@ from pgtrickle.algebra.nodes import Node, Scan, SourceKind, Version
 from pgtrickle.algebra.printer import describe, show, tree
 from pgtrickle.algebra.schema import children_of, scans_of
 from pgtrickle.catalog.stream_tables import get_stream_table
-from pgtrickle.delta.cut import AggregateStage
+from pgtrickle.delta.cut import RowsStage
 from pgtrickle.delta.key_sets import bounds_of
 from pgtrickle.errors import SettingError
 from pgtrickle.model.names import QualifiedName, quote_identifier
@@ -21,7 +21,7 @@ from pgtrickle.service.compile import Compiled, compile_stream_table
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.service.state_rows import StateRows
 from pgtrickle.sql.scalars import bare_column
-from pgtrickle.storage.state_tables import groups_table, values_table
+from pgtrickle.storage.state_tables import tables_of
 
 _INDEXED = """
     SELECT EXISTS (
@@ -106,15 +106,9 @@ def _is_indexed(connection: Connection, relid: int, column: str) -> bool:
 
 
 def _state_tables(explanation: Explanation, stage: StagePlan) -> list[str]:
-    if not isinstance(stage.stage, AggregateStage):
+    if isinstance(stage.stage, RowsStage):
         return []
-    stream_table_id = explanation.stream_table.id
-    names = [groups_table(stream_table_id, stage.stage.name)]
-    names += [
-        values_table(stream_table_id, stage.stage.name, values.name)
-        for values in stage.stage.layout.values
-    ]
-    return [str(name) for name in names]
+    return [str(name) for name in tables_of(explanation.stream_table.id, stage.stage)]
 
 
 def _as_text(explanation: Explanation) -> str:

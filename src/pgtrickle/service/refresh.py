@@ -28,7 +28,7 @@ from pgtrickle.catalog.stream_tables import (
     update_needs_reinit,
     update_plan,
 )
-from pgtrickle.delta.cut import AggregateStage
+from pgtrickle.delta.cut import RecomputeStage, RowsStage, StatefulStage
 from pgtrickle.delta.reads import stage_changes
 from pgtrickle.errors import (
     DataError,
@@ -65,7 +65,8 @@ from pgtrickle.service.trim import trim_sources
 from pgtrickle.spark.arrow_reader import SnapshotReader
 from pgtrickle.spark.large_read import LargeRead
 from pgtrickle.storage.apply import Applied, apply_result, weigh_result
-from pgtrickle.storage.merge import merge_stage
+from pgtrickle.storage.merge import merge_aggregate
+from pgtrickle.storage.recompute import merge_recompute
 
 logger = logging.getLogger(__name__)
 
@@ -255,10 +256,17 @@ class Refresh:
                 result = self.runtime.engine.run(stage.sql, inputs)
             with self.timed("stage"), translated_errors():
                 staging.copy(writer, stage, result)
-        if isinstance(stage.stage, AggregateStage):
+        if not isinstance(stage.stage, RowsStage):
             with self.timed("merge"), translated_errors():
-                staged = staging.table(stage.stage.name)
-                merge_stage(writer, self.stream_table.id, stage.stage, staged, replace=plan.full)
+                self._merge(writer, stage.stage, staging.table(stage.stage.name), plan)
+
+    def _merge(
+        self, writer: Connection, stage: StatefulStage, staged: str, plan: RefreshPlan
+    ) -> None:
+        if isinstance(stage, RecomputeStage):
+            merge_recompute(writer, self.stream_table.id, stage, staged, replace=plan.full)
+        else:
+            merge_aggregate(writer, self.stream_table.id, stage, staged, replace=plan.full)
 
     def _large_reads(
         self, stage: StagePlan, plan: RefreshPlan, snapshot: Snapshot

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pgtrickle.delta.cut import AggregateStage
+from pgtrickle.delta.cut import StatefulStage
 from pgtrickle.service.compile import Compiled
 from pgtrickle.storage.state_tables import rows_query
 
@@ -19,7 +19,7 @@ class StateRows:
 
     def __call__(self, stage: str) -> str:
         """Return the query for the stage of that name."""
-        stages: Mapping[str, AggregateStage] = {
-            one.name: one for one in self.compiled.staged.aggregates
+        stages: Mapping[str, StatefulStage] = {
+            one.name: one for one in self.compiled.staged.stateful
         }
         return rows_query(self.stream_table_id, stages[stage])

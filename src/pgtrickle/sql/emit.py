@@ -16,10 +16,12 @@ from pgtrickle.algebra.nodes import (
     InnerJoin,
     Node,
     Project,
+    Recompute,
     Scan,
     SourceKind,
     UnionAll,
     Version,
+    Weigh,
 )
 from pgtrickle.algebra.schema import columns_of
 from pgtrickle.model.sql_type import SqlType
@@ -80,8 +82,10 @@ class _Emitter:
                 return self._join(node, depth)
             case UnionAll():
                 return self._union(node, depth)
-            case Aggregate():
-                raise ValueError("an aggregate is emitted by its stage")
+            case Weigh():
+                return self._weigh(node, depth)
+            case Aggregate() | Recompute():
+                raise ValueError("a stateful operator is emitted by its stage")
         assert_never(node)
 
     def _scan(self, scan: Scan, depth: int) -> str:
@@ -102,6 +106,13 @@ class _Emitter:
             f"  SELECT {listed}{sign}{weight} AS {weight} FROM {changes}",
             f") AS {self._alias()}",
         )
+
+    def _weigh(self, node: Weigh, depth: int) -> str:
+        names = [self._name(column.name) for column in columns_of(node)]
+        weight = self._name(WEIGHT)
+        factor = translate(node.factor, _types(node.child), self._dialect)
+        listed = ", ".join([*names, f"{weight} * {factor} AS {weight}"])
+        return self._lines(depth, f"SELECT {listed}", f"FROM {self._input(node.child, depth)}")
 
     def _join(self, join: InnerJoin, depth: int) -> str:
         left, right = self._alias(), self._alias()

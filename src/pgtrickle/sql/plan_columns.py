@@ -12,7 +12,7 @@ from pgtrickle.sql.bound import Typer
 from pgtrickle.sql.scalars import bare_column
 from pgtrickle.sql.scope import Typed
 
-_OF_STAGES = re.compile(r"group_\d+|result")  # see ``delta.cut``
+_OF_STAGES = re.compile(r"(group|part)_\d+|result")  # see ``delta.cut``
 _MAX_NAME = 48  # leaves room for suffixes below PostgreSQL's limit of 63 bytes
 
 

@@ -16,19 +16,21 @@ from pgtrickle.delta.cut import AggregateStage
 from pgtrickle.delta.layout import COUNT, WEIGHT, Layout, Result, ValueTable
 from pgtrickle.delta.reads import stage_changes
 from pgtrickle.errors import ContentsDivergedError
-from pgtrickle.model.names import QualifiedName, quote_identifier
+from pgtrickle.model.names import quote_identifier
 from pgtrickle.model.sql_type import Column
-from pgtrickle.storage.identity import comparable, same_row
+from pgtrickle.storage.counted import groups, merge_counts, representatives
+from pgtrickle.storage.identity import same_row
 from pgtrickle.storage.state_tables import (
     groups_table,
     result_sql,
     sorted_by_value,
     state_columns,
+    tables_of,
     values_table,
 )
 
 
-def merge_stage(
+def merge_aggregate(
     connection: Connection,
     stream_table_id: int,
     stage: AggregateStage,
@@ -54,7 +56,7 @@ def merge_stage(
     connection.execute(merge.changes().encode())
     if replace:
         # The next refreshes look up a few groups by index, if the planner knows how few.
-        for table in merge.tables():
+        for table in tables_of(stream_table_id, stage):
             connection.execute(f"ANALYZE {table.sql}".encode())
 
 
@@ -83,11 +85,6 @@ class _Merge:
         self._changes_table = stage_changes(stage.name)
         self._sums = [COUNT, *(one.name for one in stage.layout.accumulators)]
 
-    def tables(self) -> list[QualifiedName]:
-        """Return the state tables of the stage."""
-        values = [values_table(self._id, self._stage, one.name) for one in self._layout.values]
-        return [self.groups, *values]
-
     def negate_groups(self) -> str:
         """Add the stored groups to the staged rows with the opposite sign."""
         names = [*_names(self._keys), *map(quote_identifier, self._sums)]
@@ -114,26 +111,13 @@ class _Merge:
     def merge_values(self, values: ValueTable) -> str:
         """Change the numbers of a value table; a value that no longer occurs goes."""
         table = values_table(self._id, self._stage, values.name)
-        count, change = quote_identifier(COUNT), quote_identifier(values.count)
         columns = (*self._keys, *values.columns)
+        changes, match = self._staged, None
         if sorted_by_value(values):
             value = quote_identifier(values.columns[0].name)
             match = f"{same_row(self._keys, 'stored', 'd')} AND stored.{value} = d.{value}"
-            where = f" WHERE {value} IS NOT NULL"
-        else:
-            match, where = same_row(columns, "stored", "d"), ""
-        names = ", ".join(_names(columns))
-        inserted = ", ".join(f"d.{name}" for name in _names(columns))
-        return (
-            f"MERGE INTO {table.sql} AS stored\n"
-            f"USING (SELECT {_representatives(columns)}sum({change})::bigint AS change\n"
-            f"         FROM {self._staged}{where}\n"
-            f"        GROUP BY {', '.join(_groups(columns))} HAVING sum({change}) <> 0) AS d\n"
-            f"   ON {match}\n"
-            f" WHEN MATCHED AND stored.{count} + d.change = 0 THEN DELETE\n"
-            f" WHEN MATCHED THEN UPDATE SET {count} = stored.{count} + d.change\n"
-            f" WHEN NOT MATCHED THEN INSERT ({names}, {count}) VALUES ({inserted}, d.change)"
-        )
+            changes += f" WHERE {value} IS NOT NULL"
+        return merge_counts(table, columns, changes, quote_identifier(values.count), match=match)
 
     def touched(self) -> str:
         """Collect the touched groups with their old and new memory, each in its columns."""
@@ -142,7 +126,7 @@ class _Merge:
             f"COALESCE(sum({quote_identifier(name)}), 0) AS {quote_identifier(name)}"
             for name in self._sums
         ]
-        grouped = f" GROUP BY {', '.join(_groups(self._keys))}" if self._keys else ""
+        grouped = f" GROUP BY {', '.join(groups(self._keys))}" if self._keys else ""
         columns = [f"d.{name}" for name in _names(self._keys)]
         columns.append("stored.ctid AS __row")
         for name in self._sums:
@@ -157,7 +141,7 @@ class _Merge:
         return (
             f"CREATE TEMPORARY TABLE {self.touched_table} ON COMMIT DROP AS\n"
             f"SELECT {listed}\n"
-            f"  FROM (SELECT {_representatives(self._keys)}{', '.join(sums)}\n"
+            f"  FROM (SELECT {representatives(self._keys)}{', '.join(sums)}\n"
             f"          FROM {self._staged}{grouped}) AS d\n"
             f"  LEFT JOIN {self.groups.sql} AS stored ON {same_row(self._keys, 'stored', 'd')}"
         )
@@ -227,21 +211,6 @@ class _Merge:
 
 def _names(columns: tuple[Column, ...]) -> list[str]:
     return [quote_identifier(column.name) for column in columns]
-
-
-def _groups(columns: tuple[Column, ...]) -> list[str]:
-    return [comparable(quote_identifier(column.name), column.type) for column in columns]
-
-
-def _representatives(columns: tuple[Column, ...]) -> str:
-    """List the keys of a group; equal keys may look different, and any of them stands for all."""
-    parts = []
-    for column in columns:
-        name = quote_identifier(column.name)
-        grouped = comparable(name, column.type)
-        back = f"{grouped}::{column.type.display} AS {name}" if grouped != name else name
-        parts.append(back)
-    return "".join(f"{part}, " for part in parts)
 
 
 def _old(name: str) -> str:

@@ -1,10 +1,10 @@
-"""State tables: what the aggregates of a stream table remember between refreshes."""
+"""State tables: what the stateful operators of a stream table remember between refreshes."""
 
 from __future__ import annotations
 
 from psycopg import Connection
 
-from pgtrickle.delta.cut import AggregateStage, StagedQuery
+from pgtrickle.delta.cut import AggregateStage, RecomputeStage, StagedQuery, StatefulStage
 from pgtrickle.delta.layout import BIGINT, COUNT, Layout, ValueTable
 from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.sql_type import Column
@@ -35,6 +35,31 @@ def values_table(stream_table_id: int, stage: str, values: str) -> QualifiedName
     return QualifiedName(_SCHEMA, f"st_{stream_table_id}_{stage}_{values}")
 
 
+def input_table(stream_table_id: int, stage: str) -> QualifiedName:
+    """Name the counted table that holds the input of a recomputed operator.
+
+    >>> str(input_table(7, "part_1"))
+    'pgtrickle_state.st_7_part_1_input'
+    """
+    return QualifiedName(_SCHEMA, f"st_{stream_table_id}_{stage}_input")
+
+
+def result_table(stream_table_id: int, stage: str) -> QualifiedName:
+    """Name the counted table that holds the result of a recomputed operator."""
+    return QualifiedName(_SCHEMA, f"st_{stream_table_id}_{stage}")
+
+
+def tables_of(stream_table_id: int, stage: StatefulStage) -> list[QualifiedName]:
+    """Return the state tables of a stage."""
+    if isinstance(stage, RecomputeStage):
+        return [
+            result_table(stream_table_id, stage.name),
+            input_table(stream_table_id, stage.name),
+        ]
+    values = [values_table(stream_table_id, stage.name, one.name) for one in stage.layout.values]
+    return [groups_table(stream_table_id, stage.name), *values]
+
+
 def state_columns(layout: Layout) -> tuple[Column, ...]:
     """Return the columns of a groups table."""
     return (
@@ -47,13 +72,30 @@ def state_columns(layout: Layout) -> tuple[Column, ...]:
 
 def create_state_tables(connection: Connection, stream_table_id: int, query: StagedQuery) -> None:
     """Create the empty state tables of a stream table, with the indexes that find a group."""
-    for stage in query.aggregates:
+    for stage in query.stateful:
+        if isinstance(stage, RecomputeStage):
+            _create_recompute(connection, stream_table_id, stage)
+            continue
         groups = groups_table(stream_table_id, stage.name)
         _create(connection, groups, state_columns(stage.layout))
         if stage.layout.keys:
             _index(connection, groups, row_hash(stage.layout.keys))
         for values in stage.layout.values:
             _create_values(connection, stream_table_id, stage, values)
+
+
+def _create_recompute(connection: Connection, stream_table_id: int, stage: RecomputeStage) -> None:
+    keys = stage.operator.keys
+    for table, columns in (
+        (input_table(stream_table_id, stage.name), stage.inputs),
+        (result_table(stream_table_id, stage.name), stage.operator.outputs),
+    ):
+        _create(connection, table, (*columns, Column(COUNT, BIGINT)))
+        count = quote_identifier(COUNT)
+        connection.execute(f"ALTER TABLE {table.sql} ADD CHECK ({count} > 0)".encode())
+        _index(connection, table, row_hash(columns))
+        if keys and keys != columns:
+            _index(connection, table, row_hash(keys))
 
 
 def _create_values(
@@ -85,8 +127,15 @@ def drop_state_tables(connection: Connection, stream_table_id: int) -> None:
         connection.execute(f"DROP TABLE {QualifiedName(_SCHEMA, name).sql}".encode())
 
 
-def rows_query(stream_table_id: int, stage: AggregateStage) -> str:
-    """Return the query that shows a stage's result as its groups table stores it."""
+def rows_query(stream_table_id: int, stage: StatefulStage) -> str:
+    """Return the query that shows a stage's result as it is stored."""
+    if isinstance(stage, RecomputeStage):
+        names = [quote_identifier(column.name) for column in stage.operator.outputs]
+        return (
+            f"SELECT {', '.join(names) or '1 AS __one'}"
+            f" FROM {result_table(stream_table_id, stage.name).sql},"
+            f" LATERAL pg_catalog.generate_series(1, {quote_identifier(COUNT)})"
+        )
     columns = [quote_identifier(column.name) for column in stage.layout.keys]
     columns += [
         f"{result_sql(result.name, result.sql)} AS {quote_identifier(result.name)}"

@@ -17,8 +17,10 @@ from pgtrickle.algebra.nodes import (
     Node,
     Output,
     Project,
+    Recompute,
     Scan,
     UnionAll,
+    Weigh,
 )
 
 
@@ -31,6 +33,8 @@ def prune_columns(node: Node, needed: frozenset[str]) -> Node:
             return replace(
                 node, child=prune_columns(node.child, needed.union(node.predicate.columns))
             )
+        case Weigh():
+            return replace(node, child=prune_columns(node.child, needed.union(node.factor.columns)))
         case Project():
             outputs = _keep(node.outputs, needed)
             below = frozenset(name for output in outputs for name in output.scalar.columns)
@@ -42,8 +46,8 @@ def prune_columns(node: Node, needed: frozenset[str]) -> Node:
             )
         case UnionAll():
             return UnionAll(tuple(prune_columns(child, needed) for child in node.children))
-        case Aggregate():
-            raise ValueError("a plan is cut at its aggregates before columns are pruned")
+        case Aggregate() | Recompute():
+            raise ValueError("a plan is cut at its stateful operators before columns are pruned")
     assert_never(node)
 
 

@@ -23,9 +23,11 @@ from pgtrickle.algebra.nodes import (
     Node,
     Output,
     Project,
+    Recompute,
     Scalar,
     Scan,
     UnionAll,
+    Weigh,
 )
 from pgtrickle.algebra.schema import column_names, columns_of, scans_of
 from pgtrickle.errors import UnsupportedExpressionError
@@ -88,6 +90,8 @@ def _push_filters(node: Node, conditions: Sequence[Scalar]) -> Node:
             return replace(node, predicate=conjunction(parts))
         case Filter():
             return _push_filters(node.child, [*conditions, *conjuncts(node.predicate)])
+        case Weigh():
+            return replace(node, child=_push_filters(node.child, conditions))
         case Project():
             own = {output.name: output.scalar for output in node.outputs}
             return replace(
@@ -99,8 +103,8 @@ def _push_filters(node: Node, conditions: Sequence[Scalar]) -> Node:
         case UnionAll():
             children = tuple(_push_filters(child, conditions) for child in node.children)
             return UnionAll(children)
-        case Aggregate():
-            raise ValueError("a plan is cut at its aggregates before filters are pushed")
+        case Aggregate() | Recompute():
+            raise ValueError("a plan is cut at its stateful operators before filters are pushed")
     assert_never(node)
 
 
@@ -161,6 +165,8 @@ def _extract(node: Node, computed: _Computed) -> Node:
             return node
         case Filter():
             return Filter(_extract(node.child, computed), _cut_out(node.predicate, computed))
+        case Weigh():
+            return Weigh(_extract(node.child, computed), _cut_out(node.factor, computed))
         case Project():
             outputs = tuple(
                 output
@@ -177,8 +183,10 @@ def _extract(node: Node, computed: _Computed) -> Node:
             )
         case UnionAll():
             return UnionAll(tuple(_extract(child, computed) for child in node.children))
-        case Aggregate():
-            raise ValueError("a plan is cut at its aggregates before expressions are pushed")
+        case Aggregate() | Recompute():
+            raise ValueError(
+                "a plan is cut at its stateful operators before expressions are pushed"
+            )
     assert_never(node)
 
 
@@ -249,7 +257,7 @@ def _add_outputs(node: Node, outputs: dict[str, tuple[Output, ...]]) -> Node:
     match node:
         case Scan():
             return replace(node, outputs=node.outputs + outputs.get(node.alias, ()))
-        case Filter():
+        case Filter() | Weigh():
             return replace(node, child=_add_outputs(node.child, outputs))
         case Project():
             return _pass_on(replace(node, child=_add_outputs(node.child, outputs)), outputs)
@@ -259,8 +267,10 @@ def _add_outputs(node: Node, outputs: dict[str, tuple[Output, ...]]) -> Node:
             )
         case UnionAll():
             return UnionAll(tuple(_add_outputs(child, outputs) for child in node.children))
-        case Aggregate():
-            raise ValueError("a plan is cut at its aggregates before expressions are pushed")
+        case Aggregate() | Recompute():
+            raise ValueError(
+                "a plan is cut at its stateful operators before expressions are pushed"
+            )
     assert_never(node)
 
 

@@ -1,0 +1,56 @@
+"""Counted tables: a multiset as one row for each distinct row, with how often it occurs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgtrickle.delta.layout import COUNT
+from pgtrickle.model.names import QualifiedName, quote_identifier
+from pgtrickle.model.sql_type import Column
+from pgtrickle.storage.identity import comparable, same_row
+
+
+def merge_counts(
+    table: QualifiedName,
+    columns: Sequence[Column],
+    changes: str,
+    number: str,
+    *,
+    match: str | None = None,
+) -> str:
+    """Write the statement that adds weighted rows to a counted table; what reaches zero goes.
+
+    ``changes`` is a relation, perhaps with a WHERE, whose expression ``number`` says by how much
+    each row's count changes.  ``match`` replaces the comparison of whole rows where an index knows
+    a quicker one.
+    """
+    count = quote_identifier(COUNT)
+    names = [quote_identifier(column.name) for column in columns]
+    inserted = "".join(f"d.{name}, " for name in names)
+    grouped = f" GROUP BY {', '.join(groups(columns))}" if columns else ""
+    return (
+        f"MERGE INTO {table.sql} AS stored\n"
+        f"USING (SELECT {representatives(columns)}sum({number})::bigint AS change\n"
+        f"         FROM {changes}\n"
+        f"       {grouped} HAVING sum({number}) <> 0) AS d\n"
+        f"   ON {match or same_row(columns, 'stored', 'd')}\n"
+        f" WHEN MATCHED AND stored.{count} + d.change = 0 THEN DELETE\n"
+        f" WHEN MATCHED THEN UPDATE SET {count} = stored.{count} + d.change\n"
+        f" WHEN NOT MATCHED THEN INSERT ({''.join(f'{name}, ' for name in names)}{count})"
+        f" VALUES ({inserted}d.change)"
+    )
+
+
+def groups(columns: Sequence[Column]) -> list[str]:
+    """Return what rows are grouped by, so that PostgreSQL can compare every type."""
+    return [comparable(quote_identifier(column.name), column.type) for column in columns]
+
+
+def representatives(columns: Sequence[Column]) -> str:
+    """List the columns of a group; equal values may look different, and any stands for all."""
+    parts = []
+    for column, grouped in zip(columns, groups(columns), strict=True):
+        name = quote_identifier(column.name)
+        back = f"{grouped}::{column.type.display} AS {name}" if grouped != name else name
+        parts.append(f"{back}, ")
+    return "".join(parts)

@@ -1,0 +1,138 @@
+"""Merge what the engine found into a recomputed operator, and tell which of its rows changed.
+
+    input⁺   =  input⁻ + Δ
+    K        =  the keys that occur in Δ
+    changes  =  query(input⁺ restricted to K) − result⁻ restricted to K
+    result⁺  =  result⁻ + changes
+
+This is key-local recompute, the general law: it is right for every operator whose answer splits
+by a key.  PostgreSQL keeps the operator's input as a counted table and evaluates the query itself,
+so its functions, its sort order and its digits are the ones a user sees.  Without a key the whole
+input is one partition, and each change costs a full evaluation of that one operator.
+"""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg import Connection
+
+from pgtrickle.algebra.nodes import INPUT
+from pgtrickle.delta.cut import RecomputeStage
+from pgtrickle.delta.layout import COUNT, WEIGHT
+from pgtrickle.delta.reads import stage_changes
+from pgtrickle.errors import ContentsDivergedError
+from pgtrickle.model.names import quote_identifier
+from pgtrickle.storage.counted import groups, merge_counts, representatives
+from pgtrickle.storage.identity import same_row
+from pgtrickle.storage.state_tables import input_table, result_table
+
+_NUMBER = quote_identifier(COUNT)
+_WEIGHT = quote_identifier(WEIGHT)
+
+
+def merge_recompute(
+    connection: Connection,
+    stream_table_id: int,
+    stage: RecomputeStage,
+    staged: str,
+    *,
+    replace: bool,
+) -> None:
+    """Merge the rows of the table ``staged``; leaves the changes in a temporary table.
+
+    With ``replace`` the staged rows are the whole input, else the change of the input.
+    """
+    merge = _Merge(stream_table_id, stage, staged)
+    if replace:
+        connection.execute(merge.negate().encode())
+        connection.execute(f"ANALYZE {staged}".encode())
+    connection.execute(merge.touched().encode())
+    try:
+        connection.execute(merge.merge_input().encode())
+    except psycopg.errors.CheckViolation as error:
+        raise ContentsDivergedError(
+            f"rows of {merge.input.name} would occur a negative number of times",
+            hint="The state was changed from outside; reinitialize the stream table.",
+        ) from error
+    if replace:
+        connection.execute(f"ANALYZE {merge.input.sql}".encode())
+    connection.execute(merge.changes().encode())
+    connection.execute(merge.merge_result().encode())
+    if replace:
+        connection.execute(f"ANALYZE {merge.result.sql}".encode())
+
+
+class _Merge:
+    """Writes the statements that merge one stage."""
+
+    def __init__(self, stream_table_id: int, stage: RecomputeStage, staged: str) -> None:
+        self.input = input_table(stream_table_id, stage.name)
+        self.result = result_table(stream_table_id, stage.name)
+        self._operator = stage.operator
+        self._columns = stage.inputs
+        self._staged = staged
+        self._touched = quote_identifier(f"{stage.name}__touched")
+        self._changes = stage_changes(stage.name)
+
+    def negate(self) -> str:
+        """Add the stored rows to the staged ones with the opposite sign."""
+        names = "".join(f"{quote_identifier(column.name)}, " for column in self._columns)
+        return (
+            f"INSERT INTO {self._staged} ({names}{_WEIGHT})\n"
+            f"SELECT {names}-{_NUMBER} FROM {self.input.sql}"
+        )
+
+    def touched(self) -> str:
+        """Collect the keys of the rows that come, go or change their number."""
+        keys = self._operator.keys
+        listed = f"{representatives(keys)}true AS __touched"
+        grouped = f"\n GROUP BY {', '.join(groups(keys))}" if keys else ""
+        net = (
+            f"SELECT {representatives(self._columns)}sum({_WEIGHT}) AS {_WEIGHT}\n"
+            f"          FROM {self._staged} GROUP BY {', '.join(groups(self._columns)) or '()'}\n"
+            f"        HAVING sum({_WEIGHT}) <> 0"
+        )
+        return (
+            f"CREATE TEMPORARY TABLE {self._touched} ON COMMIT DROP AS\n"
+            f"SELECT {listed}\n  FROM ({net}) AS net{grouped}"
+        )
+
+    def merge_input(self) -> str:
+        return merge_counts(self.input, self._columns, self._staged, _WEIGHT)
+
+    def changes(self) -> str:
+        """Keep the difference between what the touched partitions give now and gave before."""
+        outputs = self._operator.outputs
+        names = "".join(f"{quote_identifier(column.name)}, " for column in outputs)
+        after = f"WITH {INPUT} AS ({self._rows()}) {self._operator.sql}"
+        before = (
+            f"SELECT {names}-{_NUMBER} AS {_WEIGHT} FROM {self.result.sql} AS stored"
+            f"\n WHERE {self._is_touched('stored')}"
+        )
+        grouped = f"\n GROUP BY {', '.join(groups(outputs))}" if outputs else ""
+        return (
+            f"CREATE TEMPORARY TABLE {self._changes} ON COMMIT DROP AS\n"
+            f"SELECT {representatives(outputs)}sum({_WEIGHT})::bigint AS {_WEIGHT}\n"
+            f"  FROM (SELECT {names}1 AS {_WEIGHT} FROM ({after}) AS after\n"
+            f"        UNION ALL\n{before}) AS both{grouped}\n"
+            f"HAVING sum({_WEIGHT}) <> 0"
+        )
+
+    def merge_result(self) -> str:
+        return merge_counts(self.result, self._operator.outputs, self._changes, _WEIGHT)
+
+    def _rows(self) -> str:
+        """Show the kept rows of the touched partitions, each as often as it occurs."""
+        names = ", ".join(f"kept.{quote_identifier(column.name)}" for column in self._columns)
+        return (
+            f"SELECT {names} FROM {self.input.sql} AS kept,"
+            f" LATERAL pg_catalog.generate_series(1, kept.{_NUMBER})"
+            f" WHERE {self._is_touched('kept')}"
+        )
+
+    def _is_touched(self, alias: str) -> str:
+        keys = self._operator.keys
+        if not keys:
+            # One partition: the query has an answer also where no row has ever come.
+            return "true"
+        return f"EXISTS (SELECT FROM {self._touched} AS t WHERE {same_row(keys, alias, 't')})"
