@@ -176,9 +176,9 @@ class RecomputeMemory:
     def merge(self, rows: list[Row]) -> None:
         touched: dict[Row, None] = {} if self._operator.keys else {(): None}
         key_of = _key_reader(self._operator.keys, self._columns)
-        for *row, weight in rows:
-            key = key_of(row)
-            self._inputs.setdefault(key, Counter())[tuple(row)] += int(weight)
+        for *columns, weight in rows:
+            key = key_of(columns)
+            self._inputs.setdefault(key, Counter())[tuple(columns)] += int(weight)
             touched[key] = None
         before = [row for key in touched for row in self._results.pop(key, [])]
         after = self._evaluate(touched)
@@ -187,8 +187,8 @@ class RecomputeMemory:
             assert result_key(row) in touched, "a partition gave a row of another"
             self._results.setdefault(result_key(row), []).append(row)
         weighted = [(*row, -1) for row in before] + [(*row, 1) for row in after]
-        columns = [*self._operator.outputs, Column(WEIGHT, INT4)]
-        self._world.store(self._changes, self._world.relation(columns, weighted))
+        shown = [*self._operator.outputs, Column(WEIGHT, INT4)]
+        self._world.store(self._changes, self._world.relation(shown, weighted))
         self._merged = True
 
     def commit(self) -> None:
