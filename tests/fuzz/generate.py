@@ -9,10 +9,11 @@ from __future__ import annotations
 import random
 from collections.abc import Collection
 
-from tests.fuzz.cases import Case
+from tests.fuzz.cases import Case, Table
 from tests.fuzz.data import draw_tables, draw_windows
-from tests.fuzz.draw import Draw
+from tests.fuzz.draw import Draw, Exhausted
 from tests.fuzz.grammar import Grammar
+from tests.fuzz.kinds import Shown
 
 NEIGHBOURS = 8
 # What DuckDB answers otherwise than PostgreSQL, or not at all.
@@ -24,13 +25,25 @@ def generate(seed: int, number: int, off: Collection[str] = POSTGRES_ONLY) -> Ca
     shared = random.Random(f"{seed}:data:{number // NEIGHBOURS}")
     tables = draw_tables(shared)
     windows = draw_windows(shared, tables)
-    draw = Draw(random.Random(f"{seed}:query:{number}"), tables, off)
-    shown = Grammar(draw).whole()
+    shown, features = _draw_query(f"{seed}:query:{number}", tables, off)
     return Case(
         tables,
         shown.sql,
         shown.names,
         windows,
-        tuple(sorted(draw.features)),
+        features,
         f"case {number} of seed {seed}",
     )
+
+
+def _draw_query(
+    name: str, tables: tuple[Table, ...], off: Collection[str]
+) -> tuple[Shown, tuple[str, ...]]:
+    """Draw until a query gets by without what is switched off."""
+    source = random.Random(name)
+    while True:
+        draw = Draw(source, tables, off)
+        try:
+            return Grammar(draw).whole(), tuple(sorted(draw.features))
+        except Exhausted:
+            continue
