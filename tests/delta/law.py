@@ -66,7 +66,17 @@ def check_law(
     several times faster than to carry every input through Arrow.
     """
     world.define(history.tables)
-    staged = compile_query(world, query)
+    return check_plan(world, query, compile_query(world, query), history, engine)
+
+
+def check_plan(
+    world: World,
+    query: DefiningQuery,
+    staged: StagedQuery,
+    history: History,
+    engine: Engine | None = None,
+) -> Observed:
+    """Check the law on a query that is compiled already."""
     maintained = _Maintained(world, staged, engine)
     reference = to_duckdb(query.sql)
     captured = staged.captured_columns()

@@ -12,7 +12,7 @@ from pgtrickle.errors import UnsupportedExpressionError
 from pgtrickle.ports import Engine
 from pgtrickle.sql.refusal import Refusal
 from tests.delta.dialect import to_duckdb
-from tests.delta.law import check_law, compile_query
+from tests.delta.law import check_plan, compile_query
 from tests.delta.world import World
 from tests.fuzz.cases import Case
 
@@ -45,13 +45,13 @@ def play(world: World, case: Case, engine: Engine | None = None) -> Played:
     history = case.history()
     world.define(history.tables)
     try:
-        compile_query(world, case.defining_query())
+        staged = compile_query(world, case.defining_query())
     except (Refusal, UnsupportedExpressionError) as refusal:
         return Played(Outcome.REFUSED, _first_line(refusal))
     except Exception as error:  # noqa: BLE001 - any other error is a finding
         return _crashed(world, case, error)
     try:
-        check_law(world, case.defining_query(), history, engine)
+        check_plan(world, case.defining_query(), staged, history, engine)
     except UnsupportedExpressionError as refusal:  # the engine's dialect has no word for it
         return Played(Outcome.REFUSED, _first_line(refusal))
     except AssertionError as difference:

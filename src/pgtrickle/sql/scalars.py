@@ -38,6 +38,7 @@ def make_scalar(expression: exp.Expr) -> Scalar:
     return Scalar(expression.sql(dialect="postgres", comments=False), tuple(sorted(names)))
 
 
+@lru_cache(maxsize=4096)
 def column_scalar(name: str) -> Scalar:
     """Make the scalar that is one column.
 
