@@ -223,6 +223,14 @@ class DuckDbTyper:
                 self._known[key] = self._ask(scalar, columns)
         return tuple(self._known[key] for key in keys)
 
+    def query_columns(self, sql: str) -> tuple[Column, ...]:
+        """Return the columns of a query that reads no table."""
+        answer = self._world.connection.execute(f"SELECT * FROM ({to_duckdb(sql)}) AS x LIMIT 0")
+        return tuple(
+            Column(name, _POSTGRES_TYPES[str(type_).partition("(")[0]])
+            for name, type_, *_ in answer.description
+        )
+
     def union_types(self, branches: Sequence[Sequence[SqlType]]) -> tuple[SqlType, ...]:
         """Return the column types of a UNION of rows of the given types."""
         return tuple(
