@@ -53,20 +53,20 @@ def play(
     say(f"{workload.name}: loading")
     workload.load(connection)
     followers = {
-        name: _Follower(trickle, Answers(connection, f"{workload.name}_{name}", query), Outcome(name))
+        name: _Follower(
+            trickle, Answers(connection, f"{workload.name}_{name}", query), Outcome(name)
+        )
         for name, query in workload.queries.items()
         if only is None or name in only
     }
-    for name, follower in followers.items():
-        say(f"{workload.name}: first load of {name}")
-        follower.attempt("first load", follower.create)
+    for follower in followers.values():
+        follower.attempt("first load", follower.create, say)
     for cycle in range(1, cycles + 1):
         workload.change(connection, cycle)
-        for name, follower in followers.items():
-            say(f"{workload.name}: cycle {cycle} of {cycles}, {name}")
-            follower.attempt(f"cycle {cycle}", follower.follow)
+        for follower in followers.values():
+            follower.attempt(f"cycle {cycle}", follower.follow, say)
     for follower in followers.values():
-        follower.attempt("after the last cycle", follower.rest)
+        follower.attempt("after the last cycle", follower.rest, say)
         follower.leave()
     return {name: follower.outcome for name, follower in followers.items()}
 
@@ -79,16 +79,19 @@ class _Follower:
     answers: Answers
     outcome: Outcome
 
-    def attempt(self, moment: str, step: Callable[[], None]) -> None:
+    def attempt(self, moment: str, step: Callable[[], None], say: Callable[[str], None]) -> None:
         """Take a step, unless an earlier one failed; note why it fails."""
         if self.outcome.failure is not None:
             return
+        say(f"{self.answers.stream_table}: {moment}")
         try:
             step()
         except TrickleError as error:
             self.outcome.failure = f"{moment}: {error.code}: {error}"
         except Exception as error:  # noqa: BLE001 - also a bug of ours must not hide the other queries
             self.outcome.failure = f"{moment}: {type(error).__name__}: {error}"
+        if self.outcome.failure is not None:
+            say(f"{self.answers.stream_table}: {self.outcome.failure}")
 
     def create(self) -> None:
         """Create the stream table and compare its first contents."""

@@ -13,7 +13,7 @@ from typing import Any
 
 Row = tuple[Any, ...]
 
-START = datetime(2024, 1, 1)  # noqa: DTZ001 - the columns are without time zone
+START = datetime(2024, 1, 1)  # the columns are without time zone
 _BETWEEN_EVENTS = timedelta(milliseconds=10)
 _ROUND = 50  # events: a person, three auctions, and bids for the rest
 _AUCTIONS_A_ROUND = 3
@@ -31,7 +31,18 @@ _PLACES = (
     ("Seattle", "WA"),
     ("Cheyenne", "WY"),
 )
-_FIRST_NAMES = ("Peter", "Paul", "Luke", "John", "Saul", "Vicky", "Kate", "Julie", "Sarah", "Deiter")
+_FIRST_NAMES = (
+    "Peter",
+    "Paul",
+    "Luke",
+    "John",
+    "Saul",
+    "Vicky",
+    "Kate",
+    "Julie",
+    "Sarah",
+    "Deiter",
+)
 _LAST_NAMES = ("Shultz", "Abrams", "Spencer", "White", "Bartels", "Walton", "Smith", "Noris")
 _CHANNELS = ("Apple", "Google", "Facebook", "Baidu")
 
@@ -58,10 +69,11 @@ def _event(number: int) -> tuple[str, Row]:
 
 
 def _person(draw: random.Random, key: int, at: datetime) -> Row:
-    name = f"{draw.choice(_FIRST_NAMES)} {draw.choice(_LAST_NAMES)}"
+    first, last = draw.choice(_FIRST_NAMES), draw.choice(_LAST_NAMES)
     city, state = draw.choice(_PLACES)
     card = " ".join(f"{draw.randrange(10_000):04d}" for _ in range(4))
-    return (key, name, f"{name.split()[0].lower()}@example.com", card, city, state, at, None)
+    email = f"{first.lower()}@example.com"
+    return (key, f"{first} {last}", email, card, city, state, at, None)
 
 
 def _auction(draw: random.Random, key: int, at: datetime, *, people: int) -> Row:
