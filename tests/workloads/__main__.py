@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 
 import psycopg
 
@@ -74,7 +75,7 @@ def _play(workload: Workload, only: list[str], arguments: argparse.Namespace) ->
 
 
 def _say(text: str) -> None:
-    print(f"... {text}", file=sys.stderr, flush=True)
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
--- The changes of one cycle beside its new events; ":cycle" stands for its number, from 1. Which rows
--- change is drawn by a hash of key and cycle, so every run makes the same changes.
+-- The changes of one cycle beside its new events; ":cycle" stands for its number, from 1. Which
+-- rows change is drawn by a hash of key and cycle, so every run makes the same changes.
 
 -- Bids that are there twice, and bids that the selection of Q2 sees.
 BEGIN;
 
 INSERT INTO bid SELECT * FROM bid ORDER BY md5('twice :cycle ' || bid::text) LIMIT 10;
 INSERT INTO bid
-SELECT id, 1000 + :cycle, 100 + :cycle, 'Apple', 'https://example.com/', date_time + interval '1 second',
-       'aimed'
+SELECT id, 1000 + :cycle, 100 + :cycle, 'Apple', 'https://example.com/',
+       date_time + interval '1 second', 'aimed'
   FROM auction WHERE id % 123 = 0;
 
 COMMIT;

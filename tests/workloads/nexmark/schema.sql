@@ -37,5 +37,3 @@ CREATE TABLE bid (
 CREATE INDEX ON auction (seller);
 CREATE INDEX ON bid (auction);
 CREATE INDEX ON bid (price);
-CREATE INDEX ON bid (date_bin('2 seconds', date_time, timestamp '2020-01-01'));
-CREATE INDEX ON bid (date_bin('10 seconds', date_time, timestamp '2020-01-01'));

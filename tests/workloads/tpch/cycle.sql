@@ -1,6 +1,6 @@
--- One cycle of changes; ":cycle" stands for its number, from 1. Which rows change is drawn by a hash
--- of key and cycle, so every run makes the same changes. New keys start at 1000000 for orders, 100000
--- for the other tables. What a cycle adds on purpose for one query, a later cycle removes.
+-- One cycle of changes; ":cycle" stands for its number, from 1. Which rows change is drawn by a
+-- hash of key and cycle, so every run makes the same changes. New keys start at 1000000 for orders,
+-- 100000 for the other tables. What a cycle adds on purpose for one query, a later cycle removes.
 
 -- New rows: orders like those that exist, with their lines.
 BEGIN;
@@ -208,7 +208,8 @@ UPDATE lineitem
        l_discount = 0.05 + l_linenumber % 4 * 0.01,
        l_quantity = l_quantity / 2
  WHERE (l_orderkey, l_linenumber) IN (
-       SELECT l_orderkey, l_linenumber FROM lineitem WHERE l_shipdate BETWEEN '1993-12-01' AND '1995-02-01'
+       SELECT l_orderkey, l_linenumber FROM lineitem
+        WHERE l_shipdate BETWEEN '1993-12-01' AND '1995-02-01'
         ORDER BY md5('mode :cycle ' || l_orderkey || ' ' || l_linenumber) LIMIT 15);
 -- By a season: across the boundaries of every query with a date.
 UPDATE lineitem

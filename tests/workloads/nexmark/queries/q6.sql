@@ -1,5 +1,5 @@
--- Average selling price of each seller's last ten closed auctions, at each closing. The auction's key
--- breaks the ties of auctions that close together.
+-- Average selling price of each seller's last ten closed auctions, at each closing. The auction's
+-- key breaks the ties of auctions that close together.
 SELECT seller,
        id,
        avg(final) OVER (
