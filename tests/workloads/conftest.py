@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pgtrickle.bootstrap import Trickle
 
 Play = Callable[[Workload], dict[str, Outcome]]
-_CYCLES = 3  # the first in which every query's answer has changed; make workloads plays all ten
+_CYCLES = 3  # every answer has changed by then; make workloads plays all ten
 
 
 @pytest.fixture(scope="module")
