@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup format lint unit test demo bench check ci docs clean
+.PHONY: help setup format lint unit test workloads demo bench check ci docs clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -34,6 +34,9 @@ unit: setup  ## the fast lane, no services
 test: setup  ## every lane
 	$(BIN)/pytest -n auto --dist loadscope -m "unit or postgres"
 	$(BIN)/pytest -m "spark or end_to_end"
+
+workloads: setup  ## TPC-H and Nexmark on Spark, ten cycles, beside PostgreSQL's own answers
+	$(BIN)/python -m tests.workloads --cycles $(or $(CYCLES),10) $(QUERIES)
 
 demo: setup  ## a small shop whose stream tables maintain themselves, on an embedded server
 	$(BIN)/pgtrickle demo
