@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup format lint unit test fuzz fuzz-pipeline demo bench check ci docs clean
+.PHONY: help setup format lint unit test fuzz fuzz-pipeline workloads demo bench check ci docs clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -44,6 +44,9 @@ fuzz: setup  ## random cases on DuckDB: CASES=n SEED=s, or CASE=n SEED=s, or FIL
 
 fuzz-pipeline: setup  ## the same through PostgreSQL and Spark, or ENGINE=duckdb
 	$(FUZZ) --pipeline $(if $(ENGINE),--engine $(ENGINE))
+
+workloads: setup  ## TPC-H and Nexmark on Spark, ten cycles, beside PostgreSQL's own answers
+	$(BIN)/python -m tests.workloads --cycles $(or $(CYCLES),10) $(QUERIES)
 
 demo: setup  ## a small shop whose stream tables maintain themselves, on an embedded server
 	$(BIN)/pgtrickle demo

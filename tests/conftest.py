@@ -13,6 +13,7 @@ _HERE = Path(__file__).parent
 # A lane is a marker, and the marker comes from the folder; what is not listed is "unit".
 _LANES = {
     **dict.fromkeys(("catalog", "capture", "storage", "embedded", "service", "cli"), "postgres"),
+    "workloads": "postgres",
     "spark": "spark",
     "end_to_end": "end_to_end",
 }

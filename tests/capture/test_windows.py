@@ -216,6 +216,19 @@ def test_settled_rows_stay_in_every_window(connection: Database, connect: Connec
     assert count_buffer(connection, captured) == 1
 
 
+def test_p09_equal_changes_are_not_merged_when_they_settle(connection: Database):
+    connection.execute("CREATE TABLE notes (note text)")
+    captured = capture(connection, "notes", "note")
+    slow = snapshot(connection)
+    connection.execute("INSERT INTO notes SELECT repeat('x', 200) FROM generate_series(1, 30000)")
+    fast = snapshot(connection)
+
+    moved = settle_buffer(connection, captured.source_relid, [slow, fast], 100_000)
+
+    assert moved == 30_000
+    assert window(connection, captured, slow) == Counter({("x" * 200,): 30_000})
+
+
 def test_small_buffer_is_not_settled(connection: Database):
     captured = capture(connection, "orders", "id")
     connection.execute("INSERT INTO orders (id) VALUES (1)")

@@ -138,8 +138,11 @@ class AggregateMemory:
             for number, key in enumerate(keys)
             for value in self._occurrences(lookup, key)
         ]
-        values = f"({self._world.relation(columns, rows)}) AS found"
         call = to_duckdb(lookup.sql)
+        if "(" not in call:  # the only value of a group, by its name
+            assert len(dict(rows)) == len(rows), "a group has more than one value"
+            return [dict(rows).get(number) for number in range(len(keys))]
+        values = f"({self._world.relation(columns, rows)}) AS found"
         answers: dict[int, object] = dict(
             self._world.rows(f"SELECT {_GROUP.name}, {call} FROM {values} GROUP BY {_GROUP.name}")
         )

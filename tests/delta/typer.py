@@ -9,8 +9,9 @@ import duckdb
 
 from pgtrickle.algebra.nodes import Scalar
 from pgtrickle.model.names import quote_identifier
-from pgtrickle.model.sql_type import SqlType
+from pgtrickle.model.sql_type import Column, SqlType
 from pgtrickle.sql.translate import Dialect, translate
+from tests.delta.dialect import to_duckdb
 
 INT4 = SqlType("integer", "int4", "N")
 INT8 = SqlType("bigint", "int8", "N")
@@ -61,6 +62,13 @@ class DuckDbTyper:
             if key not in self._known:
                 self._known[key] = self._ask(scalar, columns)
         return tuple(self._known[key] for key in keys)
+
+    def query_columns(self, sql: str) -> tuple[Column, ...]:
+        """Return the columns of a query that reads no table."""
+        answer = self._connection.execute(f"SELECT * FROM ({to_duckdb(sql)}) AS x LIMIT 0")
+        return tuple(
+            Column(name, _postgres_type(str(type_))) for name, type_, *_ in answer.description
+        )
 
     def union_types(self, branches: Sequence[Sequence[SqlType]]) -> tuple[SqlType, ...]:
         """Return the column types of a UNION of rows of the given types."""

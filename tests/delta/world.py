@@ -55,6 +55,7 @@ TABLES = (
     Table("v", 3, (Column("b", INT4), Column("c", TEXT), Column("f", FLOAT8))),
 )
 
+_SET_FUNCTIONS = frozenset({"generate_series", "unnest"})
 _KEYS_MARK = re.compile(r":keys\(([^,()]+),([^()]+)\)")
 _STAGE_CHANGES = re.compile(r'FROM ("\w+__changes")')
 # PostgreSQL functions that compiled queries call and that DuckDB lacks, and PostgreSQL's order.
@@ -127,7 +128,7 @@ class World:
         """Present a query over the sources as PostgreSQL would have bound it."""
         relations = {table.relation.name: table.relation for table in self.tables.values()}
         reads = {t.relid: tuple(c.name for c in t.columns) for t in self.tables.values()}
-        return BoundQuery(sql, tuple(columns), relations, reads, "public")
+        return BoundQuery(sql, tuple(columns), relations, reads, "public", _SET_FUNCTIONS)
 
     # Reads
 

@@ -40,7 +40,7 @@ class Joins:
     def clause(self, depth: int, outer: tuple[Value, ...], *, most: int = 3) -> From:
         """Draw a FROM clause."""
         found = From()
-        for number in range(self._draw.number(1, 1, 1, 2, 2, 2, 3, 3)):
+        for number in range(self._draw.number(1, 1, 1, 2, 2, 2, 3)):
             if number >= most or (number and self._draw.tables_left <= 0) or found.closed:
                 break
             self._attach(found, depth, outer)

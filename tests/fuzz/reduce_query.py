@@ -112,12 +112,27 @@ def _drop_item(key: str, place: int) -> _Cut:
 
 
 def _children(node: exp.Expr) -> list[tuple[str, int]]:
+    """List the parts that can stand for the whole: a condition only for a condition."""
     found = []
     for key, value in node.args.items():
         for place, child in enumerate(value if isinstance(value, list) else [value]):
             if isinstance(child, (exp.If, *_SCALARS)) and not isinstance(child, exp.Literal):
                 found.append((key, place))
+    if isinstance(node, exp.Case):
+        return [(key, place) for key, place in found if key != "this"]
+    if _is_condition(node):
+        return [
+            (key, place)
+            for key, place in found
+            if _is_condition(
+                node.args[key][place] if isinstance(node.args[key], list) else node.args[key]
+            )
+        ]
     return found
+
+
+def _is_condition(node: exp.Expr) -> bool:
+    return isinstance(node.unnest(), exp.Predicate | exp.Connector | exp.Not | exp.Boolean)
 
 
 def _put_child(where: tuple[str, int]) -> _Cut:

@@ -63,6 +63,19 @@ def test_p03_row_comes_and_goes_while_its_partner_is_deleted(lab: Lab):
     assert (report.rows_inserted, report.rows_deleted) == (0, 0)
 
 
+def test_p03_row_comes_and_goes_while_an_old_partner_is_deleted(lab: Lab):
+    lab.run(*SHOP, "DELETE FROM orders WHERE customer_id = 3")
+    lab.create("pairs", PAIRS)
+
+    [report] = lab.window(
+        "INSERT INTO orders VALUES (100, 3, 1)",
+        "DELETE FROM orders WHERE id = 100",
+        "DELETE FROM customers WHERE id = 3",
+    )
+
+    assert (report.rows_inserted, report.rows_deleted) == (0, 0)
+
+
 def test_p04_both_sides_of_a_pair_deleted(lab: Lab):
     lab.run(*SHOP)
     lab.create("pairs", PAIRS)
@@ -91,6 +104,19 @@ def test_p07_a_chain_of_windows_needs_no_reconciliation(lab: Lab):
     lab.window("UPDATE orders SET customer_id = customer_id + 100 WHERE customer_id < 3")
     lab.window("UPDATE customers SET id = id - 100 WHERE id > 100", "DELETE FROM orders WHERE id=5")
     lab.window("UPDATE orders SET customer_id = 1, qty = 0")
+
+
+def test_p07_only_the_audit_sees_what_no_refresh_has_caused(lab: Lab):
+    lab.run(*SHOP)
+    lab.create("pairs", PAIRS)
+    lab.run("INSERT INTO pairs VALUES (1, 1, 'planted')", "DELETE FROM orders WHERE id = 12")
+
+    report = lab.trickle.refresh_stream_table("pairs")
+    audit = lab.trickle.verify_stream_table("pairs")
+
+    assert report.action.value == "DIFFERENTIAL"
+    assert (report.rows_inserted, report.rows_deleted) == (0, 1)
+    assert (audit.ok, audit.missing, audit.extra) == (False, 0, 1)
 
 
 DEEP = (

@@ -76,6 +76,19 @@ def test_p35_distinct_over_a_join(lab: Lab):
     lab.window("DELETE FROM l WHERE k = 2", "UPDATE l SET v = 'z' WHERE k = 3")
 
 
+def test_p35_union_keeps_a_row_until_its_last_copy_on_either_side_goes(lab: Lab):
+    lab.run(*BAG, "CREATE TABLE other (k text, n int)", "INSERT INTO other VALUES ('a', 1)")
+    lab.create("kinds", "SELECT k, n FROM bag UNION SELECT k, n FROM other")
+
+    [two_left] = lab.window("DELETE FROM bag WHERE ctid = (SELECT min(ctid) FROM bag)")
+    [one_left] = lab.window("DELETE FROM other")
+    [none_left] = lab.window("DELETE FROM bag WHERE k = 'a'")
+    [back] = lab.window("INSERT INTO other VALUES ('a', 1), (NULL, NULL)")
+
+    assert [(one.rows_inserted, one.rows_deleted) for one in (two_left, one_left)] == [(0, 0)] * 2
+    assert (none_left.rows_deleted, back.rows_inserted) == (1, 1)
+
+
 def test_p35_union_all_of_two_tables_and_of_one_with_itself(lab: Lab):
     lab.run("CREATE TABLE one (a int, b text)", "CREATE TABLE two (a bigint, b varchar(5))")
     lab.run("INSERT INTO one VALUES (1, 'x'), (2, NULL)", "INSERT INTO two VALUES (1, 'x')")

@@ -1,4 +1,4 @@
-"""Roles without special powers, and what shadows names on the search path (REFERENCE.md: P53)."""
+"""Roles without special powers, and what shadows names on the search path (P16, P53)."""
 
 from __future__ import annotations
 
@@ -63,6 +63,27 @@ def test_ordinary_role_lives_the_whole_life(ordinary: Lab):
     ordinary.trickle.drop_stream_table("copy")
 
     assert ordinary.leftovers() == []
+
+
+def test_p16_transactions_that_a_role_may_not_see_are_waited_for(
+    ordinary: Lab, other_role: str, database: str
+):
+    ordinary.run(*T)
+    ordinary.create("counts", COUNTS)
+    ordinary.run(f"GRANT SELECT, INSERT ON t TO {other_role}")
+    with psycopg.connect(make_conninfo(database, user=other_role)) as writer:
+        writer.execute("INSERT INTO t VALUES (10, 9)")
+        seen = ordinary.rows(
+            f"SELECT state, xact_start FROM pg_stat_activity WHERE usename = '{other_role}'"
+        )
+        ordinary.window("INSERT INTO t VALUES (3, 3)")
+        ordinary.window(action="NO_DATA")
+        writer.commit()
+
+    ordinary.window()
+
+    assert seen == [(None, None)]  # PostgreSQL hides the other's transaction
+    assert ordinary.rows("SELECT n FROM counts WHERE k = 9") == [(1,)]
 
 
 def test_p53_writer_without_rights_is_captured(

@@ -1,4 +1,4 @@
-"""UNION, INTERSECT and EXCEPT without ALL, and several groupings at once."""
+"""UNION, INTERSECT and EXCEPT with and without ALL, and several groupings at once (P34)."""
 
 from __future__ import annotations
 
@@ -45,3 +45,46 @@ def test_both_sides_change_in_one_window(lab: Lab, query: str) -> None:
     lab.window("INSERT INTO l SELECT * FROM r", "UPDATE r SET k = k + 1")
     lab.window("DELETE FROM l", "INSERT INTO r VALUES (9, 'q')")
     lab.window("DELETE FROM r", "INSERT INTO l VALUES (7, 'x')")
+
+
+@pytest.fixture
+def bags(lab: Lab) -> Lab:
+    lab.run(
+        "CREATE TABLE l (k int, v text)",
+        "CREATE TABLE r (k int, v text)",
+        "INSERT INTO l VALUES (1, 'a'), (1, 'a'), (1, 'a'), (2, 'b'), (NULL, NULL), (NULL, NULL)",
+        "INSERT INTO r VALUES (1, 'a'), (1, 'a'), (3, 'c'), (NULL, NULL)",
+    )
+    return lab
+
+
+def test_p34_rows_of_null_are_equal(bags: Lab) -> None:
+    bags.create("in_both", "SELECT k, v FROM l INTERSECT SELECT k, v FROM r")
+    bags.create("left_only", "SELECT k, v FROM l EXCEPT SELECT k, v FROM r")
+
+    assert (None, None) in bags.rows("TABLE in_both")
+    bags.window("DELETE FROM r WHERE k IS NULL")
+    assert (None, None) in bags.rows("TABLE left_only")
+    bags.window("INSERT INTO r VALUES (NULL, NULL), (NULL, 'n'), (2, NULL)")
+    bags.window("DELETE FROM l WHERE k IS NULL", "UPDATE l SET v = NULL WHERE k = 2")
+
+
+def test_p34_chain_without_all(bags: Lab) -> None:
+    bags.create(
+        "s",
+        "(SELECT k FROM l UNION SELECT k + 1 FROM r) EXCEPT"
+        " (SELECT k FROM r INTERSECT SELECT k FROM l) UNION SELECT 0 FROM r WHERE k = 3",
+    )
+
+    bags.window("DELETE FROM r WHERE k = 1")
+    bags.window("INSERT INTO r VALUES (2, 'b')", "DELETE FROM l WHERE k = 1")
+    bags.window("DELETE FROM r WHERE k = 3", "INSERT INTO l VALUES (3, 'c'), (4, 'd')")
+
+
+def test_p34_projection_above_except_keeps_counts(bags: Lab) -> None:
+    bags.create("s", "SELECT k % 2 AS odd FROM (SELECT k, v FROM l EXCEPT SELECT k, v FROM r) AS x")
+
+    bags.window("INSERT INTO l VALUES (5, 'e'), (7, 'g'), (9, 'i')")
+    assert bags.rows("SELECT odd FROM s WHERE odd = 1") == [(1,), (1,), (1,)]
+    bags.window("INSERT INTO r VALUES (7, 'g')")
+    bags.window("DELETE FROM r WHERE k = 1", "UPDATE l SET k = k + 2 WHERE k > 4")

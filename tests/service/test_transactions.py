@@ -134,6 +134,29 @@ def test_p14_truncate_of_one_side_of_a_join(lab: Lab):
     lab.window("INSERT INTO u VALUES (1, 'y')")
 
 
+def test_p14_truncate_cascade_reaches_the_tables_that_refer(lab: Lab):
+    lab.run(
+        *T,
+        "CREATE TABLE u (id int PRIMARY KEY, t_id int REFERENCES t (id))",
+        "INSERT INTO u VALUES (1, 1), (2, 2)",
+    )
+    lab.create("pairs", "SELECT u.id, t.k FROM u JOIN t ON t.id = u.t_id")
+    lab.create("users", "SELECT count(*) AS n FROM u")
+
+    [_, users] = lab.window("TRUNCATE t CASCADE", action="FULL")
+
+    assert users.reason == "public.u was truncated"
+    lab.window("INSERT INTO t VALUES (5, 5)", "INSERT INTO u VALUES (5, 5)")
+
+
+def test_p14_truncate_between_refreshes_leaves_nothing_for_the_next(counted: Lab):
+    counted.window("INSERT INTO t VALUES (3, 3)")
+    counted.window("TRUNCATE t", action="FULL")
+    counted.window(action="NO_DATA")
+
+    assert counted.rows("TABLE copy") == counted.rows("TABLE counts") == []
+
+
 def test_p43_nothing_changed_is_no_data(counted: Lab):
     reports = counted.window(action="NO_DATA")
 

@@ -27,6 +27,10 @@ class OneType:
     ) -> tuple[SqlType, ...]:
         return (INT4,) * len(scalars)
 
+    def query_columns(self, sql: str) -> tuple[Column, ...]:
+        """Pretend that every query has one column."""
+        return (Column("value", SqlType("bigint", "int8", "N")),)
+
     def union_types(self, branches: Sequence[Sequence[SqlType]]) -> tuple[SqlType, ...]:
         return tuple(branches[0])
 

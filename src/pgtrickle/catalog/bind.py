@@ -129,6 +129,7 @@ def bind_query(connection: Connection, user_sql: str) -> Binding:
                 {relation.name: relation for relation in relations.values()},
                 _read_columns_used(connection, rules, relations),
                 search_path,
+                functions.set_returning(),
             ),
             functions.refusal(),
             functions.time_dependent(trees),
@@ -315,7 +316,6 @@ class _Functions:
     """What is known of the functions that a query calls."""
 
     rows: tuple[tuple[str, str, str, bool, str, int], ...]
-    window: bool
 
     @classmethod
     def read(cls, connection: Connection, trees: Iterable[str]) -> _Functions:
@@ -327,7 +327,7 @@ class _Functions:
                 "operators": list(map(int, set(_OPERATOR_IN_TREE.findall(text)))),
             },
         ).fetchall()
-        return cls(tuple(rows), "{WINDOWFUNC" in text)
+        return cls(tuple(rows))
 
     def refuse_volatile(self, user_sql: str) -> None:
         for name, schema, volatility, *_ in self.rows:
@@ -339,6 +339,9 @@ class _Functions:
                     " values in the source, or declare the function STABLE or IMMUTABLE if it is.",
                 )
 
+    def set_returning(self) -> frozenset[str]:
+        return frozenset(name for name, _, _, returns_set, _, _ in self.rows if returns_set)
+
     def time_dependent(self, trees: Iterable[str]) -> bool:
         if any("{SQLVALUEFUNCTION" in tree for tree in trees):
             return True
@@ -349,11 +352,7 @@ class _Functions:
 
     def refusal(self) -> Refusal | None:
         """Name the first function that no rule covers."""
-        if self.window:
-            return Refusal("a window function", "over")
-        for name, schema, _, returns_set, kind, _ in self.rows:
-            if returns_set:
-                return Refusal(f'the set-returning function "{name}"', name)
+        for name, schema, _, _, kind, _ in self.rows:
             if kind == "a" and (schema != "pg_catalog" or not knows_aggregate(name)):
                 return Refusal(f'the aggregate function "{name}"', name)
         return None

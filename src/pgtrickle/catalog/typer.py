@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from psycopg import Connection
+from psycopg import Connection, Cursor
 
 from pgtrickle.algebra.nodes import Scalar
 from pgtrickle.catalog.sql_types import resolve_types
 from pgtrickle.model.names import quote_identifier
-from pgtrickle.model.sql_type import SqlType
+from pgtrickle.model.sql_type import Column, SqlType
 
 
 class PgTyper:
@@ -32,6 +32,14 @@ class PgTyper:
             f"SELECT {expressions} FROM (SELECT {listed or 'NULL AS nothing'}) AS x LIMIT 0"
         )
 
+    def query_columns(self, sql: str) -> tuple[Column, ...]:
+        """Return the columns of a query that reads no table."""
+        cursor = self._connection.execute(f"SELECT * FROM ({sql}) AS x LIMIT 0".encode())
+        names = [column.name for column in cursor.description or ()]
+        return tuple(
+            Column(name, type_) for name, type_ in zip(names, self._types(cursor), strict=True)
+        )
+
     def union_types(self, branches: Sequence[Sequence[SqlType]]) -> tuple[SqlType, ...]:
         """Return the column types of a UNION of rows of the given types."""
         selects = [
@@ -42,7 +50,9 @@ class PgTyper:
 
     def _describe(self, query: str) -> tuple[SqlType, ...]:
         # Text of this kind may hold a percent sign; without parameters psycopg leaves it alone.
-        cursor = self._connection.execute(query.encode())
+        return self._types(self._connection.execute(query.encode()))
+
+    def _types(self, cursor: Cursor) -> tuple[SqlType, ...]:
         result = cursor.pgresult
         if result is None:
             raise AssertionError("a describing query has a result")

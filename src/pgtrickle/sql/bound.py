@@ -34,6 +34,8 @@ class BoundQuery:
     relations: Mapping[QualifiedName, Relation]
     reads: Mapping[int, tuple[str, ...]]  # base table's oid -> the columns the query depends on
     search_path: str
+    set_functions: frozenset[str] = frozenset()  # the functions it calls that return sets
+    aggregates: frozenset[str] = frozenset()  # the aggregates it calls that users defined
 
 
 class Typer(Protocol):
@@ -43,6 +45,10 @@ class Typer(Protocol):
         self, scalars: Sequence[Scalar], columns: Mapping[str, SqlType]
     ) -> tuple[SqlType, ...]:
         """Return the type of each expression over columns of the given types."""
+        ...
+
+    def query_columns(self, sql: str) -> tuple[Column, ...]:
+        """Return the columns of a query that reads no table."""
         ...
 
     def union_types(self, branches: Sequence[Sequence[SqlType]]) -> tuple[SqlType, ...]:

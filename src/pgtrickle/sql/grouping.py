@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError
 
-from pgtrickle.algebra.nodes import Aggregate, AggregateCall, Node, Output, Project, Scalar
-from pgtrickle.model.sql_type import Column
+from pgtrickle.algebra.nodes import (
+    Aggregate,
+    AggregateCall,
+    Node,
+    Output,
+    Project,
+    Scalar,
+    UnionAll,
+)
+from pgtrickle.model.sql_type import Column, SqlType
+from pgtrickle.sql.correlation import Correlation
 from pgtrickle.sql.plan_columns import PlanColumns, unique
 from pgtrickle.sql.refusal import Refusal
-from pgtrickle.sql.scalars import bare_column, make_scalar
-from pgtrickle.sql.scope import Scope, refuse_in_scalar, resolve
+from pgtrickle.sql.scalars import bare_column, column_scalar, make_scalar, null_scalar
+from pgtrickle.sql.scope import Scope, Typed, refuse_in_scalar, resolve
 
 # The values that these build depend on the order of the rows, which a query leaves open unless it
 # says ORDER BY inside the call.
@@ -29,15 +39,26 @@ _WITHIN_GROUP = frozenset(
     {"mode", "percentile_cont", "percentile_disc", "rank", "dense_rank", "percent_rank",
      "cume_dist"}
 )  # fmt: skip
+_BOOLEAN = SqlType("boolean", "bool", "B")
 
 
 class Grouping:
     """Splits expressions over groups into keys, aggregate calls and what is computed from them."""
 
-    def __init__(self, columns: PlanColumns, scope: Scope, keys: Sequence[Scalar]) -> None:
+    def __init__(
+        self,
+        columns: PlanColumns,
+        scope: Scope,
+        keys: Sequence[Scalar],
+        carried: Sequence[Typed] = (),
+    ) -> None:
         self._columns = columns
         self._scope = scope
-        self._keys = {key.sql: columns.output(_key_name(key), key) for key in unique(keys)}
+        outer = [typed.scalar for typed in carried]
+        self._keys = {
+            key.sql: columns.output(_key_name(key), key) for key in unique([*outer, *keys])
+        }
+        self._carried = [self._keys[key.sql] for key in outer]
         self._arguments: dict[str, Output] = {}
         self._calls: dict[tuple[str, str | None], AggregateCall] = {}
 
@@ -46,15 +67,51 @@ class Grouping:
         refuse_in_scalar(expression)
         return make_scalar(self._rewrite(expression))
 
+    @property
+    def carried(self) -> tuple[Typed, ...]:
+        """The outer values of a dependent query, as keys of its groups."""
+        return tuple(Typed(column_scalar(key.name), key.type) for key in self._carried)
+
     def node(self, child: Node) -> Aggregate:
         """Build the aggregate with all keys and calls that ``rewrite`` met."""
+        return Aggregate(Project(child, self._inputs()), self._key_columns(), self._all_calls())
+
+    def node_with_absent(self, child: Node, correlation: Correlation) -> Aggregate:
+        """Build an aggregate without GROUP BY that has one row for every outer value.
+
+        The outer values are added as rows that no call counts, so that each has its group.
+        """
+        present = self._columns.fresh("present")
+        instance, _, typed = correlation.instance(self._columns)
+        absent = {
+            key.name: Output(key.name, one.scalar, key.type)
+            for key, one in zip(self._carried, typed, strict=True)
+        }
+        empty = tuple(
+            absent.get(one.name) or Output(one.name, null_scalar(one.type), one.type)
+            for one in self._inputs()
+        )
+        union = UnionAll(
+            (
+                Project(child, (*self._inputs(), Output(present, Scalar("TRUE"), _BOOLEAN))),
+                Project(instance, (*empty, Output(present, Scalar("FALSE"), _BOOLEAN))),
+            )
+        )
+        calls = tuple(
+            replace(call, condition=call.condition or present) for call in self._all_calls()
+        )
+        return Aggregate(union, self._key_columns(), calls)
+
+    def _inputs(self) -> tuple[Output, ...]:
         inputs = {output.name: output for output in self._keys.values()}
         inputs |= {output.name: output for output in self._arguments.values()}
-        return Aggregate(
-            Project(child, tuple(inputs.values())),
-            tuple(key.column for key in self._keys.values()),
-            tuple(self._calls.values()),
-        )
+        return tuple(inputs.values())
+
+    def _key_columns(self) -> tuple[Column, ...]:
+        return tuple(key.column for key in self._keys.values())
+
+    def _all_calls(self) -> tuple[AggregateCall, ...]:
+        return tuple(self._calls.values())
 
     def _rewrite(self, expression: exp.Expr) -> exp.Expr:
         if isinstance(expression, exp.Grouping):
@@ -153,11 +210,29 @@ class Grouping:
 
 
 def has_aggregate(expression: exp.Expr) -> bool:
-    """Tell whether an expression, or a SELECT at its own level, calls an aggregate function."""
+    """Tell whether an expression, or a SELECT at its own level, calls an aggregate function.
+
+    A function that OVER makes a window function is none, but what it is applied to may be.
+    """
     if isinstance(expression, exp.Select):
         parts = [*expression.expressions, expression.args.get("having")]
+        parts += [expression.args.get("order")]
         return any(part is not None and has_aggregate(part) for part in parts)
-    return any(is_call(node) for node in expression.walk())
+    if isinstance(expression, exp.Window):
+        function = expression.this
+        if isinstance(function, exp.Filter):
+            return has_aggregate(function.expression) or _inside_has(function.this)
+        others = [one for one in expression.iter_expressions() if one is not function]
+        return _inside_has(function) or any(map(has_aggregate, others))
+    if is_call(expression):
+        return True
+    if isinstance(expression, exp.Query):
+        return False
+    return _inside_has(expression)
+
+
+def _inside_has(expression: exp.Expr) -> bool:
+    return any(has_aggregate(child) for child in expression.iter_expressions())
 
 
 def knows_aggregate(name: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from pgtrickle.algebra.nodes import Filter, InnerJoin, Node, Scalar
 from pgtrickle.algebra.schema import column_names
-from pgtrickle.sql.scalars import conjunction, equality
+from pgtrickle.sql.scalars import conjunction, equality, null_safe_equality
 
 
 def build_join_tree(inputs: Sequence[Node], conditions: Sequence[Scalar]) -> Node:
@@ -43,5 +43,6 @@ def _connection(tree: Node, node: Node, conditions: Sequence[Scalar]) -> int:
     for condition in conditions:
         used = set(condition.columns)
         if used <= left | right and used & left and used & right:
-            best = max(best, 2 if equality(condition) else 1)
+            keyed = equality(condition) or null_safe_equality(condition)
+            best = max(best, 2 if keyed else 1)
     return best

@@ -8,7 +8,8 @@ with a NULL key never match and are left out.  A condition on the outer side alo
 NULL where it does not hold; one on the inner side alone filters R.  So the first match gained and
 the last match lost are changes of N, and nothing else has to know about outer joins.
 
-Limits: the condition must hold an equality between the sides; others may read one side each.
+Where the condition is no conjunction of equalities and of conditions on one side each, the rows
+themselves are the key: an outer row that no pair contains is one with NULLs.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from pgtrickle.algebra.nodes import (
     Project,
     Scalar,
     UnionAll,
+    Weigh,
 )
 from pgtrickle.algebra.schema import column_names, columns_of
 from pgtrickle.model.sql_type import SqlType
 from pgtrickle.sql.count_sides import count_sides
 from pgtrickle.sql.plan_columns import PlanColumns
-from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.scalars import (
     column_scalar,
     conjunction,
@@ -63,47 +64,72 @@ class _Keys:
     inner_only: tuple[Scalar, ...]
 
 
-def left_join(
-    columns: PlanColumns, outer: Side, inner: Side, conditions: Sequence[Scalar], word: str
-) -> Side:
+def left_join(columns: PlanColumns, outer: Side, inner: Side, conditions: Sequence[Scalar]) -> Side:
     """Join every row of ``outer``; the result shows the names of both sides."""
-    keys = _split(columns, outer, inner, conditions, word)
-    matching = _matching(inner, keys)
-    lacking = unmatched(columns, outer.node, matching, keys)
+    keys = _split(columns, outer.node, inner.node, conditions)
+    if keys is None:
+        return _left_join_by_rows(columns, outer, inner, conditions)
+    matching = _matching(inner.node, keys)
+    lacking = _unmatched(columns, outer.node, matching, keys)
     keyed, outer_keys = _keyed(columns, outer.node, keys.outer, keys.types)
-
-    shown = [
-        (alias, name, typed) for alias, of in inner.scope.items() for name, typed in of.items()
-    ]
-    names = [columns.fresh(f"{alias}_{name}") for alias, name, _ in shown]
+    shown = _shown(columns, inner)
     inner_keys = [columns.fresh("key") for _ in keys.types]
-    found = _outputs(inner_keys, keys.inner, keys.types) + tuple(
-        Output(new, typed.scalar, typed.type)
-        for new, (_, _, typed) in zip(names, shown, strict=True)
-    )
+    found = _outputs(inner_keys, keys.inner, keys.types) + shown.found
     absent = tuple(
         Output(new, column_scalar(key.name), key.type)
         for new, key in zip(inner_keys, columns_of(lacking), strict=False)
-    ) + tuple(
-        Output(new, null_scalar(typed.type), typed.type)
-        for new, (_, _, typed) in zip(names, shown, strict=True)
     )
-    extended = UnionAll((Project(matching, found), Project(lacking, absent)))
+    extended = UnionAll((Project(matching, found), Project(lacking, absent + shown.absent)))
     node = InnerJoin(keyed, extended, _same(outer_keys, inner_keys))
     columns.remember(node)
-    scope: Scope = {alias: {} for alias in inner.scope}
-    for new, (alias, name, typed) in zip(names, shown, strict=True):
-        scope[alias][name] = Typed(column_scalar(new), typed.type)
-    return Side(node, {**outer.scope, **scope})
+    return Side(node, {**outer.scope, **shown.scope})
+
+
+def _left_join_by_rows(
+    columns: PlanColumns, outer: Side, inner: Side, conditions: Sequence[Scalar]
+) -> Side:
+    """Join on any condition: the pairs, and the outer rows that are in no pair.
+
+    L ⟕ R  =  (L ⋈ R) + n · {rows of L, each once with its number n, that L ⋈ R lacks}
+    """
+    matched = InnerJoin(outer.node, inner.node, conjunction(list(conditions)))
+    alone = _rows_alone(columns, outer.node, matched)
+    shown = _shown(columns, inner)
+    own = tuple(map(pass_on, columns_of(outer.node)))
+    node = UnionAll((Project(matched, own + shown.found), Project(alone, own + shown.absent)))
+    columns.remember(node)
+    return Side(node, {**outer.scope, **shown.scope})
+
+
+def full_join(columns: PlanColumns, left: Side, right: Side, conditions: Sequence[Scalar]) -> Side:
+    """Join every row of both sides."""
+    joined = left_join(columns, left, right, conditions)
+    alone = rows_without_partner(columns, right.node, left.node, conditions)
+    outputs, padded = [], []
+    scope: Scope = {alias: {} for alias in joined.scope}
+    for alias, shown in joined.scope.items():
+        for name, typed in shown.items():
+            new = columns.fresh(f"{alias}_{name}")
+            known = right.scope.get(alias, {}).get(name)
+            outputs.append(Output(new, typed.scalar, typed.type))
+            padded.append(
+                Output(new, known.scalar if known else null_scalar(typed.type), typed.type)
+            )
+            scope[alias][name] = Typed(column_scalar(new), typed.type)
+    node = UnionAll((Project(joined.node, tuple(outputs)), Project(alone, tuple(padded))))
+    columns.remember(node)
+    return Side(node, scope)
 
 
 def rows_without_partner(
-    columns: PlanColumns, outer: Side, inner: Side, conditions: Sequence[Scalar], word: str
+    columns: PlanColumns, outer: Node, inner: Node, conditions: Sequence[Scalar]
 ) -> Node:
     """Return the rows of ``outer`` for which no row of ``inner`` meets the conditions."""
-    keys = _split(columns, outer, inner, conditions, word)
-    lacking = unmatched(columns, outer.node, _matching(inner, keys), keys)
-    keyed, outer_keys = _keyed(columns, outer.node, keys.outer, keys.types)
+    keys = _split(columns, outer, inner, conditions)
+    if keys is None:
+        return _rows_alone(columns, outer, InnerJoin(outer, inner, conjunction(list(conditions))))
+    lacking = _unmatched(columns, outer, _matching(inner, keys), keys)
+    keyed, outer_keys = _keyed(columns, outer, keys.outer, keys.types)
     names = [key.name for key in columns_of(lacking)][: len(keys.types)]
     node = InnerJoin(keyed, lacking, _same(outer_keys, names))
     columns.remember(node)
@@ -111,24 +137,73 @@ def rows_without_partner(
 
 
 def rows_with_partner(
-    columns: PlanColumns, outer: Side, inner: Side, conditions: Sequence[Scalar], word: str
+    columns: PlanColumns, outer: Node, inner: Node, conditions: Sequence[Scalar]
 ) -> Node:
     """Return the rows of ``outer`` for which some row of ``inner`` meets the conditions.
 
     L ⋉ R = L ⋈ D, where D holds each key of R once: however many partners a row has, it stays
     one row.
     """
-    keys = _split(columns, outer, inner, conditions, word)
+    keys = _split(columns, outer, inner, conditions)
+    if keys is None:
+        raise ValueError("a semi join needs keys")
     names = [columns.fresh("key") for _ in keys.types]
     own = Project(_matching(inner, keys), _outputs(names, keys.inner, keys.types))
     distinct = Aggregate(own, columns_of(own), calls=())
-    keyed, outer_keys = _keyed(columns, outer.node, keys.outer, keys.types)
+    keyed, outer_keys = _keyed(columns, outer, keys.outer, keys.types)
     node = InnerJoin(keyed, distinct, _same(outer_keys, names, "="))
     columns.remember(node)
     return node
 
 
-def unmatched(columns: PlanColumns, outer: Node, matching: Node, keys: _Keys) -> Node:
+def is_keyed(columns: PlanColumns, outer: Node, inner: Node, conditions: Sequence[Scalar]) -> bool:
+    """Tell whether equalities between the sides, and conditions on one side, are all there is."""
+    return _split(columns, outer, inner, conditions) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """The columns of an inner side under fresh names: as they are, and as NULLs."""
+
+    found: tuple[Output, ...]
+    absent: tuple[Output, ...]
+    scope: Scope
+
+
+def _shown(columns: PlanColumns, inner: Side) -> _Shown:
+    found, absent = [], []
+    scope: Scope = {alias: {} for alias in inner.scope}
+    for alias, own in inner.scope.items():
+        for name, typed in own.items():
+            new = columns.fresh(f"{alias}_{name}")
+            found.append(Output(new, typed.scalar, typed.type))
+            absent.append(Output(new, null_scalar(typed.type), typed.type))
+            scope[alias][name] = Typed(column_scalar(new), typed.type)
+    return _Shown(tuple(found), tuple(absent), scope)
+
+
+def _rows_alone(columns: PlanColumns, outer: Node, matched: Node) -> Node:
+    """Return the rows of ``outer`` that are in no pair of ``matched``, under their own names."""
+    own = columns_of(outer)
+    names = [columns.fresh(column.name) for column in own]
+    renamed = tuple(
+        Output(name, column_scalar(column.name), column.type)
+        for name, column in zip(names, own, strict=True)
+    )
+    counted = count_sides(columns, Project(outer, renamed), Project(matched, renamed))
+    condition = conjunction(counted.rows("= 0"))
+    alone = Weigh(
+        Filter(counted.node, condition) if condition else counted.node,
+        column_scalar(counted.left),
+    )
+    back = tuple(
+        Output(column.name, column_scalar(name), column.type)
+        for name, column in zip(names, own, strict=True)
+    )
+    return Project(alone, back)
+
+
+def _unmatched(columns: PlanColumns, outer: Node, matching: Node, keys: _Keys) -> Node:
     """Return the keys of ``outer`` that ``matching`` lacks, each once; the keys come first."""
     names = [columns.fresh("key") for _ in keys.types]
     left = Project(outer, _outputs(names, keys.outer, keys.types))
@@ -139,10 +214,10 @@ def unmatched(columns: PlanColumns, outer: Node, matching: Node, keys: _Keys) ->
 
 
 def _split(
-    columns: PlanColumns, outer: Side, inner: Side, conditions: Sequence[Scalar], word: str
-) -> _Keys:
-    """Sort the conditions of a join by the sides they read."""
-    outer_names, inner_names = column_names(outer.node), column_names(inner.node)
+    columns: PlanColumns, outer: Node, inner: Node, conditions: Sequence[Scalar]
+) -> _Keys | None:
+    """Sort the conditions of a join by the sides they read; None where one reads both freely."""
+    outer_names, inner_names = column_names(outer), column_names(inner)
     pairs: list[tuple[Scalar, Scalar]] = []
     outer_only: list[Scalar] = []
     inner_only: list[Scalar] = []
@@ -156,15 +231,9 @@ def _split(
         elif used <= inner_names:
             inner_only.append(condition)
         else:
-            raise Refusal(
-                f"{word} on a condition between the sides that is no equality",
-                word,
-                word.split(maxsplit=1)[0],
-            )
+            return None
     if not pairs:
-        raise Refusal(
-            f"{word} without an equality between the sides", word, word.split(maxsplit=1)[0]
-        )
+        return None
     outer_keys = [left for left, _ in pairs]
     if guard := conjunction(outer_only):
         outer_keys[0] = _guarded(outer_keys[0], guard)
@@ -201,10 +270,10 @@ def _guarded(key: Scalar, guard: Scalar) -> Scalar:
     return make_scalar(case)
 
 
-def _matching(inner: Side, keys: _Keys) -> Node:
+def _matching(inner: Node, keys: _Keys) -> Node:
     present = [make_scalar(parse_scalar(f"({key.sql}) IS NOT NULL")) for key in keys.inner]
     condition = conjunction([*keys.inner_only, *present])
-    return Filter(inner.node, condition) if condition else inner.node
+    return Filter(inner, condition) if condition else inner
 
 
 def _keyed(

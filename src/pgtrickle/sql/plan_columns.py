@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pgtrickle.algebra.nodes import Node, Output, Scalar
 from pgtrickle.algebra.schema import columns_of
-from pgtrickle.model.sql_type import SqlType
+from pgtrickle.model.sql_type import Column, SqlType
 from pgtrickle.sql.bound import Typer
 from pgtrickle.sql.scalars import bare_column
 from pgtrickle.sql.scope import Typed
@@ -38,6 +38,14 @@ class PlanColumns:
     def remember(self, node: Node) -> None:
         """Learn the types of a node's columns."""
         self._types |= {column.name: column.type for column in columns_of(node)}
+
+    def type_of(self, name: str) -> SqlType:
+        """Return the type of a column."""
+        return self._types[name]
+
+    def query_columns(self, sql: str) -> tuple[Column, ...]:
+        """Return the columns of a query that reads no table."""
+        return self._typer.query_columns(sql)
 
     def output(self, wanted: str, scalar: Scalar) -> Output:
         """Make an output of an expression, under a fresh name."""

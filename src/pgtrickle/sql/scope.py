@@ -50,19 +50,22 @@ def resolve(expression: exp.Expr, scope: Scope) -> Scalar:
     return make_scalar(expression.transform(replace_column))
 
 
-def find_column(scope: Scope, name: str) -> exp.Expr:
-    """Return the expression behind a column that is named without its table."""
+def find_typed(scope: Scope, name: str) -> Typed:
+    """Return what a column means that is named without its table."""
     for columns in scope.values():
         if name in columns:
-            return parse_scalar(columns[name].scalar.sql)
+            return columns[name]
     raise Refusal(f'the reference "{name}"', name)
 
 
+def find_column(scope: Scope, name: str) -> exp.Expr:
+    """Return the expression behind a column that is named without its table."""
+    return parse_scalar(find_typed(scope, name).scalar.sql)
+
+
 def refuse_in_scalar(expression: exp.Expr) -> None:
-    """Refuse what no rule covers inside an expression: windows and subqueries."""
+    """Refuse what no rule covers inside an expression: subqueries that were not attached."""
     for node in expression.walk():
-        if isinstance(node, exp.Window):
-            raise Refusal("a window function", "over")
         if isinstance(node, exp.Exists):
             raise Refusal("EXISTS", "exists")
         if isinstance(node, exp.Query):

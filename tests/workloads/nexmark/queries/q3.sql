@@ -1,0 +1,6 @@
+-- Local item suggestion: who sells in some states, in one category.
+SELECT p.name, p.city, p.state, a.id
+  FROM auction AS a
+  JOIN person AS p ON a.seller = p.id
+ WHERE a.category = 10
+   AND (p.state = 'OR' OR p.state = 'ID' OR p.state = 'CA')

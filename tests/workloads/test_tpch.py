@@ -1,0 +1,21 @@
+"""All 22 queries of TPC-H are maintained incrementally and stay equal to PostgreSQL's answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.workloads.conftest import Play
+from tests.workloads.play import Outcome
+from tests.workloads.tpch.workload import TPCH
+
+pytestmark = pytest.mark.timeout(600)  # the first test waits for the whole workload
+
+
+@pytest.fixture(scope="module")
+def outcomes(play_on_duckdb: Play) -> dict[str, Outcome]:
+    return play_on_duckdb(TPCH)
+
+
+@pytest.mark.parametrize("query", [f"q{number:02d}" for number in range(1, 23)])
+def test_stream_table_is_the_query_after_every_cycle(outcomes: dict[str, Outcome], query: str):
+    assert outcomes[query].failure is None

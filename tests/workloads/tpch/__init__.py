@@ -1,0 +1,1 @@
+"""TPC-H: the standard's schema, data and 22 queries, with changes of our own."""
