@@ -258,7 +258,7 @@ def _rounded(row: Sequence[object]) -> Row:
 
 def _comparable(value: object) -> object:
     if isinstance(value, float):
-        return "NaN" if math.isnan(value) else round(value, 9)
+        return "NaN" if math.isnan(value) else float(f"{round(value, 9):.10g}")
     return _rounded(value) if isinstance(value, list) else value
 
 

@@ -42,7 +42,7 @@ def draw_windows(
 ) -> tuple[tuple[Change, ...], ...]:
     """Draw the changes of some windows; now and then one of them is empty."""
     bags = {table.name: list(table.rows) for table in tables}
-    return tuple(_draw_window(source, tables, bags) for _ in range(source.choice((2, 2, 3, 4))))
+    return tuple(_draw_window(source, tables, bags) for _ in range(source.choice((2, 2, 2, 3, 4))))
 
 
 def _draw_window(

@@ -20,7 +20,7 @@ from tests.fuzz.scope import From, Scope
 from tests.fuzz.subqueries import Subqueries
 from tests.fuzz.windows import Windows
 
-_DEPTH = 3
+_DEPTHS = (0, 1, 1, 2, 2)  # queries inside queries, below the outermost
 _FORMS = {
     "select.plain": 10,
     "select.group": 7,
@@ -73,7 +73,7 @@ class Grammar:
                 cte = self.query(1)
                 parts.append(f"{name} AS ( {cte.sql})")
                 self.ctes[name] = cte
-        body = self.query(_DEPTH - 1)
+        body = self.query(self.draw.pick(_DEPTHS))
         if not parts:
             return body
         return Shown(f"WITH {recursive}{', '.join(parts)} {body.sql}", body.columns)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -55,10 +56,14 @@ def translate(scalar: Scalar, types: Mapping[str, SqlType], dialect: Dialect) ->
     """
     if dialect is Dialect.POSTGRES:
         return scalar.sql
-    tree = parse_scalar(scalar.sql)
     if dialect is Dialect.DUCKDB:
-        return tree.sql(dialect="duckdb")
-    return _ToSpark(types).visit(tree)[0]
+        return _to_duckdb(scalar.sql)
+    return _ToSpark(types).visit(parse_scalar(scalar.sql))[0]
+
+
+@lru_cache(maxsize=4096)
+def _to_duckdb(sql: str) -> str:
+    return parse_scalar(sql).sql(dialect="duckdb")
 
 
 def quote_name(name: str, dialect: Dialect) -> str:
