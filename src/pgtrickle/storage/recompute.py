@@ -114,7 +114,7 @@ class _Merge:
             f"CREATE TEMPORARY TABLE {self._changes} ON COMMIT DROP AS\n"
             f"SELECT {representatives(outputs)}sum({_WEIGHT})::bigint AS {_WEIGHT}\n"
             f"  FROM (SELECT {names}1 AS {_WEIGHT} FROM ({after}) AS after\n"
-            f"        UNION ALL\n{before}) AS both{grouped}\n"
+            f"        UNION ALL\n{before}) AS versions{grouped}\n"
             f"HAVING sum({_WEIGHT}) <> 0"
         )
 
