@@ -15,6 +15,7 @@ from sqlglot import exp
 from pgtrickle.algebra.nodes import Output, Query
 from pgtrickle.sql.bound import BoundQuery, Typer
 from pgtrickle.sql.finish import end, read_ending
+from pgtrickle.sql.lower_from import FromClause
 from pgtrickle.sql.lower_select import SelectLowering
 from pgtrickle.sql.parse_bound import parse_bound
 from pgtrickle.sql.plan_columns import PlanColumns
@@ -58,6 +59,10 @@ class _Lowering:
         if isinstance(query, exp.Values):
             return self._values(query, context)
         raise Refusal(query.key.upper(), query.key)
+
+    def relation(self, table: exp.Table, context: Context) -> Rows:
+        """Lower a table, a view or a CTE by itself."""
+        return FromClause(self, context).relation(table)
 
     def _values(self, query: exp.Values, context: Context) -> Rows:
         bare = query.copy()

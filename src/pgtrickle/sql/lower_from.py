@@ -55,6 +55,10 @@ class FromClause:
             frame.block.inputs.append(constant_rows(self._compiler, "SELECT 1 AS one", ("one",)))
         return frame
 
+    def relation(self, table: exp.Table) -> Rows:
+        """Lower a table, a view or a CTE by itself."""
+        return self._rows(table, self._inside)
+
     # Items
 
     def _add(self, item: exp.Expr, frame: Frame) -> None:
