@@ -174,7 +174,7 @@ NUMERICS = Family(
     "Exact up to 38 digits; a result that needs more is an error. Rounding is half away from zero."
     " A quotient has as many digits as PostgreSQL's own rule says, which depends on the values; so"
     " only division by a constant whose reciprocal ends is translated, of a numeric(p,s) that is"
-    " short enough for the quotient to be exact.",
+    " short enough for the quotient to be exact, and only to compare, round or cast it.",
     {
         "m": Values("numeric(7,2)", _MONEY),
         "u": Values("numeric", _ANY_NUMERIC),
@@ -189,11 +189,12 @@ NUMERICS = Family(
         *("m * i2", "i2 - m", "w - 1", "w % i2", "m * (1 - m2)", "u * u2 * m2", "- u", "abs(u)"),
         *(
             "mod(u, m2)",
-            "m / 100",
-            "m / 100.0",
-            "m / 8",
-            "m * (1 + m2 / 100)",
-            "m / '-0.5'::numeric",
+            "m / 100 > m2",
+            "m / 100.0 = 0.025",
+            "round(m / 8, 3)",
+            "round(m * (1 + m2 / 100), 2)",
+            "(m / '-0.5'::numeric)::integer",
+            "CASE WHEN m / 100 < 1 THEN m END",
         ),
         *("round(m)", "round(u)", "round(u, 2)", "round(m, 1)", "round(m, -2)", "round(u, -1)"),
         *("trunc(u)", "trunc(u, 2)", "trunc(m * m2, 3)", "trunc(m, -2)", "ceil(u)", "floor(u)"),
@@ -215,13 +216,26 @@ NUMERICS = Family(
             "u::real",
             "w::real",
         ),
+        *(
+            "(m + m2)::text",
+            "(m * m2)::text",
+            "(m % m2)::text",
+            "round(m, 4)::text",
+            "abs(-m)::text",
+        ),
+        *("round(m, 1)::text", "trunc(m, -1)::text", "floor(m)::text", "sign(m)::text"),
         *("m::text", "(u)::numeric(20,3)::text", "'-1.50'::numeric + u", "NULL::numeric"),
         *("12345678901234567890 + m", "u * 0.5"),
     ),
     (
         ("m / m2", "the digits of the quotient follow from its value"),
         ("u / 100", "the digits of the dividend are not known"),
-        ("m / 3", "the quotient does not end"),
+        ("m / 3 > m2", "the quotient does not end"),
+        (
+            "m / 100",
+            "the digits it is shown with follow from its value; compared, it is translated",
+        ),
+        ("(m / 100)::text", "the digits it is shown with follow from its value"),
         ("p * p", "56 digits after the point"),
         ("u::text", "how many digits it is printed with is lost"),
         ("sqrt(m)", "digits by PostgreSQL's own rule"),
@@ -438,6 +452,9 @@ MOMENTS = Family(
         *("EXTRACT(minute FROM z)", "EXTRACT(second FROM z)", "EXTRACT(milliseconds FROM z)"),
         *("EXTRACT(microseconds FROM z)", "EXTRACT(epoch FROM z)", "EXTRACT(epoch FROM z - z2)"),
         *("EXTRACT(dow FROM z)", "EXTRACT(week FROM z)", "EXTRACT(year FROM d) * 2"),
+        *("EXTRACT(second FROM z)::text", "EXTRACT(milliseconds FROM z)::text"),
+        *("EXTRACT(microseconds FROM z)::text", "EXTRACT(epoch FROM z)::text"),
+        *("EXTRACT(epoch FROM d)::text", "EXTRACT(epoch FROM w) > EXTRACT(epoch FROM z)"),
         *(
             "date_trunc('microseconds', z)",
             "date_trunc('milliseconds', z)",

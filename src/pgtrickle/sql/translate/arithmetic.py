@@ -53,7 +53,7 @@ def _add_subtract_multiply(node: exp.Expr, visit: Visit) -> Term:
     if base != "numeric":
         return Term(sql, base)
     if symbol != "*":
-        return Term(sql, base, scale=greatest_scale(left, right))
+        return _numeric(sql, greatest_scale(left, right), left, right)
     scale = _sum_of_scales(left, right)
     if isinstance(scale, int) and scale > MAX_DIGITS:
         raise refuse(node)
@@ -61,7 +61,7 @@ def _add_subtract_multiply(node: exp.Expr, visit: Visit) -> Term:
         message = f"a product needs more than {MAX_DIGITS} digits after the point"
         sql = f"(CASE WHEN {scale} > {MAX_DIGITS} THEN {fail(message)} ELSE {sql} END)"
     precision = left.precision + right.precision if left.precision and right.precision else None
-    return Term(sql, base, scale=scale, precision=precision)
+    return _numeric(sql, scale, left, right, precision)
 
 
 def _divide(node: exp.Expr, visit: Visit) -> Term:
@@ -78,7 +78,9 @@ def _divide_numeric(node: exp.Expr, left: Term, right: Term) -> Term:
     """Divide by a constant whose reciprocal ends, as 100 has: then a product is the quotient.
 
     PostgreSQL rounds a quotient to a number of digits that depends on the values of each row, but
-    never to fewer than 16, so a quotient that needs no more is exact there too.
+    never to fewer than 16, so a quotient that needs no more is exact there too.  Zeros fill it up
+    to that number; they make no difference to a comparison or after rounding, but an average
+    would be rounded elsewhere, so the quotient itself is refused in the end.
     """
     inverse = _reciprocal(right.literal) if right.literal else None
     if inverse is None or left.precision is None or isinstance(left.scale, str):
@@ -93,6 +95,7 @@ def _divide_numeric(node: exp.Expr, left: Term, right: Term) -> Term:
         "numeric",
         scale=left.scale + scale,
         precision=left.precision + digits,
+        is_quotient=True,
     )
 
 
@@ -118,8 +121,10 @@ def _modulo(node: exp.Expr, visit: Visit) -> Term:
     left, right, base = _numbers(node, visit(node.this), visit(node.expression))
     if base in FLOATS:
         raise refuse(node)
-    scale = greatest_scale(left, right) if base == "numeric" else 0
-    return Term(f"({left.sql} % {right.sql})", base, scale=scale)
+    sql = f"({left.sql} % {right.sql})"
+    if base != "numeric":
+        return Term(sql, base)
+    return _numeric(sql, greatest_scale(left, right), left, right)
 
 
 def _negate(node: exp.Expr, visit: Visit) -> Term:
@@ -136,6 +141,7 @@ def _negate(node: exp.Expr, visit: Visit) -> Term:
         scale=operand.scale,
         precision=operand.precision,
         shows_scale=operand.shows_scale,
+        is_quotient=operand.is_quotient,
         literal=flipped,
     )
 
@@ -174,6 +180,19 @@ def _numbers(node: exp.Expr, left: Term, right: Term) -> tuple[Term, Term, str]:
         raise refuse(node)
     base = wider(*bases) if len(bases) == 2 else bases.pop()
     return left, right, base
+
+
+def _numeric(
+    sql: str, scale: int | str, left: Term, right: Term, precision: int | None = None
+) -> Term:
+    return Term(
+        sql,
+        "numeric",
+        scale=scale,
+        precision=precision,
+        shows_scale=left.shows_scale and right.shows_scale,
+        is_quotient=left.is_quotient or right.is_quotient,
+    )
 
 
 def greatest_scale(*terms: Term) -> int | str:

@@ -115,22 +115,6 @@ def _compare(node: exp.Expr, visit: Visit) -> Term:
     return compare(node, symbol, visit(node.this), visit(node.expression))
 
 
-def _in(node: exp.Expr, visit: Visit) -> Term:
-    if not node.expressions:
-        raise refuse(node)
-    terms = [visit(one) for one in node.expressions]
-    return against_array("ANY", terms, node, "=", visit(node.this))
-
-
-def _between(node: exp.Expr, visit: Visit) -> Term:
-    if node.args.get("symmetric"):
-        raise refuse(node)
-    value = visit(node.this)
-    low = compare(node, ">=", value, visit(node.args["low"]))
-    high = compare(node, "<=", value, visit(node.args["high"]))
-    return bool_term(f"({low.sql} AND {high.sql})")
-
-
 def _null_safe(node: exp.Expr, visit: Visit) -> Term:
     same = compare(node, "<=>", visit(node.this), visit(node.expression))
     return same if isinstance(node, exp.NullSafeEQ) else bool_term(f"(NOT {same.sql})")
@@ -138,8 +122,6 @@ def _null_safe(node: exp.Expr, visit: Visit) -> Term:
 
 RULES: dict[type[exp.Expr], Rule] = {
     **dict.fromkeys(SYMBOLS, _compare),
-    exp.In: _in,
-    exp.Between: _between,
     exp.NullSafeEQ: _null_safe,
     exp.NullSafeNEQ: _null_safe,
 }

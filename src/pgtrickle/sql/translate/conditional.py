@@ -135,5 +135,6 @@ def _one_of(node: exp.Expr, sql: str, terms: Sequence[Term]) -> Term:
         base,
         scale=greatest_scale(*known),
         collations=collations_of(*known),
+        is_quotient=any(term.is_quotient for term in known),
         is_enum=all(term.is_enum for term in known),
     )

@@ -31,6 +31,7 @@ _TIME_FIELDS: dict[str, Callable[[str], str]] = {
     "MILLISECONDS": lambda v: f"(extract(SECOND FROM {v}) * 1000)",
     "MICROSECONDS": lambda v: f"(extract(SECOND FROM {v}) * 1000000)",
 }
+_SCALES = {"SECOND": 6, "MILLISECONDS": 3}
 _UNITS = frozenset(
     [
         "microseconds",
@@ -64,9 +65,9 @@ def _extract(node: exp.Expr, visit: Visit) -> Term:
     fields = _DATE_FIELDS | (_TIME_FIELDS if moment.base == "timestamp" else {})
     if field not in fields:
         raise refuse(node)
-    scale = 6 if field in {"SECOND", "MILLISECONDS", "MICROSECONDS"} else 0
+    scale = _SCALES.get(field, 0)
     number = f"CAST({of_finite(moment, fields[field])} AS DECIMAL(18, {scale}))"
-    return Term(number, "numeric", scale=scale, precision=18)
+    return Term(number, "numeric", scale=scale, precision=18, shows_scale=True)
 
 
 def _epoch(node: exp.Expr, source: exp.Expr, visit: Visit) -> Term:
@@ -79,12 +80,18 @@ def _epoch(node: exp.Expr, source: exp.Expr, visit: Visit) -> Term:
         left = visit(source)
         if left.base == "date":
             days = f"CAST({of_finite(left, lambda v: f'unix_date({v})')} AS DECIMAL(10, 0))"
-            return Term(f"({days} * 86400)", "numeric", precision=15)
+            return Term(f"({days} * 86400)", "numeric", precision=15, shows_scale=True)
         if left.base not in _EPOCH:
             raise refuse(node)
         right = Term(_EPOCH[left.base], left.base, literal="epoch")
     micros = microseconds_between(left, right).sql
-    return Term(f"(CAST({micros} AS DECIMAL(19, 0)) * 0.000001)", "numeric", scale=6, precision=19)
+    return Term(
+        f"(CAST({micros} AS DECIMAL(19, 0)) * 0.000001)",
+        "numeric",
+        scale=6,
+        precision=19,
+        shows_scale=True,
+    )
 
 
 def _truncate(node: exp.Expr, visit: Visit) -> Term:

@@ -28,7 +28,12 @@ def _absolute(node: exp.Expr, visit: Visit) -> Term:
     if operand.base not in NUMBERS:
         raise refuse(node)
     return Term(
-        f"abs({operand.sql})", operand.base, scale=operand.scale, precision=operand.precision
+        f"abs({operand.sql})",
+        operand.base,
+        scale=operand.scale,
+        precision=operand.precision,
+        shows_scale=operand.shows_scale,
+        is_quotient=operand.is_quotient,
     )
 
 
@@ -37,7 +42,7 @@ def _round(node: exp.Expr, visit: Visit) -> Term:
     if operand.base == "float8" and not node.args.get("decimals"):
         return Term(f"rint({operand.sql})", "float8")
     _require_numeric(node, operand)
-    return _rounded(operand, f"round({operand.sql}, {digits})", digits)
+    return _rounded(node, operand, f"round({operand.sql}, {digits})", digits)
 
 
 def _truncate(node: exp.Expr, visit: Visit) -> Term:
@@ -54,7 +59,7 @@ def _truncate(node: exp.Expr, visit: Visit) -> Term:
         up, down = f"ceil({value}, {digits})", f"floor({value}, {digits})"
         return f"(CASE WHEN {value} < 0 THEN {up} ELSE {down} END)"
 
-    return _rounded(operand, let(operand, body), digits)
+    return _rounded(node, operand, let(operand, body), digits)
 
 
 def _toward(function: str, of_float: Callable[[str], str]) -> Rule:
@@ -65,7 +70,7 @@ def _toward(function: str, of_float: Callable[[str], str]) -> Rule:
         if operand.base == "float8":
             return Term(let(operand, of_float), "float8")
         _require_numeric(node, operand)
-        return _rounded(operand, f"{function}({operand.sql})", 0)
+        return _rounded(node, operand, f"{function}({operand.sql})", 0)
 
     return rule
 
@@ -93,7 +98,7 @@ def _sign(node: exp.Expr, visit: Visit) -> Term:
             f" WHEN {value} IS NOT NULL THEN {zero} END)"
         )
 
-    return Term(let(operand, body), operand.base, precision=1)
+    return Term(let(operand, body), operand.base, precision=1, shows_scale=True)
 
 
 def _square_root(node: exp.Expr, visit: Visit) -> Term:
@@ -130,11 +135,18 @@ def _digits(node: exp.Expr, visit: Visit) -> int:
     return int(literal)
 
 
-def _rounded(operand: Term, sql: str, digits: int) -> Term:
-    scale = operand.scale
-    known = min(scale, max(digits, 0)) if isinstance(scale, int) else max(digits, 0)
-    precision = operand.precision + 1 if operand.precision else None
-    return Term(sql, "numeric", scale=known, precision=precision)
+def _rounded(node: exp.Expr, operand: Term, sql: str, digits: int) -> Term:
+    """Give a rounded numeric the digits that were asked for, zeros included."""
+    wanted, scale = max(digits, 0), operand.scale
+    if isinstance(scale, str):
+        return Term(sql, "numeric", scale=wanted)
+    # Rounding may carry into one more digit before the point.
+    precision = operand.precision - scale + wanted + 1 if operand.precision else MAX_DIGITS
+    if wanted > scale:
+        if precision > MAX_DIGITS:
+            raise refuse(node)
+        sql = f"CAST({sql} AS DECIMAL({precision}, {wanted}))"
+    return Term(sql, "numeric", scale=wanted, precision=precision, shows_scale=True)
 
 
 def _require_numeric(node: exp.Expr, operand: Term) -> None:

@@ -49,7 +49,10 @@ def translate(scalar: Scalar, types: Mapping[str, SqlType], dialect: Dialect) ->
     tree = parse_scalar(scalar.sql)
     if dialect is Dialect.DUCKDB:
         return tree.sql(dialect="duckdb")
-    return _Walk(types).visit(tree).sql
+    term = _Walk(types).visit(tree)
+    if term.base == "numeric" and term.is_quotient:
+        raise refuse(tree)
+    return term.sql
 
 
 class _Walk:

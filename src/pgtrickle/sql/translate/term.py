@@ -47,7 +47,8 @@ class Term:
     # Spark's text for it; and all digits, where they are known.
     scale: int | str = 0
     precision: int | None = None
-    shows_scale: bool = False  # PostgreSQL prints the value with exactly ``scale`` digits
+    shows_scale: bool = False  # PostgreSQL's value has exactly ``scale`` digits too
+    is_quotient: bool = False  # ... or as many as only PostgreSQL's rule for quotients can tell
     collations: frozenset[str] = frozenset()  # of the columns that a text comes from
     literal: str | None = None  # a constant's value
     is_column: bool = False
