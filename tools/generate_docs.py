@@ -2,8 +2,9 @@
 
 ``python -m tools.generate_docs`` writes them; with ``--check`` it only tells which are stale and
 exits 1.  The laws come from the docstrings of the delta rules, the errors from ``errors.py``, the
-settings from ``settings.py``.  What docstrings do not hold (an example in SQL, what is stored, what
-is refused) stands here, one entry an operator; an operator without an entry is an error.
+settings from ``settings.py``, the expressions from the table that their test evaluates.  What
+docstrings do not hold (an example in SQL, what is stored, what is refused) stands here, one entry
+an operator; an operator without an entry is an error.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from pgtrickle.errors import TrickleError
 from pgtrickle.settings import Settings
+from tests.sql.expressions import FAMILIES, OUT_OF_REACH, Family
 
 _ROOT = Path(__file__).resolve().parents[1]
 _SOURCE = _ROOT / "src" / "pgtrickle"
@@ -120,6 +122,20 @@ _OPERATORS_INTRODUCTION = (
     " What is refused here still works under `AUTO`, as a FULL refresh:"
     " [sql-support.md](sql-support.md)."
 )
+_EXPRESSIONS_INTRODUCTION = (
+    "PostgreSQL evaluates every expression that reads one table, and the outermost select list, so"
+    " any function works there. This page is about the others: conditions across tables, and what"
+    " feeds an aggregate from a join. Spark evaluates them, so each needs a translation with"
+    " PostgreSQL's meaning; one that has none is refused with ST106 under DIFFERENTIAL and leads to"
+    " a FULL refresh under AUTO. A test evaluates every *translated* expression on both sides, over"
+    " NULL, zero, the extremes and special values of each type; a name that ends in 2 stands for a"
+    " column of another table. An error of PostgreSQL is an error on Spark too."
+)
+_OUT_OF_REACH_INTRODUCTION = (
+    "Spark's decimals have 38 digits, its timestamps end in the year 294247, and it has no infinite"
+    " number. Where PostgreSQL's answer is none that Spark can hold, the refresh fails with ST407"
+    " under DIFFERENTIAL, and PostgreSQL answers the whole query under AUTO. For a column `v`:"
+)
 _ERRORS_INTRODUCTION = (
     "Every error that pgtrickle raises on purpose is a `pgtrickle.TrickleError` with a stable"
     " `code`, a message, often a `detail`, and a `hint` that says what to do. The command line"
@@ -204,6 +220,46 @@ def _section(operator: Operator, law: str, prose: list[str], *files: str) -> lis
         "**Example**",
         _fenced(operator.example, "sql"),
     ]
+
+
+def expressions_page() -> str:
+    """List what is translated to Spark and what is refused, by families."""
+    parts = ["# Expressions across tables", _NOTICE, _EXPRESSIONS_INTRODUCTION]
+    for family in FAMILIES:
+        parts += _family(family)
+    rows = [[f"`{t}`", f"`{_shortened(value)}`", _code(sql)] for t, value, sql in OUT_OF_REACH]
+    parts += [
+        "## Out of Spark's reach",
+        _OUT_OF_REACH_INTRODUCTION,
+        _table(["type of v", "value", "expression"], rows),
+    ]
+    return _page(parts)
+
+
+def _family(family: Family) -> list[str]:
+    types: dict[str, list[str]] = {}
+    for name, column in family.columns.items():
+        types.setdefault(column.type, []).append(name)
+    columns = "; ".join(f"{', '.join(map(_code, names))}: {t}" for t, names in types.items())
+    listed = ", ".join(map(_code, family.translated))
+    parts = [
+        f"## {family.title}",
+        family.note,
+        f"**Columns.** {columns}",
+        f"**Translated.** {listed}",
+    ]
+    if family.refused:
+        rows = [[_code(sql), reason] for sql, reason in family.refused]
+        parts += ["**Refused**", _table(["expression", "because"], rows)]
+    return parts
+
+
+def _code(sql: str) -> str:
+    return "`" + sql.replace("|", "\\|").replace("\n", " ") + "`"
+
+
+def _shortened(value: str) -> str:
+    return value if len(value) < 30 else f"{value[:3]}...{value[-3:]}"
 
 
 def errors_page() -> str:
@@ -316,6 +372,7 @@ def _page(parts: Sequence[str]) -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "operators.md": operators_page,
+    "expressions.md": expressions_page,
     "errors.md": errors_page,
     "configuration.md": configuration_page,
 }

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from pgtrickle.algebra.nodes import INPUT
+from pgtrickle.algebra.nodes import INPUT, INSERTED, STORED
 from pgtrickle.delta.cut import AggregateStage, RecomputeStage, StatefulStage
 from pgtrickle.delta.layout import COUNT, WEIGHT, Layout, Lookup
 from pgtrickle.delta.partial import value_columns
@@ -167,7 +167,6 @@ class RecomputeMemory:
         self._changes = stage_changes(stage.name)
         self._inputs: dict[Row, Counter[Row]] = {}  # by key
         self._results: dict[Row, list[Row]] = {}  # by key
-        self._query = to_duckdb(f"WITH {INPUT} AS (SELECT * FROM __rows) {stage.operator.sql}")
         self._merged = False
         self.rows_query = f"SELECT * FROM {self._stored}"
         self._store()
@@ -184,7 +183,8 @@ class RecomputeMemory:
             self._inputs.setdefault(key, Counter())[tuple(columns)] += int(weight)
             touched[key] = None
         before = [row for key in touched for row in self._results.pop(key, [])]
-        after = self._evaluate(touched)
+        after = self._ask(self._operator.sql, touched)
+        self._check_growth(rows, touched, before, after)
         result_key = _key_reader(self._operator.keys, self._operator.outputs)
         for row in after:
             assert result_key(row) in touched, "a partition gave a row of another"
@@ -202,15 +202,39 @@ class RecomputeMemory:
         rows = [row for results in self._results.values() for row in results]
         self._world.store(self._stored, self._world.relation(self._operator.outputs, rows))
 
-    def _evaluate(self, keys: Iterable[Row]) -> list[Row]:
-        """Ask the operator's query about some partitions."""
+    def _check_growth(
+        self, rows: list[Row], keys: Iterable[Row], before: list[Row], after: list[Row]
+    ) -> None:
+        """Where rows only came, what they are said to add must be what they added."""
+        net: Counter[Row] = Counter()
+        for *columns, weight in rows:
+            net[tuple(columns)] += int(weight)
+        if not self._operator.growth or min(net.values(), default=0) < 0:
+            return
+        added = self._ask(self._operator.growth, keys, list(net.elements()), before)
+        grown = Counter(map(repr, before)) + Counter(map(repr, added))
+        assert grown == Counter(map(repr, after)), f"growth gives {added}"
+
+    def _ask(
+        self,
+        query: str,
+        keys: Iterable[Row],
+        inserted: Sequence[Row] = (),
+        stored: Sequence[Row] = (),
+    ) -> list[Row]:
+        """Ask a query of the operator about some partitions."""
         rows: list[Row] = []
         for key in keys:
             counted = self._inputs.get(key, Counter())
             assert min(counted.values(), default=0) >= 0, "a row occurs a negative number of times"
             rows += counted.elements()
-        relation = self._world.relation(self._columns, rows)
-        return self._world.rows(self._query.replace("FROM __rows", f"FROM ({relation})"))
+        relations = {
+            INPUT: self._world.relation(self._columns, rows),
+            INSERTED: self._world.relation(self._columns, inserted),
+            STORED: self._world.relation(self._operator.outputs, stored),
+        }
+        named = ", ".join(f"{name} AS ({select})" for name, select in relations.items())
+        return self._world.rows(f"WITH {named} {to_duckdb(query)}")
 
 
 def _key_reader(

@@ -15,7 +15,7 @@ import sqlglot
 from sqlglot import exp
 
 from pgtrickle.algebra.printer import show
-from pgtrickle.delta.cut import cut
+from pgtrickle.delta.cut import RecomputeStage, cut
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.sql_type import Column
 from pgtrickle.refresh.stages import StagePlan, plan_differential
@@ -88,9 +88,12 @@ def _section(stage: StagePlan) -> str:
         f"--   {read.view}, bounded by {read.bounded_by}:\n--     {read.sql}\n"
         for read in stage.reads
     )
+    kept = (
+        f"-- query: {stage.stage.operator.sql}\n" if isinstance(stage.stage, RecomputeStage) else ""
+    )
     return (
         f"-- plan of {stage.stage.name}:\n--   {show(stage.plan)}\n"
-        f"-- reads:\n{reads}-- delta:\n{stage.sql}\n"
+        f"-- reads:\n{reads}{kept}-- delta:\n{stage.sql}\n"
     )
 
 

@@ -10,12 +10,13 @@ from typing import get_args
 
 import pytest
 
-from pgtrickle.algebra.nodes import Aggregate, Node
+from pgtrickle.algebra.nodes import Aggregate, Node, Recompute
 from pgtrickle.delta import derive, layout, rules
-from pgtrickle.storage import merge
+from pgtrickle.storage import merge, recompute
 
 _NODES = get_args(Node)
-_LINEAR = [node for node in _NODES if node is not Aggregate]  # an aggregate's rule is its merge
+_STATEFUL = (Aggregate, Recompute)  # their rule is their merge
+_LINEAR = [node for node in _NODES if node not in _STATEFUL]
 _GOLDEN = Path(__file__).parent / "golden"
 
 
@@ -25,7 +26,9 @@ def _snake(name: str) -> str:
 
 @pytest.mark.parametrize("node", _NODES)
 def test_each_operator_has_an_arm(node: type) -> None:
-    assert f"case {node.__name__}()" in inspect.getsource(derive)
+    arms = re.findall(r"case (.+):", inspect.getsource(derive))
+
+    assert f"{node.__name__}()" in " | ".join(arms).split(" | ")
 
 
 @pytest.mark.parametrize("node", _LINEAR)
@@ -46,6 +49,10 @@ def test_there_is_no_rule_without_an_operator() -> None:
 def test_the_merge_of_an_aggregate_states_its_equation() -> None:
     assert "groups⁺  =  groups⁻ + Δ" in (merge.__doc__ or "")
     assert "accumulator" in (layout.__doc__ or "")
+
+
+def test_the_merge_of_a_recomputed_operator_states_its_equation() -> None:
+    assert "changes  =  query(input⁺ restricted to K)" in (recompute.__doc__ or "")
 
 
 @pytest.mark.parametrize("node", _NODES)

@@ -12,6 +12,7 @@ from tests.fuzz.scope import Scope
 if TYPE_CHECKING:
     from tests.fuzz.grammar import Grammar
 
+_SMALL = ("int", "num", "float")  # products of these add up without much error
 _SUMS = {"int": "big", "big": "num", "num": "num", "float": "float"}
 
 
@@ -37,6 +38,7 @@ class Aggregates:
         """Draw an aggregate call over the columns in sight."""
         sortable = scope.sortable
         numbers = [value for value in sortable if value.kind in NUMBERS]
+        small = [value for value in numbers if value.kind != "big"]
         ints = [value for value in sortable if value.kind == "int"]
         texts = [value for value in sortable if value.kind == "text"]
         ordered = [value for value in sortable if value.kind != "bool"]
@@ -51,7 +53,7 @@ class Aggregates:
                     "aggregate.bool": 1 if sortable else 0,
                     "aggregate.bits": 1 if ints else 0,
                     "aggregate.spread": 1 if numbers else 0,
-                    "aggregate.pair": 1 if numbers else 0,
+                    "aggregate.pair": 1 if small else 0,
                     "aggregate.string": 1 if texts else 0,
                     "aggregate.array": 1 if ints else 0,
                     "aggregate.percentile": 1 if numbers else 0,
@@ -78,6 +80,7 @@ class Aggregates:
             "aggregate.extreme": tuple(kind for kind in SORTABLE if kind != "bool"),
             "aggregate.mode": tuple(kind for kind in SORTABLE if kind != "bool"),
             "aggregate.bits": ("int",),
+            "aggregate.pair": _SMALL,
             "aggregate.string": ("text",),
             "aggregate.array": ("int",),
         }.get(feature, NUMBERS)
@@ -112,7 +115,7 @@ class Aggregates:
                 function = pick(("stddev", "stddev_pop", "variance", "var_pop", "var_samp"))
                 return f"{function}({value.sql})", "real"
             case "aggregate.pair":
-                other = pick([v for v in scope.values if v.kind in NUMBERS])
+                other = pick([v for v in scope.values if v.kind in _SMALL])
                 arguments = ", ".join(f"({v.sql})::double precision" for v in (value, other))
                 return f"{pick(('covar_pop', 'covar_samp', 'regr_count'))}({arguments})", "real"
             case "aggregate.string":

@@ -105,92 +105,26 @@ def test_order_by_without_limit_is_ignored() -> None:
 
 _REFUSED = [
     # the query as PostgreSQL prints it, the construct, what is underlined in the user's own text
-    (
-        "SELECT t.k FROM (public.t t LEFT JOIN public.u u ON ((t.k > u.k)))",
-        "LEFT JOIN on a condition between the sides that is no equality",
-        "LEFT JOIN",
-    ),
-    (
-        "SELECT t.k FROM (public.t t RIGHT JOIN public.u u ON ((t.k > u.k)))",
-        "RIGHT JOIN on a condition between the sides that is no equality",
-        "RIGHT JOIN",
-    ),
-    (
-        "SELECT t.k FROM (public.t t FULL JOIN public.u u ON ((t.k > u.k)))",
-        "FULL JOIN on a condition between the sides that is no equality",
-        "FULL JOIN",
-    ),
-    ("SELECT k FROM public.t t LIMIT 1", "LIMIT", "LIMIT"),
-    ("SELECT k FROM public.t t OFFSET 1", "OFFSET", "OFFSET"),
+    ("SELECT k FROM public.t t LIMIT 1", "LIMIT without ORDER BY", "LIMIT"),
+    ("SELECT k FROM public.t t OFFSET 1", "LIMIT without ORDER BY", "OFFSET"),
     ("SELECT k FROM public.t t FOR UPDATE OF t", "a locking clause", "FOR"),
     ("SELECT k FROM public.t t TABLESAMPLE bernoulli (1)", "TABLESAMPLE", "TABLESAMPLE"),
-    ("SELECT sum(k) OVER (PARTITION BY c) AS c0 FROM public.t t", "a window function", "OVER"),
-    ("SELECT rank() OVER (ORDER BY c) AS c0 FROM public.t t", "a window function", "OVER"),
-    (
-        "SELECT k FROM public.t t WHERE (EXISTS ( SELECT 1 FROM public.u u))",
-        "EXISTS without an equality between the sides",
-        "EXISTS",
-    ),
-    (
-        "SELECT k FROM public.t t WHERE (EXISTS ( SELECT 1 FROM public.u u WHERE (u.k = t.k)"
-        " HAVING true))",
-        "EXISTS over anything but tables and conditions",
-        "EXISTS",
-    ),
-    (
-        "SELECT k FROM public.t t WHERE ((k > 1) OR (EXISTS ( SELECT 1 FROM public.u u)))",
-        "EXISTS",
-        "EXISTS",
-    ),
-    (
-        "SELECT k FROM public.t t WHERE (NOT (k IN ( SELECT u.k FROM public.u u)))",
-        "a subquery in an expression",
-        "( SELECT",
-    ),
-    (
-        "SELECT ( SELECT max(u.k) AS max FROM public.u u) AS c0 FROM public.t t",
-        "a subquery in an expression",
-        "( SELECT",
-    ),
-    (
-        "SELECT ( SELECT count(*) AS count FROM public.u u) AS c0 FROM public.t t",
-        "a subquery in an expression",
-        "( SELECT",
-    ),
-    (
-        "SELECT 1 AS c0 FROM public.t t HAVING (1 > ( SELECT count(*) AS n FROM public.u u))",
-        "a subquery in an expression",
-        "( SELECT",
-    ),
-    (
-        "SELECT t.k FROM public.t t INTERSECT ALL SELECT u.k FROM public.u u",
-        "INTERSECT ALL",
-        "INTERSECT ALL",
-    ),
-    (
-        "SELECT t.k FROM public.t t EXCEPT ALL SELECT u.k FROM public.u u",
-        "EXCEPT ALL",
-        "EXCEPT ALL",
-    ),
     (
         "SELECT t.k FROM public.t t UNION ALL ( SELECT u.k FROM public.u u LIMIT 1)",
-        "LIMIT",
+        "LIMIT without ORDER BY",
         "LIMIT",
     ),
-    ("SELECT DISTINCT ON (k) k FROM public.t t", "DISTINCT ON", "DISTINCT ON"),
+    ("SELECT DISTINCT ON (k) k FROM public.t t", "DISTINCT ON without ORDER BY", "DISTINCT ON"),
     (
         "WITH RECURSIVE r AS ( SELECT 1 AS n UNION ALL SELECT r_1.n FROM r r_1) SELECT n FROM r",
-        "WITH RECURSIVE",
+        "a recursion over constants",
         "RECURSIVE",
     ),
     (
-        "SELECT t.k FROM public.t t, LATERAL ( SELECT u.k FROM public.u u WHERE (u.k = t.k)) x",
-        "LATERAL",
-        "LATERAL",
+        "SELECT array(SELECT u.k FROM public.u u) AS c0 FROM public.t t",
+        "ARRAY(SELECT ...) without ORDER BY",
+        "ARRAY",
     ),
-    ("SELECT x FROM ( VALUES (1)) a(x)", "VALUES as a table", "VALUES"),
-    ("SELECT g FROM generate_series(1, 2) g(g)", "a function as a table", "g"),
-    ("SELECT 1 AS c0", "a SELECT without FROM", "SELECT"),
 ]
 
 
@@ -206,6 +140,6 @@ def test_refused(sql: str, construct: str, marked: str) -> None:
 
     assert str(error) == f"no delta rule for {construct}"
     assert error.code == "ST102"
-    assert "refresh_mode = 'FULL'" in error.hint
+    assert error.hint
     text, marks = error.detail.splitlines()
     assert text[marks.index("^") : marks.rindex("^") + 1].upper() == marked.upper()

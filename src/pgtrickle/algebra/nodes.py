@@ -151,9 +151,14 @@ class Recompute:
     outputs: tuple[Column, ...]  # the query's columns, the keys among them
     sql: str  # in PostgreSQL's dialect; the relation INPUT holds the partitions' rows
     operator: str  # what a reader calls it: "window", "top-k"
+    # Where rows only came: what they add, over INPUT, the new rows INSERTED and the result STORED.
+    growth: str = ""
 
 
-INPUT = "__input"  # a name that no column and no source has
+# Relations that the query of a recomputed operator reads; no column and no source has such names.
+INPUT = "__input"
+INSERTED = "__inserted"
+STORED = "__stored"
 
 Node = Scan | Filter | Project | InnerJoin | UnionAll | Aggregate | Weigh | Recompute
 

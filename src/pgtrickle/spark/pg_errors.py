@@ -19,6 +19,7 @@ _BY_STATE: dict[str, type[TrickleError]] = {
 }
 _BY_CLASS: dict[str, type[TrickleError]] = {
     "08": ConnectionLostError,
+    "21": DataError,
     "22": DataError,
     "40": ServerBusyError,
     "53": StorageFullError,
@@ -44,4 +45,6 @@ def error_for(sqlstate: str | None, message: str, *, doing: str) -> TrickleError
     if sqlstate:
         kind = _BY_STATE.get(sqlstate) or _BY_CLASS.get(sqlstate[:2]) or InternalError
     what = f"PostgreSQL could not {doing}" + (f" (SQLSTATE {sqlstate})" if sqlstate else "")
+    if sqlstate == "21000":
+        what = "a subquery used as a value gave more than one row (SQLSTATE 21000)"
     return kind(what, detail=message.strip(), hint=_HINTS.get(kind, ""))

@@ -12,6 +12,9 @@ EXACT: dict[str, str] = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+    # Two decimals that no third can hold meet in one that keeps the fraction: a value with too many
+    # digits before the point is then an error, where rounding the other would go unnoticed.
+    "spark.sql.legacy.decimal.retainFractionDigitsOnTruncate": "true",
     # An Arrow timestamp without a zone is PostgreSQL's timestamp without a zone.
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
     "spark.sql.execution.arrow.pyspark.enabled": "true",

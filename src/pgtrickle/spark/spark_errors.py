@@ -31,7 +31,7 @@ def _for_exception(error: Exception, doing: str) -> TrickleError:
         return tagged
     state = error.getSqlState() if isinstance(error, PySparkException) else None
     arithmetic = isinstance(error, ArithmeticException | DateTimeException)
-    if arithmetic or (state or "").startswith("22"):
+    if arithmetic or (state or "").startswith(("22", "P0001")):
         return DataError(
             f"could not {doing}: a value is out of range or malformed"
             + (f" (SQLSTATE {state})" if state else ""),

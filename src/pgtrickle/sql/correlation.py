@@ -17,11 +17,14 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from pgtrickle.algebra.nodes import Aggregate, Node, Output, Project, Scalar
-from pgtrickle.model.sql_type import Column
+from pgtrickle.errors import UnsupportedExpressionError
+from pgtrickle.model.sql_type import Column, SqlType
 from pgtrickle.sql.plan_columns import PlanColumns
 from pgtrickle.sql.scalars import column_scalar, make_scalar, parse_scalar
-from pgtrickle.sql.scope import Scope, Typed
+from pgtrickle.sql.scope import Scope, Typed, cast
+from pgtrickle.sql.translate import Dialect, translate
 
+_TEXT = SqlType("text", "text", "S", collation="C")
 Reference = tuple[str, str]  # alias and column
 
 
@@ -30,8 +33,9 @@ class Correlation:
     """The outer values that a subquery depends on."""
 
     node: Node  # D
-    columns: tuple[Column, ...]  # of D
-    outer: tuple[Typed, ...]  # what the columns are in the outer rows
+    columns: tuple[Column, ...]  # of D, some as text
+    outer: tuple[Typed, ...]  # what the outer names mean in the outer rows
+    compared: tuple[Scalar, ...]  # the same, as the columns hold it
     references: Mapping[Reference, int]  # which column an outer name means
 
     def instance(self, columns: PlanColumns) -> tuple[Node, Scope, tuple[Typed, ...]]:
@@ -45,14 +49,15 @@ class Correlation:
         typed = tuple(Typed(column_scalar(one.name), one.type) for one in outputs)
         scope: Scope = {}
         for (alias, name), index in self.references.items():
-            scope.setdefault(alias, {})[name] = typed[index]
+            type_ = self.outer[index].type
+            scope.setdefault(alias, {})[name] = Typed(cast(typed[index], type_), type_)
         return node, scope, typed
 
     def same(self, carried: Sequence[Typed]) -> list[Scalar]:
         """Return the conditions that an outer row and a carried row belong together."""
         return [
-            null_safe(mine.scalar, theirs.scalar)
-            for mine, theirs in zip(self.outer, carried, strict=True)
+            null_safe(mine, theirs.scalar)
+            for mine, theirs in zip(self.compared, carried, strict=True)
         ]
 
 
@@ -70,13 +75,39 @@ def correlate(
             typed.append(one)
         meant[alias, name] = scalars[one.scalar.sql]
     wanted = {index: f"{alias}_{name}" for (alias, name), index in meant.items()}
+    compared = [_comparable(columns, one) for one in typed]
     outputs = tuple(
         Output(columns.fresh(wanted[index]), one.scalar, one.type)
-        for index, one in enumerate(typed)
+        for index, one in enumerate(compared)
     )
     node = Aggregate(Project(outer, outputs), tuple(one.column for one in outputs), calls=())
     columns.remember(node)
-    return Correlation(node, node.keys, tuple(typed), meant)
+    scalars_compared = tuple(one.scalar for one in compared)
+    return Correlation(node, node.keys, tuple(typed), scalars_compared, meant)
+
+
+def _comparable(columns: PlanColumns, typed: Typed) -> Typed:
+    """Return a value as the engine can compare it: as text, where it does not know the type.
+
+    The text says no less than the value, so equal texts mean equal values; that one value may
+    have two texts only makes two rows of one.
+    """
+    test = Scalar('"a" IS NOT DISTINCT FROM "b"', ("a", "b"))
+    try:
+        translate(test, {"a": typed.type, "b": typed.type}, Dialect.SPARK)
+    except UnsupportedExpressionError:
+        return Typed(_as_text(columns, typed), _TEXT)
+    return typed
+
+
+def _as_text(columns: PlanColumns, typed: Typed) -> Scalar:
+    """Return a value as text; one that is read from its text already is that text."""
+    tree = parse_scalar(typed.scalar.sql)
+    if isinstance(tree, exp.Cast) and isinstance(tree.this, exp.Column):
+        inner = column_scalar(tree.this.name)
+        if columns.type_of(tree.this.name) == _TEXT:
+            return inner
+    return cast(typed, _TEXT)
 
 
 def references(query: exp.Expr, scope: Scope) -> list[Reference]:

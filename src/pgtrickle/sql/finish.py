@@ -145,6 +145,12 @@ def distinct_rows(compiler: Compiler, rows: Rows) -> Rows:
 
 def _distinct_on(compiler: Compiler, rows: Rows, ending: Ending) -> Rows:
     """Keep the first row of each group."""
+    if not ending.sorts:
+        raise Refusal(
+            "DISTINCT ON without ORDER BY",
+            "distinct on",
+            hint="Say with ORDER BY which row of a group comes first.",
+        )
     carried = _outputs(compiler, [("outer", typed) for typed in rows.carried])
     own = _outputs(compiler, rows.columns)
     child = Project(rows.block.build(), carried + own)
@@ -152,9 +158,9 @@ def _distinct_on(compiler: Compiler, rows: Rows, ending: Ending) -> Rows:
     unique = tuple({key.name: key for key in keys}.values())
     first = ", ".join(quote_identifier(key.name) for key in unique)
     order = [quote_identifier(key.column.name) for key in carried]
-    order += _order(own, ending)
+    order += _order(own, ending) + _tie_breakers(own)
     listed = ", ".join(quote_identifier(column.name) for column in columns_of(child))
-    sql = f"SELECT DISTINCT ON ({first}) {listed} FROM {INPUT} ORDER BY {', '.join(order) or first}"
+    sql = f"SELECT DISTINCT ON ({first}) {listed} FROM {INPUT} ORDER BY {', '.join(order)}"
     node = Recompute(child, unique, columns_of(child), sql, "distinct on")
     compiler.columns.remember(node)
     return Rows(Block([node]), _shown(rows.columns, own), _typed(carried))

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import sqlglot
 from sqlglot import exp
 
 from pgtrickle.algebra.nodes import Output, Query
 from pgtrickle.sql.bound import BoundQuery, Typer
 from pgtrickle.sql.finish import end, read_ending
+from pgtrickle.sql.lower_from import FromClause
 from pgtrickle.sql.lower_select import SelectLowering
+from pgtrickle.sql.parse_bound import parse_bound
 from pgtrickle.sql.plan_columns import PlanColumns
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.rows import Block, Context, Cte, Rows, leaf
@@ -27,7 +28,7 @@ from pgtrickle.sql.set_returning import constant_rows
 def lower(query: BoundQuery, typer: Typer) -> Query:
     """Translate a bound query to algebra; raise ``Refusal`` for what no rule covers."""
     lowering = _Lowering(query, typer)
-    rows = lowering.query(sqlglot.parse_one(query.sql, dialect="postgres"), Context())
+    rows = lowering.query(parse_bound(query.sql), Context())
     outputs = tuple(
         Output(column.name, typed.scalar, column.type)
         for column, (_, typed) in zip(query.columns, rows.columns, strict=True)
@@ -58,6 +59,10 @@ class _Lowering:
         if isinstance(query, exp.Values):
             return self._values(query, context)
         raise Refusal(query.key.upper(), query.key)
+
+    def relation(self, table: exp.Table, context: Context) -> Rows:
+        """Lower a table, a view or a CTE by itself."""
+        return FromClause(self, context).relation(table)
 
     def _values(self, query: exp.Values, context: Context) -> Rows:
         bare = query.copy()

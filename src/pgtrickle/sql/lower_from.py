@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import sqlglot
 from sqlglot import exp
 
 from pgtrickle.algebra.nodes import Output, Scalar, Scan, Source, SourceKind
@@ -20,6 +19,7 @@ from pgtrickle.sql.bound import Relation
 from pgtrickle.sql.correlation import correlate, references
 from pgtrickle.sql.merged_columns import join_columns, merge_columns
 from pgtrickle.sql.outer_join import Side, full_join, left_join
+from pgtrickle.sql.parse_bound import parse_bound
 from pgtrickle.sql.recursion import lower_recursive
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.rows import Block, Compiler, Context, Frame, Rows, leaf
@@ -54,6 +54,10 @@ class FromClause:
             # SELECT without FROM has one row.
             frame.block.inputs.append(constant_rows(self._compiler, "SELECT 1 AS one", ("one",)))
         return frame
+
+    def relation(self, table: exp.Table) -> Rows:
+        """Lower a table, a view or a CTE by itself."""
+        return self._rows(table, self._inside)
 
     # Items
 
@@ -139,7 +143,7 @@ class FromClause:
         if relation is None:
             raise InternalError(f"PostgreSQL resolved no relation for {table.sql()}")
         if relation.definition is not None:
-            definition = sqlglot.parse_one(relation.definition, dialect="postgres")
+            definition = parse_bound(relation.definition)
             rows = self._compiler.query(definition, Context())
             return replace(
                 rows, columns=_rename(rows.columns, [column.name for column in relation.columns])

@@ -42,6 +42,7 @@ from pgtrickle.sql.scalars import (
     null_scalar,
     parse_scalar,
     pass_on,
+    substitute,
 )
 from pgtrickle.sql.scope import Scope, Typed, cast
 
@@ -95,10 +96,19 @@ def _left_join_by_rows(
     matched = InnerJoin(outer.node, inner.node, conjunction(list(conditions)))
     alone = _rows_alone(columns, outer.node, matched)
     shown = _shown(columns, inner)
-    own = tuple(map(pass_on, columns_of(outer.node)))
+    renamed = {one.name: columns.fresh(one.name) for one in columns_of(outer.node)}
+    own = tuple(
+        Output(renamed[one.name], column_scalar(one.name), one.type)
+        for one in columns_of(outer.node)
+    )
     node = UnionAll((Project(matched, own + shown.found), Project(alone, own + shown.absent)))
     columns.remember(node)
-    return Side(node, {**outer.scope, **shown.scope})
+    new = {old: column_scalar(name) for old, name in renamed.items()}
+    scope: Scope = {
+        alias: {n: Typed(substitute(one.scalar, new), one.type) for n, one in of.items()}
+        for alias, of in outer.scope.items()
+    }
+    return Side(node, {**scope, **shown.scope})
 
 
 def full_join(columns: PlanColumns, left: Side, right: Side, conditions: Sequence[Scalar]) -> Side:

@@ -93,3 +93,7 @@ class Compiler(Protocol):
     def query(self, query: exp.Expr, context: Context) -> Rows:
         """Lower any query."""
         ...
+
+    def relation(self, table: exp.Table, context: Context) -> Rows:
+        """Lower a table, a view or a CTE by itself."""
+        ...

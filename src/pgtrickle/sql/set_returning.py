@@ -27,10 +27,10 @@ from pgtrickle.algebra.nodes import (
 from pgtrickle.model.names import quote_identifier
 from pgtrickle.model.sql_type import Column
 from pgtrickle.sql.correlation import Correlation, correlate
-from pgtrickle.sql.own_level import own_nodes
+from pgtrickle.sql.own_level import own_nodes, replace_nodes
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.rows import Block, Compiler, Frame, Rows, leaf
-from pgtrickle.sql.scalars import column_scalar, conjunction, make_scalar, parse_scalar
+from pgtrickle.sql.scalars import column_scalar, conjunction, parse_scalar
 from pgtrickle.sql.scope import Scope, Typed
 
 
@@ -53,13 +53,12 @@ def function_rows(compiler: Compiler, item: exp.Expr, correlation: Correlation |
         names = [column.name for column in compiler.columns.query_columns(query)]
         return leaf(compiler.columns, constant_rows(compiler, query, names), names)
 
-    def argument(node: exp.Expr) -> exp.Expr:
+    def argument(node: exp.Expr) -> exp.Expr | None:
         if isinstance(node, exp.Column) and (node.table, node.name) in correlation.references:
-            index = correlation.references[node.table, node.name]
-            return _column(correlation.columns[index].name)
-        return node
+            return _outer_value(correlation, correlation.references[node.table, node.name])
+        return None
 
-    text = _lateral_sql(call.transform(argument))
+    text = _lateral_sql(replace_nodes(call, argument))
     keys = correlation.columns
     nulls = ", ".join(
         f"NULL::{column.type.display} AS {quote_identifier(column.name)}" for column in keys
@@ -129,7 +128,8 @@ def expand_functions(compiler: Compiler, scalars: Sequence[Scalar], frame: Frame
     outer = frame.block.build()
     correlation = correlate(compiler.columns, outer, [("", name) for name in arguments], scope)
     renamed = {
-        name: correlation.columns[index].name for (_, name), index in correlation.references.items()
+        name: _outer_value(correlation, index)
+        for (_, name), index in correlation.references.items()
     }
     types = [typed.type for typed in compiler.columns.typed(chosen)]
     outputs = tuple(Column(compiler.columns.fresh("element"), type_) for type_ in types)
@@ -163,15 +163,20 @@ def calls_any(expression: exp.Expr, names: frozenset[str]) -> bool:
     )
 
 
-def _renamed(scalar: Scalar, names: dict[str, str]) -> str:
-    def rename(node: exp.Expr) -> exp.Expr:
-        return _column(names[node.name]) if isinstance(node, exp.Column) else node
+def _renamed(scalar: Scalar, values: dict[str, exp.Expr]) -> str:
+    def rename(node: exp.Expr) -> exp.Expr | None:
+        return values[node.name].copy() if isinstance(node, exp.Column) else None
 
-    return make_scalar(parse_scalar(scalar.sql).transform(rename)).sql
+    return replace_nodes(parse_scalar(scalar.sql), rename).sql(dialect="postgres")
 
 
-def _column(name: str) -> exp.Expr:
-    return exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(INPUT))
+def _outer_value(correlation: Correlation, index: int) -> exp.Expr:
+    """Write an outer value as PostgreSQL reads it from the input, in the type it had."""
+    column, type_ = correlation.columns[index], correlation.outer[index].type
+    name = exp.column(exp.to_identifier(column.name, quoted=True), table=exp.to_identifier(INPUT))
+    if column.type == type_:
+        return name
+    return parse_scalar(f"CAST({name.sql(dialect='postgres')} AS {type_.display})").copy()
 
 
 def _lateral_sql(call: exp.Expr) -> str:

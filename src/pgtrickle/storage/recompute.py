@@ -13,15 +13,18 @@ input is one partition, and each change costs a full evaluation of that one oper
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import psycopg
 from psycopg import Connection
 
-from pgtrickle.algebra.nodes import INPUT
+from pgtrickle.algebra.nodes import INPUT, INSERTED, STORED
 from pgtrickle.delta.cut import RecomputeStage
 from pgtrickle.delta.layout import COUNT, WEIGHT
 from pgtrickle.delta.reads import stage_changes
 from pgtrickle.errors import ContentsDivergedError
 from pgtrickle.model.names import quote_identifier
+from pgtrickle.model.sql_type import Column
 from pgtrickle.storage.counted import groups, merge_counts, representatives
 from pgtrickle.storage.identity import same_row
 from pgtrickle.storage.state_tables import input_table, result_table
@@ -46,7 +49,10 @@ def merge_recompute(
     if replace:
         connection.execute(merge.negate().encode())
         connection.execute(f"ANALYZE {staged}".encode())
-    connection.execute(merge.touched().encode())
+    connection.execute(merge.net().encode())
+    if stage.operator.keys:
+        connection.execute(merge.touched().encode())
+    grows = bool(stage.operator.growth) and _only_grows(connection, merge)
     try:
         connection.execute(merge.merge_input().encode())
     except psycopg.errors.CheckViolation as error:
@@ -56,10 +62,18 @@ def merge_recompute(
         ) from error
     if replace:
         connection.execute(f"ANALYZE {merge.input.sql}".encode())
-    connection.execute(merge.changes().encode())
+    connection.execute((merge.growth() if grows else merge.changes()).encode())
     connection.execute(merge.merge_result().encode())
     if replace:
         connection.execute(f"ANALYZE {merge.result.sql}".encode())
+
+
+def _only_grows(connection: Connection, merge: _Merge) -> bool:
+    """Tell whether rows only came."""
+    [(gone,)] = connection.execute(
+        f"SELECT EXISTS (SELECT FROM {merge.net_table} WHERE {_WEIGHT} < 0)".encode()
+    ).fetchall()
+    return not gone
 
 
 class _Merge:
@@ -71,6 +85,7 @@ class _Merge:
         self._operator = stage.operator
         self._columns = stage.inputs
         self._staged = staged
+        self.net_table = quote_identifier(f"{stage.name}__net")
         self._touched = quote_identifier(f"{stage.name}__touched")
         self._changes = stage_changes(stage.name)
 
@@ -82,23 +97,25 @@ class _Merge:
             f"SELECT {names}-{_NUMBER} FROM {self.input.sql}"
         )
 
-    def touched(self) -> str:
-        """Collect the keys of the rows that come, go or change their number."""
-        keys = self._operator.keys
-        listed = f"{representatives(keys)}true AS __touched"
-        grouped = f"\n GROUP BY {', '.join(groups(keys))}" if keys else ""
-        net = (
-            f"SELECT {representatives(self._columns)}sum({_WEIGHT}) AS {_WEIGHT}\n"
-            f"          FROM {self._staged} GROUP BY {', '.join(groups(self._columns)) or '()'}\n"
-            f"        HAVING sum({_WEIGHT}) <> 0"
+    def net(self) -> str:
+        """Add the staged rows up: which come, which go, which change their number."""
+        return (
+            f"CREATE TEMPORARY TABLE {self.net_table} ON COMMIT DROP AS\n"
+            f"SELECT {representatives(self._columns)}sum({_WEIGHT})::bigint AS {_WEIGHT}\n"
+            f"  FROM {self._staged}{_grouped(self._columns)} HAVING sum({_WEIGHT}) <> 0"
         )
+
+    def touched(self) -> str:
+        """Collect the keys of the partitions that change."""
+        keys = self._operator.keys
         return (
             f"CREATE TEMPORARY TABLE {self._touched} ON COMMIT DROP AS\n"
-            f"SELECT {listed}\n  FROM ({net}) AS net{grouped}"
+            f"SELECT {representatives(keys)}true AS __touched"
+            f" FROM {self.net_table}{_grouped(keys)}"
         )
 
     def merge_input(self) -> str:
-        return merge_counts(self.input, self._columns, self._staged, _WEIGHT)
+        return merge_counts(self.input, self._columns, self.net_table, _WEIGHT)
 
     def changes(self) -> str:
         """Keep the difference between what the touched partitions give now and gave before."""
@@ -109,13 +126,32 @@ class _Merge:
             f"SELECT {names}-{_NUMBER} AS {_WEIGHT} FROM {self.result.sql} AS stored"
             f"\n WHERE {self._is_touched('stored')}"
         )
-        grouped = f"\n GROUP BY {', '.join(groups(outputs))}" if outputs else ""
         return (
             f"CREATE TEMPORARY TABLE {self._changes} ON COMMIT DROP AS\n"
             f"SELECT {representatives(outputs)}sum({_WEIGHT})::bigint AS {_WEIGHT}\n"
             f"  FROM (SELECT {names}1 AS {_WEIGHT} FROM ({after}) AS after\n"
-            f"        UNION ALL\n{before}) AS both{grouped}\n"
+            f"        UNION ALL\n{before}) AS versions{_grouped(outputs)}\n"
             f"HAVING sum({_WEIGHT}) <> 0"
+        )
+
+    def growth(self) -> str:
+        """Keep what new rows add to the result."""
+        outputs = self._operator.outputs
+        listed = ", ".join(f"kept.{quote_identifier(column.name)}" for column in self._columns)
+        inserted = (
+            f"SELECT {listed} FROM {self.net_table} AS kept,"
+            f" LATERAL pg_catalog.generate_series(1, kept.{_WEIGHT})"
+        )
+        stored = ", ".join(f"kept.{quote_identifier(column.name)}" for column in outputs)
+        known = (
+            f"SELECT {stored} FROM {self.result.sql} AS kept,"
+            f" LATERAL pg_catalog.generate_series(1, kept.{_NUMBER})"
+        )
+        return (
+            f"CREATE TEMPORARY TABLE {self._changes} ON COMMIT DROP AS\n"
+            f"WITH {INPUT} AS ({self._rows()}), {INSERTED} AS ({inserted}), {STORED} AS ({known})\n"
+            f"SELECT {representatives(outputs)}count(*) AS {_WEIGHT}\n"
+            f"  FROM ({self._operator.growth}) AS grown{_grouped(outputs)}"
         )
 
     def merge_result(self) -> str:
@@ -136,3 +172,7 @@ class _Merge:
             # One partition: the query has an answer also where no row has ever come.
             return "true"
         return f"EXISTS (SELECT FROM {self._touched} AS t WHERE {same_row(keys, alias, 't')})"
+
+
+def _grouped(columns: Sequence[Column]) -> str:
+    return f"\n GROUP BY {', '.join(groups(columns))}" if columns else ""

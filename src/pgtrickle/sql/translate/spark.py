@@ -1,0 +1,95 @@
+"""The table of what Spark evaluates as PostgreSQL does, and the walk over an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from pgtrickle.algebra.nodes import Scalar
+from pgtrickle.model.sql_type import SqlType
+from pgtrickle.sql.scalars import parse_scalar
+from pgtrickle.sql.translate import (
+    arithmetic,
+    casts,
+    comparison,
+    conditional,
+    extract,
+    literals,
+    patterns,
+    rounding,
+    text,
+)
+from pgtrickle.sql.translate.dialect import Dialect, quote_name
+from pgtrickle.sql.translate.term import MAX_DIGITS, Rule, Term, refuse
+
+RULES: dict[type[exp.Expr], Rule] = {
+    **literals.RULES,
+    **conditional.RULES,
+    **comparison.RULES,
+    **arithmetic.RULES,
+    **rounding.RULES,
+    **text.RULES,
+    **patterns.RULES,
+    **extract.RULES,
+    **casts.RULES,
+}
+FUNCTIONS: dict[str, Rule] = {**text.FUNCTIONS}
+
+
+def translate(scalar: Scalar, types: Mapping[str, SqlType], dialect: Dialect) -> str:
+    """Write a scalar over columns of the given types in ``dialect``.
+
+    >>> bigint = SqlType("bigint", "int8", "N")
+    >>> translate(Scalar('"a" / 2', ("a",)), {"a": bigint}, Dialect.SPARK)
+    '(`a` DIV 2)'
+    """
+    if dialect is Dialect.POSTGRES:
+        return scalar.sql
+    tree = parse_scalar(scalar.sql)
+    if dialect is Dialect.DUCKDB:
+        return tree.sql(dialect="duckdb")
+    term = _Walk(types).visit(tree)
+    if term.base == "numeric" and term.is_quotient:
+        raise refuse(tree)
+    return term.sql
+
+
+class _Walk:
+    def __init__(self, types: Mapping[str, SqlType]) -> None:
+        self._types = types
+
+    def visit(self, node: exp.Expr) -> Term:
+        if isinstance(node, exp.Column):
+            return _column(node.name, self._types[node.name])
+        rule = RULES.get(type(node))
+        if isinstance(node, exp.Anonymous):
+            rule = FUNCTIONS.get(str(node.this).lower())
+        if rule is None:
+            raise refuse(node)
+        return rule(node, self.visit)
+
+
+def _column(name: str, type_: SqlType) -> Term:
+    sql = quote_name(name, Dialect.SPARK)
+    scale, precision = _size(sql, type_) if type_.base == "numeric" else (0, None)
+    return Term(
+        sql,
+        type_.base,
+        scale=scale,
+        precision=precision,
+        shows_scale=precision is not None and scale == type_.scale,
+        collations=frozenset({type_.collation}) if type_.category == "S" else frozenset(),
+        is_column=True,
+        is_enum=type_.category == "E",
+    )
+
+
+def _size(sql: str, type_: SqlType) -> tuple[int | str, int | None]:
+    """Return the scale and precision of a numeric column as it is carried."""
+    if type_.precision is not None:
+        scale = max(type_.scale or 0, 0)
+        precision = max(type_.precision - min(type_.scale or 0, 0), scale)
+        if precision <= MAX_DIGITS:
+            return scale, precision
+    return f"CAST(regexp_extract(typeof({sql}), ',([0-9]+)', 1) AS INT)", None
