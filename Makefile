@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup format lint unit test workloads demo bench check ci docs clean
+.PHONY: help setup format lint unit test fuzz fuzz-pipeline workloads demo bench check ci docs clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -34,6 +34,16 @@ unit: setup  ## the fast lane, no services
 test: setup  ## every lane
 	$(BIN)/pytest -n auto --dist loadscope -m "unit or postgres"
 	$(BIN)/pytest -m "spark or end_to_end"
+
+# CASES=n cases of SEED=s, or one CASE=n of it, or a kept FILE=path.
+FUZZ = $(BIN)/python -m tests.fuzz.run $(if $(CASES),--cases $(CASES)) $(if $(SEED),--seed $(SEED)) \
+  $(if $(CASE),--case $(CASE)) $(if $(FILE),--file $(FILE))
+
+fuzz: setup  ## random cases on DuckDB: CASES=n SEED=s, or CASE=n SEED=s, or FILE=path
+	$(FUZZ)
+
+fuzz-pipeline: setup  ## the same through PostgreSQL and Spark, or ENGINE=duckdb
+	$(FUZZ) --pipeline $(if $(ENGINE),--engine $(ENGINE))
 
 workloads: setup  ## TPC-H and Nexmark on Spark, ten cycles, beside PostgreSQL's own answers
 	$(BIN)/python -m tests.workloads --cycles $(or $(CYCLES),10) $(QUERIES)

@@ -7,15 +7,14 @@ is written here once more, in the simplest way.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from pgtrickle.algebra.nodes import Scan
 from pgtrickle.delta.cut import AggregateStage, RowsStage, StagedQuery, cut
-from pgtrickle.delta.layout import WEIGHT, Layout, Lookup
-from pgtrickle.delta.partial import value_columns
+from pgtrickle.delta.layout import WEIGHT
 from pgtrickle.delta.reads import ReadKind, stage_changes
 from pgtrickle.model.names import quote_identifier
 from pgtrickle.model.sql_type import Column
@@ -23,19 +22,10 @@ from pgtrickle.ports import Engine
 from pgtrickle.refresh.stages import RefreshPlan, StagePlan, plan_differential, plan_full
 from pgtrickle.sql.lower import lower
 from pgtrickle.sql.translate import Dialect, translate
-from tests.delta.world import (
-    COLUMNS,
-    INT4,
-    RELIDS,
-    TEXT,
-    Row,
-    Weighted,
-    World,
-    bound_query,
-    results_over,
-    state_columns,
-    to_duckdb,
-)
+from tests.delta.dialect import to_duckdb
+from tests.delta.memory import Memory, memory_of
+from tests.delta.typer import TEXT
+from tests.delta.world import TABLES, Row, Table, Weighted, World
 
 Bags = Mapping[str, Sequence[Row]]
 Window = Mapping[str, Sequence[Weighted]]
@@ -43,10 +33,11 @@ Window = Mapping[str, Sequence[Weighted]]
 
 @dataclass(frozen=True)
 class History:
-    """The rows that the sources start with, and the weighted changes of each window."""
+    """The sources, the rows they start with, and the weighted changes of each window."""
 
     initial: Bags
     windows: tuple[Window, ...]
+    tables: tuple[Table, ...] = TABLES
 
 
 @dataclass(frozen=True)
@@ -74,11 +65,32 @@ def check_law(
     Without an engine the stages run inside ``world``, reads and all in one statement, which is
     several times faster than to carry every input through Arrow.
     """
+    world.define(history.tables)
     staged = compile_query(world, query)
-    maintained = _Maintained(world, staged, engine)
+    return check_plan(world, query, staged, history, engine, widen=True)
+
+
+def check_plan(
+    world: World,
+    query: DefiningQuery,
+    staged: StagedQuery,
+    history: History,
+    engine: Engine | None = None,
+    *,
+    widen: bool = False,
+) -> Observed:
+    """Check the law on a query that is compiled already.
+
+    With ``widen`` every bounded read is also tried unbounded, and must make no difference.
+    """
+    maintained = _Maintained(world, staged, engine, widen=widen)
     reference = to_duckdb(query.sql)
-    captured = {name: staged.captured_columns().get(relid) for name, relid in RELIDS.items()}
-    read = {name: frozenset(columns) for name, columns in captured.items() if columns is not None}
+    captured = staged.captured_columns()
+    read = {
+        table.name: frozenset(captured[table.relid])
+        for table in history.tables
+        if table.relid in captured
+    }
     bags = {name: Counter(history.initial.get(name, ())) for name in read}
     world.reset(_elements(bags))
 
@@ -89,8 +101,8 @@ def check_law(
         if not changes:
             continue
         bags |= {name: _add(bags[name], weighted) for name, weighted in changes.items()}
-        world.advance(_elements(bags), _blanked(changes, read))
-        maintained.refresh({str(RELIDS[name]) for name in changes})
+        world.advance(_elements(bags), _blanked(world, changes, read))
+        maintained.refresh({str(world.tables[name].relid) for name in changes})
         _compare(maintained.result, world.rows(reference), f"window {number}")
     return maintained.observed
 
@@ -98,23 +110,29 @@ def check_law(
 def compile_query(world: World, query: DefiningQuery) -> StagedQuery:
     """Compile a query over the tables of the world."""
     columns = [Column(name, TEXT) for name in query.names]
-    return cut(lower(bound_query(query.sql, columns), world.typer), world.typer)
+    return cut(lower(world.bound_query(query.sql, columns), world.typer), world.typer)
 
 
 def _compare(stored: Counter[Row], answer: list[Row], when: str) -> None:
     expected = Counter(map(_rounded, answer))
-    assert stored == expected, f"{when}: missing {expected - stored}, extra {stored - expected}"
+    missing, extra = expected - stored, stored - expected
+    assert (missing, extra) == (Counter(), Counter()), f"{when}: missing {missing}, extra {extra}"
 
 
 class _Maintained:
     """A stream table: its result, its states, and how a refresh changes them."""
 
-    def __init__(self, world: World, query: StagedQuery, engine: Engine | None) -> None:
+    def __init__(
+        self, world: World, query: StagedQuery, engine: Engine | None, *, widen: bool
+    ) -> None:
+        self._widen = widen
         self._world = world
         self._query = query
         self._engine = engine
         self._dialect = engine.dialect if engine else Dialect.DUCKDB
-        self._memories = {stage.name: _Memory(world, stage) for stage in query.stateful}
+        self._memories: dict[str, Memory] = {
+            stage.name: memory_of(world, stage) for stage in query.stateful
+        }
         self._full = plan_full(query, self._dialect, self._state_rows)
         self._unbounded = {
             (stage.stage.name, read.view): read.sql
@@ -145,10 +163,10 @@ class _Maintained:
         for stage in plan.stages:
             self.observed.stages += 1
             self.observed.kinds.update(read.kind for read in stage.reads)
-            if isinstance(stage.stage, AggregateStage):
-                self._memories[stage.stage.name].merge(self._evaluate(stage))
-            else:
+            if isinstance(stage.stage, RowsStage):
                 self._apply(self._evaluate(stage), stage.columns)
+            else:
+                self._memories[stage.stage.name].merge(self._evaluate(stage))
         through = self._query.rows.passes_through
         if through is not None and plan.stages:
             self._apply_changes_of(through)
@@ -160,7 +178,7 @@ class _Maintained:
     def _evaluate(self, stage: StagePlan) -> list[Row]:
         """Compute a stage; bounded reads must not change what comes out."""
         rows = self._compute(stage, {read.view: read.sql for read in stage.reads})
-        if any(read.kind is ReadKind.KEYED for read in stage.reads):
+        if self._widen and any(read.kind is ReadKind.KEYED for read in stage.reads):
             unbounded = {
                 read.view: self._unbounded[stage.stage.name, read.view]
                 if read.kind is ReadKind.KEYED
@@ -207,111 +225,14 @@ class _Maintained:
         self.result = Counter({row: n for row, n in self.result.items() if n})
 
 
-class _Memory:
-    """The state of one aggregate: sums and counted values of each group."""
-
-    def __init__(self, world: World, stage: AggregateStage) -> None:
-        self._world = world
-        self._layout: Layout = stage.layout
-        self._columns = state_columns(stage.layout)
-        self._stored = quote_identifier(f"state_{stage.name}")
-        self._changes = stage_changes(stage.name)
-        self._groups: dict[Row, Row] = {}  # key -> count and accumulators
-        self._values: dict[str, Counter[Row]] = {v.name: Counter() for v in stage.layout.values}
-        self._merged = False
-        self.rows_query = results_over(stage.layout, self._stored)
-        self._store()
-
-    def begin(self) -> None:
-        """Forget the changes of the last window: a stage that does not run has none."""
-        self._merged = False
-        self._world.connection.execute(f"DROP TABLE IF EXISTS {self._changes}")
-
-    def merge(self, partial: list[Row]) -> None:
-        """Add partial rows up and publish how the touched groups changed."""
-        arguments = [column.name for column in value_columns(self._layout)]
-        keys, values = len(self._layout.keys), len(arguments)
-        sums = len(self._layout.accumulators) + 1
-        touched: dict[Row, None] = {} if keys else {(): None}
-        touched |= {row[:keys]: None for row in partial}
-        before = [self._row(key) for key in touched if key in self._groups]
-        for row in partial:
-            key, tail = row[:keys], row[keys + values :]
-            self._add_sums(key, tail[:sums])
-            found = dict(zip(arguments, row[keys : keys + values], strict=True))
-            for table, count in zip(self._layout.values, tail[sums:], strict=True):
-                (column,) = table.columns
-                if found[column.name] is not None:
-                    self._values[table.name][*key, found[column.name]] += int(count)
-        for key in touched:
-            self._settle(key)
-        after = [self._row(key) for key in touched if key in self._groups]
-        weighted = [(*row, -1) for row in before] + [(*row, 1) for row in after]
-        columns = [*self._columns, Column(WEIGHT, INT4)]
-        memory = f"({self._world.relation(columns, weighted)}) AS memory"
-        self._world.store(self._changes, results_over(self._layout, memory, WEIGHT))
-        self._merged = True
-
-    def commit(self) -> None:
-        """Show the new groups to the next refresh."""
-        if self._merged:
-            self._store()
-
-    def _store(self) -> None:
-        rows = [self._row(key) for key in self._groups]
-        self._world.store(self._stored, self._world.relation(self._columns, rows))
-
-    def _add_sums(self, key: Row, change: Row) -> None:
-        old = self._groups.get(key, (0,) * len(change))
-        self._groups[key] = tuple(a + b for a, b in zip(old, change, strict=True))
-
-    def _settle(self, key: Row) -> None:
-        """Drop a group without rows; a group that no key tells apart always exists."""
-        if not key and not self._layout.keys:
-            self._groups.setdefault((), (0,) * (len(self._layout.accumulators) + 1))
-            return
-        assert self._groups[key][0] >= 0, "a group has a negative number of rows"
-        if self._groups[key][0] == 0:
-            assert not any(self._groups[key]), "an empty group has sums"
-            del self._groups[key]
-
-    def _row(self, key: Row) -> Row:
-        found = tuple(
-            self._look_up(key, result.lookup)
-            for result in self._layout.looked_up
-            if result.lookup is not None
-        )
-        return (*key, *self._groups[key], *found)
-
-    def _look_up(self, key: Row, lookup: Lookup) -> object:
-        values: list[Any] = []
-        for (*group, value), count in self._values[lookup.values.name].items():
-            assert count >= 0, "a value occurs a negative number of times"
-            if count and tuple(group) == key:
-                values += [value] * (count if lookup.repeated else 1)
-        match lookup.sql.partition("(")[0].lower():
-            case "count":
-                return len(values)
-            case "min":
-                return min(values, default=None)
-            case "max":
-                return max(values, default=None)
-            case "sum":
-                return sum(values) if values else None
-            case "avg":
-                return float(sum(values)) / len(values) if values else None
-            case other:
-                raise ValueError(other)
-
-
-def _blanked(changes: Window, captured: Mapping[str, Collection[str]]) -> Window:
+def _blanked(world: World, changes: Window, captured: Mapping[str, Collection[str]]) -> Window:
     """Blank the columns that the buffers of this query do not hold."""
     return {
         name: [
             (
                 tuple(
-                    value if column in captured[name] else None
-                    for column, value in zip(COLUMNS[name], row, strict=True)
+                    value if column.name in captured[name] else None
+                    for column, value in zip(world.tables[name].columns, row, strict=True)
                 ),
                 weight,
             )
@@ -322,7 +243,7 @@ def _blanked(changes: Window, captured: Mapping[str, Collection[str]]) -> Window
 
 
 def _consolidated(stage: StagePlan, rows: list[Row]) -> Counter[Row]:
-    if not isinstance(stage.stage, RowsStage):
+    if isinstance(stage.stage, AggregateStage):
         return Counter(map(_rounded, rows))
     total: Counter[Row] = Counter()
     for *row, weight in rows:
@@ -332,7 +253,13 @@ def _consolidated(stage: StagePlan, rows: list[Row]) -> Counter[Row]:
 
 def _rounded(row: Sequence[object]) -> Row:
     """Averages are quotients of floating-point numbers in DuckDB; compare their first digits."""
-    return tuple(round(value, 9) if isinstance(value, float) else value for value in row)
+    return tuple(map(_comparable, row))
+
+
+def _comparable(value: object) -> object:
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else float(f"{round(value, 9):.10g}")
+    return _rounded(value) if isinstance(value, list) else value
 
 
 def _add(bag: Counter[Row], changes: Sequence[Weighted]) -> Counter[Row]:

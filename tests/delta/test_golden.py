@@ -22,7 +22,8 @@ from pgtrickle.refresh.stages import StagePlan, plan_differential
 from pgtrickle.sql.bound import BoundQuery, Relation
 from pgtrickle.sql.lower import lower
 from pgtrickle.sql.translate import Dialect
-from tests.delta.world import FLOAT8, INT4, INT8, NUMERIC, TEXT, World
+from tests.delta.typer import FLOAT8, INT4, INT8, NUMERIC, TEXT
+from tests.delta.world import World
 
 _GOLDEN = Path(__file__).parent / "golden"
 _TYPES = {"int": INT4, "bigint": INT8, "numeric": NUMERIC, "text": TEXT, "float": FLOAT8}

@@ -35,9 +35,11 @@ def make_scalar(expression: exp.Expr) -> Scalar:
         if isinstance(identifier.parent, exp.Column):
             identifier.set("quoted", value=True)
     names = {column.name for column in expression.find_all(exp.Column)}
-    return Scalar(expression.sql(dialect="postgres", comments=False), tuple(sorted(names)))
+    text = expression.sql(dialect="postgres", comments=False, copy=False)
+    return Scalar(text, tuple(sorted(names)))
 
 
+@lru_cache(maxsize=4096)
 def column_scalar(name: str) -> Scalar:
     """Make the scalar that is one column.
 

@@ -1,0 +1,49 @@
+"""Case number n of a seed: always the same, and drawable alone.
+
+Neighbours share tables and history: the real pipeline then makes the tables once and keeps one
+stream table for each of their queries.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection
+
+from tests.fuzz.cases import Case, Table
+from tests.fuzz.data import draw_tables, draw_windows
+from tests.fuzz.draw import Draw, Exhausted
+from tests.fuzz.grammar import Grammar
+from tests.fuzz.kinds import Shown
+
+NEIGHBOURS = 8
+# What DuckDB answers otherwise than PostgreSQL, or not at all.
+POSTGRES_ONLY = ("top.ties", "aggregate.mode")
+
+
+def generate(seed: int, number: int, off: Collection[str] = POSTGRES_ONLY) -> Case:
+    """Draw one case without the features that are switched off."""
+    shared = random.Random(f"{seed}:data:{number // NEIGHBOURS}")
+    tables = draw_tables(shared)
+    windows = draw_windows(shared, tables)
+    shown, features = _draw_query(f"{seed}:query:{number}", tables, off)
+    return Case(
+        tables,
+        shown.sql,
+        shown.names,
+        windows,
+        features,
+        f"case {number} of seed {seed}",
+    )
+
+
+def _draw_query(
+    name: str, tables: tuple[Table, ...], off: Collection[str]
+) -> tuple[Shown, tuple[str, ...]]:
+    """Draw until a query gets by without what is switched off."""
+    source = random.Random(name)
+    while True:
+        draw = Draw(source, tables, off)
+        try:
+            return Grammar(draw).whole(), tuple(sorted(draw.features))
+        except Exhausted:
+            continue

@@ -1,0 +1,181 @@
+"""Play cases through the real pipeline: strict DIFFERENTIAL stream tables on PostgreSQL.
+
+Neighbouring cases share tables and history, so they become stream tables side by side.  After each
+window every one of them is compared, by PostgreSQL itself, with its query.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import groupby
+
+import psycopg
+
+import pgtrickle
+from pgtrickle.embedded.server import start_embedded
+from pgtrickle.errors import (
+    QueryRejectedError,
+    TrickleError,
+    UndefinedObjectError,
+    UnsupportedExpressionError,
+    UnsupportedQueryError,
+)
+from tests.fakes.engine import DuckDbEngine
+from tests.fixtures.engines import Borrowed
+from tests.fixtures.postgres import enterable_directory
+from tests.fuzz.cases import Case, Change, Table
+from tests.fuzz.generate import NEIGHBOURS, generate
+from tests.fuzz.kinds import TYPES
+from tests.fuzz.play import Outcome, Played
+from tests.fuzz.shrink import shrink
+from tests.fuzz.tally import Tally
+from tests.fuzz.work import keep
+from tests.service.lab import Lab
+
+_MOST_SHRUNK = 5
+
+
+@contextmanager
+def open_lab(engine: str) -> Iterator[Lab]:
+    """Start a server of our own (or use ``PGTRICKLE_TEST_DSN``) and pgtrickle beside it."""
+    with ExitStack() as stack:
+        dsn = os.environ.get("PGTRICKLE_TEST_DSN")
+        if dsn is None:
+            directory = stack.enter_context(enterable_directory())
+            dsn = stack.enter_context(start_embedded(directory / "home")).dsn
+        if engine == "duckdb":
+            borrowed = Borrowed(DuckDbEngine())
+        else:
+            from pgtrickle.spark.engine import SparkEngine
+            from pgtrickle.spark.session import SparkSessions
+
+            sessions = SparkSessions(driver_memory="1g")
+            stack.callback(sessions.stop)
+            borrowed = Borrowed(SparkEngine(dsn, sessions))
+        trickle = stack.enter_context(pgtrickle.connect(dsn, engine=borrowed))
+        connection = stack.enter_context(psycopg.connect(dsn, autocommit=True))
+        yield Lab(trickle, connection)
+
+
+def play_on_postgres(
+    seed: int,
+    numbers: range,
+    engine: str,
+    off: Collection[str] = (),
+    progress: Callable[[Tally], object] = lambda _: None,
+) -> Tally:
+    """Play cases of a seed; shrink and keep the first failures."""
+    total = Tally()
+    with open_lab(engine) as lab:
+        for _, group in groupby(numbers, lambda number: number // NEIGHBOURS):
+            found = list(group)
+            cases = [generate(seed, number, off) for number in found]
+            for number, case, played in zip(found, cases, play_together(lab, cases), strict=True):
+                total.add(case, played)
+                if played.outcome.failure:
+                    path = None
+                    if len(total.failures) < _MOST_SHRUNK:
+                        small = shrink(case, lambda one: play_together(lab, [one])[0], 120)
+                        path = keep(small, f"postgres-{seed}-{number}")
+                    total.failures.append((number, played, path))
+            progress(total)
+    return total
+
+
+def play_together(lab: Lab, cases: Sequence[Case]) -> list[Played]:
+    """Play cases that share tables and history; return what came of each."""
+    lab.reset()
+    tables, windows = cases[0].tables, cases[0].windows
+    for table in tables:
+        _create_source(lab, table)
+    played = {number: _create(lab, number, case) for number, case in enumerate(cases)}
+    for place, window in enumerate(windows, 1):
+        with lab.connection.transaction():
+            for change in window:
+                _apply(lab, tables, change)
+        for number, case in enumerate(cases):
+            if played[number].outcome is Outcome.HELD:
+                played[number] = _refresh(lab, number, case, f"window {place}")
+    return list(played.values())
+
+
+def _create(lab: Lab, number: int, case: Case) -> Played:
+    query = case.query
+    try:
+        lab.trickle.create_stream_table(f"made_{number}", query, refresh_mode="DIFFERENTIAL")
+    except (UnsupportedQueryError, UnsupportedExpressionError) as refusal:
+        return Played(Outcome.REFUSED, str(refusal).partition("\n")[0])
+    except (QueryRejectedError, UndefinedObjectError) as error:
+        return Played(Outcome.UNANSWERED, str(error).partition("\n")[0])
+    except (TrickleError, psycopg.Error) as error:
+        return Played(Outcome.CRASHED, f"{type(error).__name__}: {error}")
+    return _compare(lab, number, case, "the first load")
+
+
+def _refresh(lab: Lab, number: int, case: Case, when: str) -> Played:
+    try:
+        report = lab.trickle.refresh_stream_table(f"made_{number}")
+    except (TrickleError, psycopg.Error) as error:
+        return Played(Outcome.CRASHED, f"{type(error).__name__}: {error}")
+    if report.action.value not in {"DIFFERENTIAL", "NO_DATA"}:
+        return Played(Outcome.CRASHED, f"{when}: {report.action.value}, {report.reason}")
+    return _compare(lab, number, case, when)
+
+
+def _compare(lab: Lab, number: int, case: Case, when: str) -> Played:
+    """Compare the stream table with its query; inexact columns by their first digits."""
+    query, made = case.query, f"made_{number}"
+    types = lab.rows(
+        "SELECT attnum, attname, atttypid::regtype::text FROM pg_attribute"
+        f" WHERE attrelid = 'public.{made}'::regclass AND attnum > 0"
+    )
+    listed = ", ".join(
+        f"round({name}::numeric, 9)" if type_ == "double precision" else name
+        for _, name, type_ in types
+    )
+    answer, stored = f"SELECT {listed} FROM ({query}) AS q", f"SELECT {listed} FROM {made}"
+    try:
+        found = lab.rows(
+            f"SELECT 'missing', d.* FROM ({answer} EXCEPT ALL {stored}) AS d UNION ALL"
+            f" SELECT 'extra', d.* FROM ({stored} EXCEPT ALL {answer}) AS d"
+        )
+    except psycopg.Error as error:
+        return Played(Outcome.UNANSWERED, str(error).partition("\n")[0])
+    return Played(Outcome.DIFFERS, f"{when}: {found}") if found else Played(Outcome.HELD)
+
+
+# Sources
+
+
+def _create_source(lab: Lab, table: Table) -> None:
+    columns = ", ".join(f"{name} {TYPES[kind].display}" for name, kind in table.columns)
+    key = f", PRIMARY KEY ({table.columns[0][0]})" if table.keyed else ""
+    lab.run(f"CREATE TABLE public.{table.name} ({columns}{key})")
+    for row in table.rows:
+        _apply(lab, [table], Change(table.name, None, row))
+
+
+def _apply(lab: Lab, tables: Sequence[Table], change: Change) -> None:
+    """Carry a change out as one statement on one row."""
+    [table] = [table for table in tables if table.name == change.table]
+    name = f"public.{table.name}"
+    columns = [column for column, _ in table.columns]
+    casts = [f"%s::{TYPES[kind].display}" for _, kind in table.columns]
+    same = " AND ".join(
+        f"{column} IS NOT DISTINCT FROM {cast}" for column, cast in zip(columns, casts, strict=True)
+    )
+    one = f"ctid = (SELECT ctid FROM {name} WHERE {same} LIMIT 1)"
+    if change.old is None and change.new is not None:
+        statement, values = f"INSERT INTO {name} VALUES ({', '.join(casts)})", change.new
+    elif change.old is not None and change.new is None:
+        statement, values = f"DELETE FROM {name} WHERE {one}", change.old
+    else:
+        assert change.old is not None
+        assert change.new is not None
+        assigned = ", ".join(f"{c} = {cast}" for c, cast in zip(columns, casts, strict=True))
+        statement = f"UPDATE {name} SET {assigned} WHERE {one}"
+        values = (*change.new, *change.old)
+    done = lab.connection.execute(statement.encode(), values)
+    assert done.rowcount == 1, f"{change} found no row"
