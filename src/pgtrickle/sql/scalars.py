@@ -80,12 +80,23 @@ def substitute(scalar: Scalar, replacements: Mapping[str, Scalar]) -> Scalar:
 
     def replace(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and node.name in replacements:
-            tree = parse_scalar(replacements[node.name].sql).copy()
-            simple = isinstance(tree, exp.Column | exp.Literal | exp.Cast | exp.Func | exp.Paren)
-            return tree if simple else exp.paren(tree, copy=False)
+            return in_place(parse_scalar(replacements[node.name].sql))
         return node
 
     return make_scalar(parse_scalar(scalar.sql).transform(replace))
+
+
+def in_place(tree: exp.Expr) -> exp.Expr:
+    """Return a copy of an expression that can stand where a column stood.
+
+    >>> in_place(sqlglot.parse_one("a OR b")).sql(), in_place(sqlglot.parse_one("f(a)")).sql()
+    ('(a OR b)', 'F(a)')
+    """
+    # The parser counts some operators, OR among them, as functions.
+    simple = isinstance(tree, exp.Column | exp.Literal | exp.Cast | exp.Func | exp.Paren)
+    if simple and not isinstance(tree, exp.Binary):
+        return tree.copy()
+    return exp.paren(tree.copy(), copy=False)
 
 
 def conjuncts(scalar: Scalar) -> list[Scalar]:

@@ -9,7 +9,7 @@ from sqlglot import exp
 from pgtrickle.algebra.nodes import Scalar
 from pgtrickle.model.sql_type import SqlType
 from pgtrickle.sql.refusal import Refusal
-from pgtrickle.sql.scalars import make_scalar, parse_scalar
+from pgtrickle.sql.scalars import in_place, make_scalar, parse_scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,7 @@ def resolve(expression: exp.Expr, scope: Scope) -> Scalar:
             tree = parse_scalar(columns[node.name].scalar.sql)
         else:
             tree = find_column(scope, node.name)
-        simple = isinstance(tree, exp.Column | exp.Literal | exp.Cast | exp.Func)
-        return tree.copy() if simple else exp.paren(tree)
+        return in_place(tree)
 
     return make_scalar(expression.transform(replace_column))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -46,13 +47,18 @@ def translate(scalar: Scalar, types: Mapping[str, SqlType], dialect: Dialect) ->
     """
     if dialect is Dialect.POSTGRES:
         return scalar.sql
-    tree = parse_scalar(scalar.sql)
     if dialect is Dialect.DUCKDB:
-        return tree.sql(dialect="duckdb")
+        return _to_duckdb(scalar.sql)
+    tree = parse_scalar(scalar.sql)
     term = _Walk(types).visit(tree)
     if term.base == "numeric" and term.is_quotient:
         raise refuse(tree)
     return term.sql
+
+
+@lru_cache(maxsize=4096)
+def _to_duckdb(sql: str) -> str:
+    return parse_scalar(sql).sql(dialect="duckdb")
 
 
 class _Walk:
