@@ -10,7 +10,7 @@ computed from the result of a join by means that the engine has too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -127,14 +127,7 @@ class _Computed:
     taken: set[str]  # column names of the whole plan
     found: dict[str, dict[str, tuple[str, Scalar]]] = field(default_factory=dict)
 
-    def owner(self, names: Sequence[str]) -> Scan | None:
-        for scan in self.scans.values():
-            if column_names(scan).issuperset(names):
-                return scan
-        return None
-
-    def name_of(self, scan: Scan, expression: exp.Expr) -> str:
-        scalar = make_scalar(expression)
+    def name_of(self, scan: Scan, scalar: Scalar) -> str:
         known = self.found.setdefault(scan.alias, {})
         if scalar.sql not in known:
             number = len(known) + 1
@@ -164,14 +157,17 @@ def _extract(node: Node, computed: _Computed) -> Node:
         case Scan():
             return node
         case Filter():
-            return Filter(_extract(node.child, computed), _cut_out(node.predicate, computed))
+            predicate = _cut_out(node.predicate, _origins(node.child), computed)
+            return Filter(_extract(node.child, computed), predicate)
         case Weigh():
-            return Weigh(_extract(node.child, computed), _cut_out(node.factor, computed))
+            factor = _cut_out(node.factor, _origins(node.child), computed)
+            return Weigh(_extract(node.child, computed), factor)
         case Project():
+            origins = _origins(node.child)
             outputs = tuple(
                 output
                 if _stays_above(output.scalar, node.child)
-                else replace(output, scalar=_cut_out(output.scalar, computed))
+                else replace(output, scalar=_cut_out(output.scalar, origins, computed))
                 for output in node.outputs
             )
             return Project(_extract(node.child, computed), outputs)
@@ -179,7 +175,7 @@ def _extract(node: Node, computed: _Computed) -> Node:
             return InnerJoin(
                 _extract(node.left, computed),
                 _extract(node.right, computed),
-                _cut_out(node.on, computed) if node.on else None,
+                _cut_out(node.on, _origins(node), computed) if node.on else None,
             )
         case UnionAll():
             return UnionAll(tuple(_extract(child, computed) for child in node.children))
@@ -206,7 +202,37 @@ def _stays_above(scalar: Scalar, child: Node) -> bool:
     return True
 
 
-def _cut_out(scalar: Scalar, computed: _Computed) -> Scalar:
+_Origins = Mapping[str, tuple[Scan, str]]
+
+
+def _origins(node: Node) -> _Origins:
+    """Return, for each column that comes from a scan as it is, the scan and the name it has there.
+
+    What a union gives comes from several scans, so no single one can compute with it.
+    """
+    match node:
+        case Scan():
+            return {output.name: (node, output.name) for output in node.outputs}
+        case Filter() | Weigh():
+            return _origins(node.child)
+        case Project():
+            below = _origins(node.child)
+            names = {output.name: bare_column(output.scalar) for output in node.outputs}
+            return {
+                new: below[old] for new, old in names.items() if old is not None and old in below
+            }
+        case InnerJoin():
+            return {**_origins(node.left), **_origins(node.right)}
+        case UnionAll():
+            return {}
+        case Aggregate() | Recompute():
+            raise ValueError(
+                "a plan is cut at its stateful operators before expressions are pushed"
+            )
+    assert_never(node)
+
+
+def _cut_out(scalar: Scalar, origins: _Origins, computed: _Computed) -> Scalar:
     """Replace the largest parts of a scalar that read one scan by columns of that scan."""
     if bare_column(scalar) is not None:
         return scalar
@@ -216,13 +242,23 @@ def _cut_out(scalar: Scalar, computed: _Computed) -> Scalar:
             return part
         names = [column.name for column in part.find_all(exp.Column)]
         if names and isinstance(part, exp.Condition | exp.Func | exp.Cast | exp.Paren):
-            owner = computed.owner(names)
+            owner = _owner(names, origins)
             movable = not _is_guarded(part) or _never_fails(part)
-            if owner is not None and movable and not _widens_integer(part, owner):
-                return parse_scalar(column_scalar(computed.name_of(owner, part)).sql).copy()
+            if owner is not None and movable:
+                inside = {name: column_scalar(origins[name][1]) for name in names}
+                moved = substitute(make_scalar(part), inside)
+                if not _widens_integer(parse_scalar(moved.sql), owner):
+                    return parse_scalar(column_scalar(computed.name_of(owner, moved)).sql).copy()
         return part
 
     return make_scalar(parse_scalar(scalar.sql).transform(replace_part))
+
+
+def _owner(names: Sequence[str], origins: _Origins) -> Scan | None:
+    """Return the one scan that all these columns come from."""
+    found = {origins[name][0].alias: origins[name][0] for name in names if name in origins}
+    scans = list(found.values())
+    return scans[0] if len(scans) == 1 and origins.keys() >= set(names) else None
 
 
 def _is_guarded(part: exp.Expr) -> bool:
