@@ -164,7 +164,8 @@ def _check(connection: Connection, staged: StagedQuery) -> None:
             if read.relation is None:
                 continue
             try:
-                connection.execute(f"SELECT * FROM ({read.sql}) AS read LIMIT 0".encode())
+                with connection.transaction():
+                    connection.execute(f"SELECT * FROM ({read.sql}) AS read LIMIT 0".encode())
             except (psycopg.Error, SqlglotError) as error:
                 raise UnsupportedExpressionError(
                     f"an expression over {read.source} cannot be written down again",
