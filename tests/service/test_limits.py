@@ -81,6 +81,8 @@ TOO_MUCH_TO_MAINTAIN = {
     "a CUBE of 12 columns": "SELECT count(*) AS n FROM t GROUP BY CUBE ("
     + ",".join(f"(id + {n})" for n in range(12))
     + ")",
+    "CUBEs of CUBEs": "SELECT a, count(*) AS n FROM (SELECT id AS a, k AS b, v AS c, count(*) AS n"
+    " FROM t GROUP BY CUBE (id, k, v, id + 1, id + 2, id + 3)) AS x GROUP BY CUBE (a, b, c, n)",
     "too many tables": " UNION ALL ".join(["SELECT id FROM t"] * (MAX_INPUTS + 1)),
     "CTEs that double": "WITH c0 AS (SELECT id FROM t), "
     + ", ".join(

@@ -55,9 +55,9 @@ def _try(connection: Connection, query: BoundQuery) -> Refusal | UnsupportedExpr
             build(connection, query)
     except (Refusal, UnsupportedExpressionError) as reason:
         return reason
-    except (TrickleError, psycopg.Error, ValueError):
+    except (TrickleError, psycopg.Error, ValueError, LookupError):
         # A part taken out of its place may mean nothing; then it says nothing either.
-        return Refusal("the reference")
+        return None
     return None
 
 

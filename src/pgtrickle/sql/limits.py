@@ -17,12 +17,15 @@ from pgtrickle.sql.refusal import Refusal
 
 MAX_CHARACTERS = 1_000_000
 MAX_TOKENS = 20_000  # about 10,000 literals in a list: two seconds of compiling
+MAX_BOUND_TOKENS = 2 * MAX_TOKENS  # of the query as PostgreSQL prints it
 MAX_DEPTH = 200  # parentheses, CASE; each level is some 40 calls of the parser
 MAX_INPUTS = 200  # tables in a plan, after views and CTEs were put in their places
+MAX_GROUPING_SETS = 64  # each is an aggregate with state of its own
 MAX_PLAN_COLUMNS = 20_000  # stops names that stand for twice their own size from doubling on
 # Room for MAX_DEPTH; with it a runaway recursion still ends in an error, not in a crash.
 _RECURSION_LIMIT = 10_000
 
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _TOKEN = re.compile(
     r"""
     (?P<skipped>  \s+ | --[^\n]* | /\*.*?(?:\*/|$) )
@@ -45,8 +48,10 @@ class Size:
     depth: int
 
 
-def measure(sql: str) -> Size:
+def measure(sql: str, most: int = MAX_CHARACTERS) -> Size:
     """Count the tokens of a query and how deep it nests; what is inside quotes does not count.
+
+    Stops after ``most`` tokens and one more.
 
     >>> measure("SELECT (a + (1)), '(((' FROM t -- ((((")
     Size(tokens=12, depth=2)
@@ -57,6 +62,8 @@ def measure(sql: str) -> Size:
         if kind == "skipped":
             continue
         tokens += 1
+        if tokens > most:
+            break
         if kind == "opened":
             depth += 1
             deepest = max(deepest, depth)
@@ -73,11 +80,11 @@ def check_text(user_sql: str) -> None:
     pgtrickle.errors.QueryTooLargeError: the query nests 1000 levels deep
     """
     _check_characters(user_sql)
-    size = measure(user_sql)
+    size = measure(user_sql, MAX_TOKENS)
     if size.tokens > MAX_TOKENS:
         raise QueryTooLargeError(
-            f"the query has {size.tokens} words and signs",
-            hint=f"At most {MAX_TOKENS} are allowed; put long lists into a table and join it.",
+            f"the query has more than {MAX_TOKENS} words and signs",
+            hint="Put long lists into a table and join it.",
         )
     if size.depth > MAX_DEPTH:
         raise QueryTooLargeError(
@@ -92,22 +99,26 @@ def _check_characters(user_sql: str) -> None:
             f"the query has {len(user_sql)} characters",
             hint=f"At most {MAX_CHARACTERS} are allowed; put long lists into a table and join it.",
         )
-    wrong = next((c for c in user_sql if c == "\0" or "\ud800" <= c <= "\udfff"), None)
-    if wrong is not None:
+    if wrong := _NO_TEXT.search(user_sql):
         raise QuerySyntaxError(
-            f"the query holds the character U+{ord(wrong):04X}, which is no text",
+            f"the query holds the character U+{ord(wrong.group()):04X}, which is no text",
             hint="Remove it from the query.",
         )
 
 
 def check_bound(sql: str) -> None:
     """Refuse what PostgreSQL printed if the compiler could not walk through it."""
-    size = measure(sql)
-    if size.depth > MAX_DEPTH or size.tokens > 2 * MAX_TOKENS:
+    size = measure(sql, MAX_BOUND_TOKENS)
+    if size.tokens > MAX_BOUND_TOKENS:
         raise Refusal(
-            f"a query of {size.tokens} words and signs that nests {size.depth} levels deep",
-            hint=f"At most {2 * MAX_TOKENS} and {MAX_DEPTH} can be maintained; simplify it, or use"
-            " refresh_mode = 'FULL' or 'AUTO'.",
+            f"a query that PostgreSQL writes in more than {MAX_BOUND_TOKENS} words and signs",
+            hint="Simplify it, or use refresh_mode = 'FULL' or 'AUTO'.",
+        )
+    if size.depth > MAX_DEPTH:
+        raise Refusal(
+            f"a query that nests {size.depth} levels deep",
+            hint=f"At most {MAX_DEPTH} can be maintained; a chain of operators nests too. Split it,"
+            " or use refresh_mode = 'FULL' or 'AUTO'.",
         )
 
 
@@ -124,8 +135,8 @@ def check_inputs(inputs: int) -> None:
     if inputs > MAX_INPUTS:
         raise Refusal(
             f"a query over {inputs} tables",
-            hint=f"At most {MAX_INPUTS} can be maintained, each use of a view or CTE counted;"
-            " split it into stream tables.",
+            hint=f"At most {MAX_INPUTS} can be maintained, counted for each use of a view or CTE"
+            " and for each grouping set; split it into stream tables.",
         )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import assert_never
-
 from psycopg import Connection
 
 from pgtrickle.algebra.nodes import Node, Scan, SourceKind
@@ -22,7 +20,7 @@ from pgtrickle.refresh.stages import (
 from pgtrickle.service.compile import Compiled
 from pgtrickle.service.explanation.indexes import missing_indexes
 from pgtrickle.service.explanation.model import Explanation, Operator, ReadNote, StageNote
-from pgtrickle.service.explanation.rules import RESULT, rule_of, rule_of_stage
+from pgtrickle.service.explanation.rules import RESULT, rule_of, stateful
 from pgtrickle.service.explanation.state import state_of
 from pgtrickle.service.explanation.unbounded import why_unbounded
 from pgtrickle.service.state_rows import StateRows
@@ -113,29 +111,18 @@ class _Tree:
         return tuple(known[view] for view in wanted if view in known)
 
     def _of_stage(self, stage: AggregateStage, scan: Scan, reads: tuple[ReadNote, ...]) -> Operator:
-        description = _describe(stage)
+        operator = stateful(stage)
+        description = operator.description
         if scan.predicate is not None:
             description += f", where {scan.predicate.sql}"
         again = stage.name in self._shown
         self._shown.add(stage.name)
         return Operator(
-            "Aggregate",
+            operator.kind,
             f"{description} (see above)" if again else description,
             stage.name,
-            rule_of_stage(stage),
+            operator.rule,
             () if again else tuple(state_of(stage, self._id)),
             reads,
             () if again else (self._operator(stage.body, stage.name),),
         )
-
-
-def _describe(stage: AggregateStage) -> str:
-    match stage:
-        case AggregateStage():
-            keys = ", ".join(key.name for key in stage.layout.keys) or "nothing"
-            results = ", ".join(
-                f"{one.lookup.sql if one.lookup else one.sql} as {one.name}"
-                for one in stage.layout.shown
-            )
-            return f"Aggregate by {keys}" + (f": {results}" if results else "")
-    assert_never(stage)

@@ -1,7 +1,8 @@
-"""The rule of each operator, with its law in the words of the rule's own file."""
+"""What each operator is and its rule, with the law in the words of the rule's own file."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import ModuleType
 from typing import assert_never
 
@@ -47,11 +48,26 @@ def rule_of(node: Node) -> Rule:
     assert_never(node)
 
 
-def rule_of_stage(stage: AggregateStage) -> Rule:
-    """Return the rule of the operator that a stage keeps state for."""
+@dataclass(frozen=True, slots=True)
+class Stateful:
+    """The operator that a stage keeps state for."""
+
+    kind: str
+    description: str
+    rule: Rule
+
+
+def stateful(stage: AggregateStage) -> Stateful:
+    """Describe the operator that a stage keeps state for."""
     match stage:
         case AggregateStage():
-            return _rule("aggregate", merge)
+            keys = ", ".join(key.name for key in stage.layout.keys) or "nothing"
+            results = ", ".join(
+                f"{one.lookup.sql if one.lookup else one.sql} as {one.name}"
+                for one in stage.layout.shown
+            )
+            description = f"Aggregate by {keys}" + (f": {results}" if results else "")
+            return Stateful("Aggregate", description, _rule("aggregate", merge))
     assert_never(stage)
 
 
