@@ -20,6 +20,7 @@ from pathlib import Path
 from pgtrickle.errors import TrickleError
 from pgtrickle.settings import Settings
 from tests.sql.expressions import FAMILIES, OUT_OF_REACH, Family
+from tools.constructs import Construct, read_examples
 
 _ROOT = Path(__file__).resolve().parents[1]
 _SOURCE = _ROOT / "src" / "pgtrickle"
@@ -50,12 +51,13 @@ OPERATORS: dict[str, Operator] = {
     ),
     "filter": Operator(
         "Filter",
-        "SELECT o.id FROM orders o JOIN products p ON p.id = o.product_id"
+        "SELECT o.id FROM orders AS o JOIN products AS p ON p.id = o.product_id"
         " WHERE o.quantity * p.weight > 20",
         "None.",
         "A predicate over one table is evaluated by PostgreSQL and may be anything that is not"
         " volatile and does not depend on the current time. A predicate over several tables has to"
-        " have a faithful translation to Spark, else ST106. Subqueries are refused with ST102.",
+        " have a faithful translation to Spark, else ST106. A subquery becomes a join and an"
+        " aggregate.",
     ),
     "project": Operator(
         "Projection",
@@ -66,13 +68,13 @@ OPERATORS: dict[str, Operator] = {
     ),
     "inner_join": Operator(
         "Inner join",
-        "SELECT o.id, c.name FROM orders o JOIN customers c ON c.id = o.customer_id",
+        "SELECT o.id, c.name FROM orders AS o JOIN customers AS c ON c.id = o.customer_id",
         "None. The side that did not change is read from its table, bounded by the keys of the"
         " other side's change.",
         "`JOIN ... ON`, `USING`, `NATURAL`, `CROSS JOIN` and comma lists of any number of tables,"
         " self-joins included. Without an equality between plain columns the other side cannot be"
-        " bounded and is read whole; `explain` says so. Outer joins and LATERAL are refused with"
-        " ST102.",
+        " bounded and is read whole; `explain` says why. An outer join is this, a UNION ALL and an"
+        " aggregate that counts the join keys of each side.",
     ),
     "union_all": Operator(
         "UNION ALL",
@@ -86,10 +88,10 @@ OPERATORS: dict[str, Operator] = {
 
 AGGREGATE = Operator(
     "Aggregate and DISTINCT",
-    "SELECT region, count(*) AS orders, avg(amount) AS average, max(amount) AS highest,\n"
-    "       percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) AS median,\n"
+    "SELECT customer_id, count(*) AS orders, avg(price) AS average, max(price) AS highest,\n"
+    "       percentile_cont(0.5) WITHIN GROUP (ORDER BY price) AS median,\n"
     "       string_agg(note, ', ' ORDER BY id) AS notes\n"
-    "  FROM orders\n GROUP BY region\nHAVING count(*) > 10",
+    "  FROM orders\n GROUP BY customer_id\nHAVING count(*) > 1",
     "One table a stage in the schema `pgtrickle_state`, with a row for each group: the keys, the"
     " number of input rows, the accumulators and the looked-up results. Beside it a value table for"
     " each set of arguments that needs one. Both change in the commit that changes the stream"
@@ -120,7 +122,15 @@ _OPERATORS_INTRODUCTION = (
     " *limits*, and an *example*. Δ is a change: a bag of rows with weights, +1 for a row that"
     " came and -1 for one that went. ⁻ marks an input at the old frontier, ⁺ at the new one."
     " What is refused here still works under `AUTO`, as a FULL refresh:"
-    " [sql-support.md](sql-support.md)."
+    " [sql-support.md](sql-support.md). Every example on this page is run by a test. At the end:"
+    " [which SQL is differential](#which-sql-is-differential)."
+)
+_SUPPORT_INTRODUCTION = (
+    "*yes*: a test creates the example in strict `DIFFERENTIAL` mode, changes its tables in two"
+    " windows and compares with PostgreSQL after each. *no*: a test sees it refused, with ST102"
+    " unless another code is given; under `AUTO` it runs as FULL if nothing else is said. Tables,"
+    " changes and examples are in [`tools/constructs.sql`](../tools/constructs.sql). For a query of"
+    " your own, ask `pgtrickle validate`."
 )
 _EXPRESSIONS_INTRODUCTION = (
     "PostgreSQL evaluates every expression that reads one table, and the outermost select list, so"
@@ -204,7 +214,29 @@ def operators_page() -> str:
     parts += _section(
         AGGREGATE, law, [*full, *memory, *partial], "delta/layout.py", "storage/merge.py"
     )
-    return _page(parts)
+    return _page([*parts, *_support()])
+
+
+def _support() -> Iterator[str]:
+    """Describe which constructs are differential, group by group."""
+    yield "## Which SQL is differential"
+    yield _SUPPORT_INTRODUCTION
+    groups: dict[str, list[Construct]] = {}
+    for construct in read_examples().constructs:
+        groups.setdefault(construct.group, []).append(construct)
+    for group, constructs in groups.items():
+        yield f"### {group[0].upper()}{group[1:]}"
+        yield _table(
+            ["construct", "DIFFERENTIAL", "how, limits", "example"], [*map(_row, constructs)]
+        )
+
+
+def _row(construct: Construct) -> list[str]:
+    code = "" if construct.differential else construct.code
+    how = "; ".join(filter(None, [construct.how, code if code != "ST102" else ""]))
+    example = " ".join(construct.query.split()).replace("|", "\\|")
+    cells = construct.title, "yes" if construct.differential else "no", how, f"`{example}`"
+    return list(cells)
 
 
 def _section(operator: Operator, law: str, prose: list[str], *files: str) -> list[str]:
