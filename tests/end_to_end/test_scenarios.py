@@ -50,6 +50,7 @@ from tests.service.test_joins import (
     test_p06_both_sides_of_a_pair_inserted,
     test_p07_a_chain_of_windows_needs_no_reconciliation,
     test_p12_null_in_one_of_two_key_columns,
+    test_p12_tests_for_null_over_two_tables,
 )
 from tests.service.test_lateral import (
     lists,
@@ -97,6 +98,7 @@ from tests.service.test_outer_joins import (
     test_p32_key_update_moves_the_match,
     test_p33_aggregate_on_top,
     test_p33_keys_migrate,
+    test_p33_nested_full_joins,
 )
 from tests.service.test_quantifiers import (
     sets,
@@ -209,6 +211,7 @@ __all__ = [
     "test_p11_change_that_commits_during_the_refresh_outlives_its_trimming",
     "test_p12_null_in_one_of_two_key_columns",
     "test_p12_null_join_key_under_an_outer_join",
+    "test_p12_tests_for_null_over_two_tables",
     "test_p13_group_by_an_expression_over_two_tables",
     "test_p13_null_group_is_deleted_and_comes_back",
     "test_p14_truncate_and_insert_in_one_transaction",
@@ -248,6 +251,7 @@ __all__ = [
     "test_p33_aggregate_on_top",
     "test_p33_full_join_by_an_equality_and_more",
     "test_p33_keys_migrate",
+    "test_p33_nested_full_joins",
     "test_p34_chain_without_all",
     "test_p34_except_all_has_the_copies_that_are_left",
     "test_p34_intersect_all_has_the_smaller_number_of_copies",
