@@ -82,7 +82,15 @@ OPERATORS: dict[str, Operator] = {
         "None.",
         "UNION without ALL is this and a DISTINCT. INTERSECT and EXCEPT are this and an aggregate"
         " by the whole row that counts it on each side. GROUPING SETS, CUBE and ROLLUP are this"
-        " over one GROUP BY a set, up to 64. INTERSECT ALL and EXCEPT ALL are refused with ST102.",
+        " over one GROUP BY a set, up to 64.",
+    ),
+    "weigh": Operator(
+        "Repeated rows",
+        "SELECT customer_id FROM orders EXCEPT ALL SELECT id FROM customers",
+        "None of its own: the numbers come from an aggregate that counts a row on each side.",
+        "INTERSECT ALL and EXCEPT ALL, and the rows without a partner of an outer join whose"
+        " condition is more than equalities and conditions on one side each. Such a join keeps one"
+        " row of state for each distinct row of its outer side.",
     ),
 }
 
@@ -99,9 +107,25 @@ AGGREGATE = Operator(
     "PostgreSQL's aggregate functions, with DISTINCT, ORDER BY, FILTER and WITHIN GROUP; HAVING; no"
     " GROUP BY at all; aggregates over the result of aggregates. array_agg, string_agg, json_agg,"
     " jsonb_agg, json_object_agg, xmlagg and any_value need ORDER BY or DISTINCT inside the call,"
-    " else they are refused with ST102, because their answer is open. So are aggregates of your own"
-    " and DISTINCT ON. A lookup reads every stored value of a touched group, except for min and"
-    " max.",
+    " else they are refused with ST102, because their answer is open. So are aggregates of your"
+    " own. A lookup reads every stored value of a touched group, except for min and max.",
+)
+
+RECOMPUTE = Operator(
+    "Recomputed operators: windows, top-k, DISTINCT ON, functions that return sets, recursion",
+    "SELECT id, customer_id, rank() OVER (PARTITION BY customer_id ORDER BY price DESC, id) AS n"
+    "\n  FROM orders",
+    "Two tables a stage in the schema `pgtrickle_state`: the input and the result, each distinct"
+    " row once with its number, found by an index on the partition keys. Both change in the commit that"
+    " changes the stream table.",
+    "The key is PARTITION BY for window functions (those with another PARTITION BY follow in a"
+    " stage of their own), the expressions of DISTINCT ON, the arguments of a function in FROM or SELECT,"
+    " and inside a dependent subquery the outer values too. LIMIT outside a subquery and recursion"
+    " have no key: LIMIT sorts the kept input at each change, recursion runs anew after deletes and"
+    " goes on from new rows after inserts. LIMIT and DISTINCT ON without ORDER BY are refused with"
+    " ST102, because their answer is open; rows that ORDER BY leaves tied are ordered by their"
+    " columns. Where a window function's own order leaves ties, PostgreSQL's choice among them is"
+    " kept until the partition changes.",
 )
 
 # Variables that are read outside ``Settings``, because they are needed before or beside it.
@@ -214,6 +238,8 @@ def operators_page() -> str:
     parts += _section(
         AGGREGATE, law, [*full, *memory, *partial], "delta/layout.py", "storage/merge.py"
     )
+    law, prose = _law_and_prose(_docstring(_SOURCE / "storage" / "recompute.py"))
+    parts += _section(RECOMPUTE, law, prose, "storage/recompute.py")
     return _page([*parts, *_support()])
 
 

@@ -7,7 +7,7 @@ import pytest
 from pgtrickle.errors import TrickleError
 from tests.service.lab import Lab
 from tools.constructs import Construct, read_examples
-from tools.generate_docs import AGGREGATE, OPERATORS, Operator
+from tools.generate_docs import AGGREGATE, OPERATORS, RECOMPUTE, Operator
 
 EXAMPLES = read_examples()
 YES = [one for one in EXAMPLES.constructs if one.differential]
@@ -42,7 +42,7 @@ def test_what_says_no_is_refused(shop: Lab, construct: Construct) -> None:
     assert not shop.trickle.validate_query(construct.query).differential
 
 
-@pytest.mark.parametrize("operator", [*OPERATORS.values(), AGGREGATE], ids=title)
+@pytest.mark.parametrize("operator", [*OPERATORS.values(), AGGREGATE, RECOMPUTE], ids=title)
 def test_the_example_of_each_operator_is_maintained(shop: Lab, operator: Operator) -> None:
     check_windows(shop, operator.example)
 
