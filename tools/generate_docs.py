@@ -116,12 +116,12 @@ RECOMPUTE = Operator(
     "SELECT id, customer_id, rank() OVER (PARTITION BY customer_id ORDER BY price DESC, id) AS n"
     "\n  FROM orders",
     "Two tables a stage in the schema `pgtrickle_state`: the input and the result, each distinct"
-    " row once with its number, found by an index on the partition keys. Both change in the commit that"
-    " changes the stream table.",
+    " row once with its number, found by an index on the partition keys. Both change in the commit"
+    " that changes the stream table.",
     "The key is PARTITION BY for window functions (those with another PARTITION BY follow in a"
-    " stage of their own), the expressions of DISTINCT ON, the arguments of a function in FROM or SELECT,"
-    " and inside a dependent subquery the outer values too. LIMIT outside a subquery and recursion"
-    " have no key: LIMIT sorts the kept input at each change, recursion runs anew after deletes and"
+    " stage of their own), the expressions of DISTINCT ON, the arguments of a function in FROM or"
+    " SELECT, and inside a dependent subquery the outer values too. LIMIT outside a subquery and"
+    " recursion have no key: LIMIT sorts the kept input at each change, recursion runs anew after deletes and"
     " goes on from new rows after inserts. LIMIT and DISTINCT ON without ORDER BY are refused with"
     " ST102, because their answer is open; rows that ORDER BY leaves tied are ordered by their"
     " columns. Where a window function's own order leaves ties, PostgreSQL's choice among them is"
