@@ -121,10 +121,11 @@ RECOMPUTE = Operator(
     "The key is PARTITION BY for window functions (those with another PARTITION BY follow in a"
     " stage of their own), the expressions of DISTINCT ON, the arguments of a function in FROM or"
     " SELECT, and inside a dependent subquery the outer values too. LIMIT outside a subquery and"
-    " recursion have no key: LIMIT sorts the kept input at each change, recursion runs anew after deletes and"
-    " goes on from new rows after inserts. LIMIT and DISTINCT ON without ORDER BY are refused with"
-    " ST102, because their answer is open; rows that ORDER BY leaves tied are ordered by their"
-    " columns. Where a window function's own order leaves ties, PostgreSQL's choice among them is"
+    " recursion have no key: LIMIT sorts the kept input at each change, recursion runs anew after"
+    " deletes and goes on from new rows after inserts. LIMIT and DISTINCT ON without ORDER BY are"
+    " refused with ST102, because their answer is open; rows that ORDER BY leaves tied are ordered"
+    " by their columns. Where a window function's own order leaves ties, PostgreSQL's choice among"
+    " them is"
     " kept until the partition changes.",
 )
 
