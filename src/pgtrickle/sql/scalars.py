@@ -10,12 +10,13 @@ from sqlglot import exp
 
 from pgtrickle.algebra.nodes import Output, Scalar
 from pgtrickle.model.sql_type import Column, SqlType
+from pgtrickle.sql.postgres_dialect import PrintedPostgres
 
 
 @lru_cache(maxsize=4096)
 def parse_scalar(sql: str) -> exp.Expr:
     """Parse the text of a scalar; callers must not change the tree."""
-    return sqlglot.parse_one(sql, dialect="postgres")
+    return sqlglot.parse_one(sql, dialect=PrintedPostgres)
 
 
 def make_scalar(expression: exp.Expr) -> Scalar:
@@ -29,7 +30,7 @@ def make_scalar(expression: exp.Expr) -> Scalar:
         expression = expression.this
         expression.pop()
     for paren in list(expression.find_all(exp.Paren)):
-        if isinstance(paren.this, exp.Column | exp.Paren):
+        if isinstance(paren.this, exp.Column | exp.Paren) and not _is_needed(paren):
             paren.replace(paren.this)
     for identifier in expression.find_all(exp.Identifier):
         if isinstance(identifier.parent, exp.Column):
@@ -37,6 +38,11 @@ def make_scalar(expression: exp.Expr) -> Scalar:
     names = {column.name for column in expression.find_all(exp.Column)}
     text = expression.sql(dialect="postgres", comments=False, copy=False)
     return Scalar(text, tuple(sorted(names)))
+
+
+def _is_needed(paren: exp.Paren) -> bool:
+    """Tell whether parentheses around a column belong to the syntax around them."""
+    return isinstance(paren.parent, exp.Any | exp.All)
 
 
 @lru_cache(maxsize=4096)
