@@ -106,13 +106,13 @@ def _needs_changes(scan: Scan) -> bool:
 
 def _computed_columns(node: Node, above: frozenset[str]) -> Iterator[str]:
     """Yield the columns that the engine compares or computes with, given those used above."""
-    yield from above
     if isinstance(node, Filter):
-        yield from node.predicate.columns
+        above = above.union(node.predicate.columns)
     if isinstance(node, Weigh):
-        yield from node.factor.columns
+        above = above.union(node.factor.columns)
     if isinstance(node, InnerJoin) and node.on is not None:
-        yield from node.on.columns
+        above = above.union(node.on.columns)
+    yield from above
     if isinstance(node, Project):
         above = frozenset(
             name
