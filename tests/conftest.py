@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, settings
 
 _HERE = Path(__file__).parent
 
+pytest.register_assert_rewrite("tests.service.lab")  # before its first import
+
 # A lane is a marker, and the marker comes from the folder; what is not listed is "unit".
 _LANES = {
     **dict.fromkeys(("catalog", "capture", "storage", "embedded", "service", "cli"), "postgres"),

@@ -20,6 +20,7 @@ from pathlib import Path
 from pgtrickle.errors import TrickleError
 from pgtrickle.settings import Settings
 from tests.sql.expressions import FAMILIES, OUT_OF_REACH, Family
+from tools.constructs import Construct, read_examples
 
 _ROOT = Path(__file__).resolve().parents[1]
 _SOURCE = _ROOT / "src" / "pgtrickle"
@@ -50,12 +51,13 @@ OPERATORS: dict[str, Operator] = {
     ),
     "filter": Operator(
         "Filter",
-        "SELECT o.id FROM orders o JOIN products p ON p.id = o.product_id"
+        "SELECT o.id FROM orders AS o JOIN products AS p ON p.id = o.product_id"
         " WHERE o.quantity * p.weight > 20",
         "None.",
         "A predicate over one table is evaluated by PostgreSQL and may be anything that is not"
         " volatile and does not depend on the current time. A predicate over several tables has to"
-        " have a faithful translation to Spark, else ST106. Subqueries are refused with ST102.",
+        " have a faithful translation to Spark, else ST106. A subquery becomes a join and an"
+        " aggregate.",
     ),
     "project": Operator(
         "Projection",
@@ -66,13 +68,13 @@ OPERATORS: dict[str, Operator] = {
     ),
     "inner_join": Operator(
         "Inner join",
-        "SELECT o.id, c.name FROM orders o JOIN customers c ON c.id = o.customer_id",
+        "SELECT o.id, c.name FROM orders AS o JOIN customers AS c ON c.id = o.customer_id",
         "None. The side that did not change is read from its table, bounded by the keys of the"
         " other side's change.",
         "`JOIN ... ON`, `USING`, `NATURAL`, `CROSS JOIN` and comma lists of any number of tables,"
         " self-joins included. Without an equality between plain columns the other side cannot be"
-        " bounded and is read whole; `explain` says so. Outer joins and LATERAL are refused with"
-        " ST102.",
+        " bounded and is read whole; `explain` says why. An outer join is this, a UNION ALL and an"
+        " aggregate that counts the join keys of each side.",
     ),
     "union_all": Operator(
         "UNION ALL",
@@ -80,16 +82,24 @@ OPERATORS: dict[str, Operator] = {
         "None.",
         "UNION without ALL is this and a DISTINCT. INTERSECT and EXCEPT are this and an aggregate"
         " by the whole row that counts it on each side. GROUPING SETS, CUBE and ROLLUP are this"
-        " over one GROUP BY a set, up to 64. INTERSECT ALL and EXCEPT ALL are refused with ST102.",
+        " over one GROUP BY a set, up to 64.",
+    ),
+    "weigh": Operator(
+        "Repeated rows",
+        "SELECT customer_id FROM orders EXCEPT ALL SELECT id FROM customers",
+        "None of its own: the numbers come from an aggregate that counts a row on each side.",
+        "INTERSECT ALL and EXCEPT ALL, and the rows without a partner of an outer join whose"
+        " condition is more than equalities and conditions on one side each. Such a join keeps one"
+        " row of state for each distinct row of its outer side.",
     ),
 }
 
 AGGREGATE = Operator(
     "Aggregate and DISTINCT",
-    "SELECT region, count(*) AS orders, avg(amount) AS average, max(amount) AS highest,\n"
-    "       percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) AS median,\n"
+    "SELECT customer_id, count(*) AS orders, avg(price) AS average, max(price) AS highest,\n"
+    "       percentile_cont(0.5) WITHIN GROUP (ORDER BY price) AS median,\n"
     "       string_agg(note, ', ' ORDER BY id) AS notes\n"
-    "  FROM orders\n GROUP BY region\nHAVING count(*) > 10",
+    "  FROM orders\n GROUP BY customer_id\nHAVING count(*) > 1",
     "One table a stage in the schema `pgtrickle_state`, with a row for each group: the keys, the"
     " number of input rows, the accumulators and the looked-up results. Beside it a value table for"
     " each set of arguments that needs one. Both change in the commit that changes the stream"
@@ -97,9 +107,26 @@ AGGREGATE = Operator(
     "PostgreSQL's aggregate functions, with DISTINCT, ORDER BY, FILTER and WITHIN GROUP; HAVING; no"
     " GROUP BY at all; aggregates over the result of aggregates. array_agg, string_agg, json_agg,"
     " jsonb_agg, json_object_agg, xmlagg and any_value need ORDER BY or DISTINCT inside the call,"
-    " else they are refused with ST102, because their answer is open. So are aggregates of your own"
-    " and DISTINCT ON. A lookup reads every stored value of a touched group, except for min and"
-    " max.",
+    " else they are refused with ST102, because their answer is open. So are aggregates of your"
+    " own. A lookup reads every stored value of a touched group, except for min and max.",
+)
+
+RECOMPUTE = Operator(
+    "Recomputed operators: windows, top-k, DISTINCT ON, functions that return sets, recursion",
+    "SELECT id, customer_id, rank() OVER (PARTITION BY customer_id ORDER BY price DESC, id) AS n"
+    "\n  FROM orders",
+    "Two tables a stage in the schema `pgtrickle_state`: the input and the result, each distinct"
+    " row once with its number, found by an index on the partition keys. Both change in the commit"
+    " that changes the stream table.",
+    "The key is PARTITION BY for window functions (those with another PARTITION BY follow in a"
+    " stage of their own), the expressions of DISTINCT ON, the arguments of a function in FROM or"
+    " SELECT, and inside a dependent subquery the outer values too. LIMIT outside a subquery and"
+    " recursion have no key: LIMIT sorts the kept input at each change, recursion runs anew after"
+    " deletes and goes on from new rows after inserts. LIMIT and DISTINCT ON without ORDER BY are"
+    " refused with ST102, because their answer is open; rows that ORDER BY leaves tied are ordered"
+    " by their columns. Where a window function's own order leaves ties, PostgreSQL's choice among"
+    " them is"
+    " kept until the partition changes.",
 )
 
 # Variables that are read outside ``Settings``, because they are needed before or beside it.
@@ -120,7 +147,15 @@ _OPERATORS_INTRODUCTION = (
     " *limits*, and an *example*. Δ is a change: a bag of rows with weights, +1 for a row that"
     " came and -1 for one that went. ⁻ marks an input at the old frontier, ⁺ at the new one."
     " What is refused here still works under `AUTO`, as a FULL refresh:"
-    " [sql-support.md](sql-support.md)."
+    " [sql-support.md](sql-support.md). Every example on this page is run by a test. At the end:"
+    " [which SQL is differential](#which-sql-is-differential)."
+)
+_SUPPORT_INTRODUCTION = (
+    "*yes*: a test creates the example in strict `DIFFERENTIAL` mode, changes its tables in two"
+    " windows and compares with PostgreSQL after each. *no*: a test sees it refused, with ST102"
+    " unless another code is given; under `AUTO` it runs as FULL if nothing else is said. Tables,"
+    " changes and examples are in [`tools/constructs.sql`](../tools/constructs.sql). For a query of"
+    " your own, ask `pgtrickle validate`."
 )
 _EXPRESSIONS_INTRODUCTION = (
     "PostgreSQL evaluates every expression that reads one table, and the outermost select list, so"
@@ -204,7 +239,31 @@ def operators_page() -> str:
     parts += _section(
         AGGREGATE, law, [*full, *memory, *partial], "delta/layout.py", "storage/merge.py"
     )
-    return _page(parts)
+    law, prose = _law_and_prose(_docstring(_SOURCE / "storage" / "recompute.py"))
+    parts += _section(RECOMPUTE, law, prose, "storage/recompute.py")
+    return _page([*parts, *_support()])
+
+
+def _support() -> Iterator[str]:
+    """Describe which constructs are differential, group by group."""
+    yield "## Which SQL is differential"
+    yield _SUPPORT_INTRODUCTION
+    groups: dict[str, list[Construct]] = {}
+    for construct in read_examples().constructs:
+        groups.setdefault(construct.group, []).append(construct)
+    for group, constructs in groups.items():
+        yield f"### {group[0].upper()}{group[1:]}"
+        yield _table(
+            ["construct", "DIFFERENTIAL", "how, limits", "example"], [*map(_row, constructs)]
+        )
+
+
+def _row(construct: Construct) -> list[str]:
+    code = "" if construct.differential else construct.code
+    how = "; ".join(filter(None, [construct.how, code if code != "ST102" else ""]))
+    example = " ".join(construct.query.split()).replace("|", "\\|")
+    cells = construct.title, "yes" if construct.differential else "no", how, f"`{example}`"
+    return list(cells)
 
 
 def _section(operator: Operator, law: str, prose: list[str], *files: str) -> list[str]:

@@ -4,6 +4,7 @@ from pgtrickle.bootstrap import Trickle, connect
 from pgtrickle.errors import TrickleError
 from pgtrickle.model.report import RefreshReport, VerifyReport
 from pgtrickle.model.stream_table import Action, RefreshMode, Status, StreamTable
+from pgtrickle.service.validate import Validation
 
 __version__ = "0.1.0"
 
@@ -15,6 +16,7 @@ __all__ = [
     "StreamTable",
     "Trickle",
     "TrickleError",
+    "Validation",
     "VerifyReport",
     "connect",
 ]

@@ -31,6 +31,7 @@ from pgtrickle.service.status import (
     show_stream_table,
     show_stream_tables,
 )
+from pgtrickle.service.validate import Validation, validate_query
 from pgtrickle.service.verify import verify_stream_table
 from pgtrickle.settings import Settings, load_settings
 from pgtrickle.spark.arrow_reader import ReadConnections
@@ -170,6 +171,10 @@ class Trickle:
             refresh_mode=_mode(refresh_mode),
             initialize=initialize,
         )
+
+    def validate_query(self, query: str) -> Validation:
+        """Tell whether and how a query could be maintained, and every reason why not."""
+        return validate_query(self._runtime, query)
 
     def refresh_stream_table(
         self, name: str, *, full: bool = False, initiated_by: InitiatedBy = InitiatedBy.MANUAL

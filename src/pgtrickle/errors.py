@@ -69,6 +69,10 @@ class QueryRejectedError(TrickleError, code="ST107"):
     """PostgreSQL accepts the syntax of the defining query but refuses its meaning."""
 
 
+class QueryTooLargeError(TrickleError, code="ST108"):
+    """The defining query is larger or nests deeper than can be handled."""
+
+
 class StreamTableNotFoundError(TrickleError, code="ST201"):
     """A stream table was named that the catalog does not hold."""
 

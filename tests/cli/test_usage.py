@@ -12,8 +12,8 @@ from pgtrickle.cli.main import app
 from tests.cli.conftest import CommandLine
 
 COMMANDS = [
-    "init", "create", "refresh", "verify", "explain", "list", "show", "history", "alter", "drop",
-    "run", "demo", "doctor", "version",
+    "init", "create", "validate", "refresh", "verify", "explain", "list", "show", "history",
+    "alter", "drop", "run", "demo", "doctor", "version",
 ]  # fmt: skip
 
 
@@ -65,6 +65,8 @@ def test_help_does_not_show_the_dsn(bare_cli: CommandLine) -> None:
         ["create", "t", "--query", "SELECT 1", "--refresh-mode", "often"],
         ["alter", "t"],
         ["alter", "t", "--status", "ERROR"],
+        ["validate"],
+        ["validate", "SELECT 1", "--file", __file__],
         ["explain", "t", "--format", "svg"],
         ["explain", "t", "--format", "dot", "--json"],
         ["history", "--limit", "0"],

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from pgtrickle.bootstrap import Trickle
     from tests.service.lab import Lab
 
-pytest.register_assert_rewrite("tests.service.lab")  # before its first import
-
 
 @pytest.fixture
 def lab(shared_spark_trickle: Trickle) -> Iterator[Lab]:

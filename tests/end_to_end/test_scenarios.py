@@ -50,12 +50,30 @@ from tests.service.test_joins import (
     test_p06_both_sides_of_a_pair_inserted,
     test_p07_a_chain_of_windows_needs_no_reconciliation,
     test_p12_null_in_one_of_two_key_columns,
+    test_p12_tests_for_null_over_two_tables,
+)
+from tests.service.test_lateral import (
+    lists,
+    shop,
+    test_p38_best_two_of_each,
+    test_p38_elements_of_documents,
+    test_p38_elements_with_their_positions,
+    test_p38_left_join_lateral_of_an_aggregate,
 )
 from tests.service.test_membership import (
     partners,
     test_p28_inner_groups_that_having_lets_in_and_out,
     test_p28_nested,
     test_p28_outer_and_inner_change_together,
+)
+from tests.service.test_membership_under_or import (
+    members,
+    test_p31_row_that_satisfies_both_branches_counts_once,
+)
+from tests.service.test_multiset_operations import (
+    copies,
+    test_p34_except_all_has_the_copies_that_are_left,
+    test_p34_intersect_all_has_the_smaller_number_of_copies,
 )
 from tests.service.test_multisets import (
     test_p08_duplicates_on_both_sides_of_a_join,
@@ -65,6 +83,10 @@ from tests.service.test_multisets import (
     test_p35_union_all_of_two_tables_and_of_one_with_itself,
     test_p35_union_keeps_a_row_until_its_last_copy_on_either_side_goes,
     test_p41_primary_keys_swap_and_come_back,
+)
+from tests.service.test_outer_join_conditions import (
+    sides,
+    test_p33_full_join_by_an_equality_and_more,
 )
 from tests.service.test_outer_joins import (
     full,
@@ -76,12 +98,26 @@ from tests.service.test_outer_joins import (
     test_p32_key_update_moves_the_match,
     test_p33_aggregate_on_top,
     test_p33_keys_migrate,
+    test_p33_nested_full_joins,
+)
+from tests.service.test_quantifiers import (
+    sets,
+    test_p29_a_null_inside_empties_the_result_and_its_going_brings_it_back,
+    test_p29_several_columns,
+    test_p30_all_of_nothing_of_null_and_of_values,
+    test_p30_empty_inside_is_true_for_all,
 )
 from tests.service.test_query_shapes import (
     test_columns_with_the_names_of_keywords_and_of_our_own,
     test_expressions_over_one_table_are_postgresqls_own,
     test_p26_filter_on_a_column_that_is_not_shown,
     test_views_derived_tables_and_ctes,
+)
+from tests.service.test_recursion import (
+    graph,
+    test_p37_cycle_in_the_data,
+    test_p37_subtree_moves_to_another_parent,
+    tree,
 )
 from tests.service.test_repeated_operators import (
     test_p49_one_cte_at_three_places,
@@ -101,6 +137,20 @@ from tests.service.test_shared_buffers import (
     test_p17_order_of_rows_in_the_buffer_means_nothing,
     writer,
 )
+from tests.service.test_subqueries import (
+    staff,
+    test_p27_correlated_count_of_nothing_is_zero,
+    test_p27_inner_maximum_changes_and_nothing_else,
+    test_p27_limit_in_the_subquery,
+    test_p27_more_than_one_row_is_an_error_that_goes_away,
+    test_p27_same_table_inside_and_outside,
+)
+from tests.service.test_top_k import (
+    scores,
+    test_p35_distinct_on_keeps_the_first_of_each,
+    test_p39_pages_shift,
+    test_p39_with_ties_keeps_them_all,
+)
 from tests.service.test_transactions import (
     counted,
     test_p14_truncate_and_insert_in_one_transaction,
@@ -111,15 +161,34 @@ from tests.service.test_wide_tables import (
     test_p47_update_of_columns_that_are_read_and_others,
     wide,
 )
+from tests.service.test_windows import (
+    sales,
+    test_p36_first_last_and_nth_value,
+    test_p36_frame_by_distance,
+    test_p36_neighbours_at_the_edges,
+    test_p36_over_an_aggregate,
+    test_p36_ties,
+    test_p36_two_different_partitionings,
+)
 
 __all__ = [
     "bags",
     "chain",
+    "copies",
     "counted",
     "full",
+    "graph",
     "left",
+    "lists",
+    "members",
     "partners",
+    "sales",
+    "scores",
+    "sets",
     "shared",
+    "shop",
+    "sides",
+    "staff",
     "test_columns_with_the_names_of_keywords_and_of_our_own",
     "test_expressions_over_one_table_are_postgresqls_own",
     "test_p01_key_changes_while_the_old_partner_is_deleted",
@@ -142,6 +211,7 @@ __all__ = [
     "test_p11_change_that_commits_during_the_refresh_outlives_its_trimming",
     "test_p12_null_in_one_of_two_key_columns",
     "test_p12_null_join_key_under_an_outer_join",
+    "test_p12_tests_for_null_over_two_tables",
     "test_p13_group_by_an_expression_over_two_tables",
     "test_p13_null_group_is_deleted_and_comes_back",
     "test_p14_truncate_and_insert_in_one_transaction",
@@ -163,19 +233,48 @@ __all__ = [
     "test_p25_aggregate_over_an_aggregate",
     "test_p25_join_of_two_aggregates",
     "test_p26_filter_on_a_column_that_is_not_shown",
+    "test_p27_correlated_count_of_nothing_is_zero",
+    "test_p27_inner_maximum_changes_and_nothing_else",
+    "test_p27_limit_in_the_subquery",
+    "test_p27_more_than_one_row_is_an_error_that_goes_away",
+    "test_p27_same_table_inside_and_outside",
     "test_p28_inner_groups_that_having_lets_in_and_out",
     "test_p28_nested",
     "test_p28_outer_and_inner_change_together",
+    "test_p29_a_null_inside_empties_the_result_and_its_going_brings_it_back",
+    "test_p29_several_columns",
+    "test_p30_all_of_nothing_of_null_and_of_values",
+    "test_p30_empty_inside_is_true_for_all",
+    "test_p31_row_that_satisfies_both_branches_counts_once",
     "test_p32_duplicates_on_the_right",
     "test_p32_key_update_moves_the_match",
     "test_p33_aggregate_on_top",
+    "test_p33_full_join_by_an_equality_and_more",
     "test_p33_keys_migrate",
+    "test_p33_nested_full_joins",
     "test_p34_chain_without_all",
+    "test_p34_except_all_has_the_copies_that_are_left",
+    "test_p34_intersect_all_has_the_smaller_number_of_copies",
     "test_p34_projection_above_except_keeps_counts",
     "test_p34_rows_of_null_are_equal",
+    "test_p35_distinct_on_keeps_the_first_of_each",
     "test_p35_distinct_over_a_join",
     "test_p35_union_all_of_two_tables_and_of_one_with_itself",
     "test_p35_union_keeps_a_row_until_its_last_copy_on_either_side_goes",
+    "test_p36_first_last_and_nth_value",
+    "test_p36_frame_by_distance",
+    "test_p36_neighbours_at_the_edges",
+    "test_p36_over_an_aggregate",
+    "test_p36_ties",
+    "test_p36_two_different_partitionings",
+    "test_p37_cycle_in_the_data",
+    "test_p37_subtree_moves_to_another_parent",
+    "test_p38_best_two_of_each",
+    "test_p38_elements_of_documents",
+    "test_p38_elements_with_their_positions",
+    "test_p38_left_join_lateral_of_an_aggregate",
+    "test_p39_pages_shift",
+    "test_p39_with_ties_keeps_them_all",
     "test_p41_primary_keys_swap_and_come_back",
     "test_p42_changes_flow_through_three_levels",
     "test_p42_full_refresh_of_a_parent_gives_the_child_only_the_difference",
@@ -191,6 +290,7 @@ __all__ = [
     "test_p49_one_cte_at_three_places",
     "test_p49_one_group_by_over_two_tables_of_one_alias",
     "test_views_derived_tables_and_ctes",
+    "tree",
     "twins",
     "wide",
     "writer",

@@ -279,7 +279,21 @@ def test_unusual_names_work_for_the_whole_life(shop: Lab, name: str):
 
 @pytest.mark.parametrize(
     "name",
-    ["x" * 64, '"' + "é" * 32 + '"', "", " ", "a.b.c", '"open', "a b", "1a", '""', "a-b", "x\0"],
+    [
+        "x" * 64,
+        '"' + "é" * 32 + '"',
+        "",
+        " ",
+        "a.b.c",
+        '"open',
+        "a b",
+        "1a",
+        '""',
+        "a-b",
+        "x\0",
+        '"x\0"',
+        '"\ud800"',
+    ],
 )
 def test_unusable_names_are_st208(shop: Lab, name: str):
     with pytest.raises(NameNotUsableError) as caught:

@@ -112,3 +112,15 @@ def test_p48_texts_of_several_collations(lab: Lab) -> None:
         "INSERT INTO t VALUES (5, 'a\u0308', 'ä'), (6, 'É', 'z')", "DELETE FROM t WHERE id=1"
     )
     lab.window("UPDATE t SET v = w, w = v", "DELETE FROM t WHERE id = 5")
+
+
+def test_p48_join_of_two_collations_by_a_third(lab: Lab) -> None:
+    lab.run(
+        'CREATE TABLE t (id int, v text COLLATE "ucs_basic", w text COLLATE "POSIX")',
+        "INSERT INTO t VALUES (1, 'a', 'A'), (2, 'A', 'a'), (3, 'ä', 'a\u0308')",
+    )
+    lab.create(
+        "pairs", 'SELECT a.id AS one, b.id AS two FROM t AS a JOIN t AS b ON a.v = b.w COLLATE "C"'
+    )
+
+    lab.window("INSERT INTO t VALUES (5, 'a\u0308', 'ä')", "DELETE FROM t WHERE id = 1")

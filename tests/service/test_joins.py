@@ -230,3 +230,19 @@ def test_p12_null_in_one_of_two_key_columns(lab: Lab):
     lab.window("UPDATE l SET b = 'x' WHERE v = 2", "UPDATE r SET a = 1 WHERE w = 3")
     lab.window("UPDATE l SET a = NULL", "INSERT INTO r VALUES (NULL, 'x', 5)")
     lab.window("DELETE FROM l WHERE a IS NULL", "DELETE FROM r WHERE b IS NULL")
+
+
+def test_p12_tests_for_null_over_two_tables(lab: Lab):
+    lab.run("CREATE TABLE l (k int, v int)", "CREATE TABLE r (k int, w int)")
+    lab.run(
+        "INSERT INTO l VALUES (1, 1), (1, NULL), (2, NULL)",
+        "INSERT INTO r VALUES (1, 1), (1, NULL), (2, NULL)",
+    )
+    joined = "SELECT l.k, l.v, r.w FROM l JOIN r ON r.k = l.k WHERE"
+    lab.create("known", f"{joined} coalesce(l.v, r.w) IS NOT NULL")
+    lab.create("unknown", f"{joined} coalesce(l.v, r.w) IS NULL")
+    lab.create("not_true", f"{joined} (l.v = r.w) IS NOT TRUE")
+    lab.create("decided", f"{joined} (l.v = r.w) IS NOT UNKNOWN")
+
+    lab.window("UPDATE l SET v = 2 WHERE k = 2", "INSERT INTO r VALUES (2, 2)")
+    lab.window("UPDATE l SET v = NULL", "DELETE FROM r WHERE w = 1")

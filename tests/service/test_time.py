@@ -26,6 +26,7 @@ _QUERIES = {
     "in a subquery": "SELECT id FROM u WHERE EXISTS (SELECT 1 FROM t WHERE t.id = u.id"
     " AND t.at > now())",
     "in a view": "SELECT id FROM soon",
+    "in a function": "SELECT id FROM t WHERE at > today()",
 }
 
 
@@ -35,6 +36,7 @@ def times(lab: Lab) -> Lab:
         "CREATE TABLE t (id int, at timestamptz)",
         "CREATE TABLE u (id int)",
         "CREATE VIEW soon AS SELECT id FROM t WHERE at > now()",
+        "CREATE FUNCTION today() RETURNS date LANGUAGE sql STABLE AS 'SELECT current_date'",
         "INSERT INTO t VALUES (1, '2000-01-01'), (2, '2999-01-01'), (3, NULL)",
         "INSERT INTO u VALUES (1), (2), (3)",
     )

@@ -174,3 +174,15 @@ def test_a_tagged_error_survives_as_text() -> None:
 
     assert isinstance(error, TrickleError)
     assert (str(error), error.detail, error.hint) == ('the column "a\nb"', "d", "h")
+
+
+def test_what_looks_like_a_page_range_in_a_literal_is_data() -> None:
+    query = "SELECT '{ctid range}' AS x FROM t WHERE ({ctid range})"
+    read = LargeRead(query, (("x", TEXT),), "snapshot", relpages=10, partitions=2)
+
+    first, second = read.partition_queries()
+
+    assert first == (
+        "SELECT '{ctid range}' AS x FROM t WHERE ((ctid >= '(0,0)'::tid AND ctid < '(5,0)'::tid))"
+    )
+    assert second == "SELECT '{ctid range}' AS x FROM t WHERE (ctid >= '(5,0)'::tid)"

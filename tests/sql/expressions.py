@@ -223,6 +223,8 @@ NUMERICS = Family(
             "round(m, 4)::text",
             "abs(-m)::text",
         ),
+        *("scale(m * m2)", "scale(round(m, 1))", "scale(CASE WHEN m > 0 THEN m ELSE 0 END)"),
+        *("CASE WHEN m > 0 THEN m END::text", "scale(i2::numeric)"),
         *("round(m, 1)::text", "trunc(m, -1)::text", "floor(m)::text", "sign(m)::text"),
         *("m::text", "(u)::numeric(20,3)::text", "'-1.50'::numeric + u", "NULL::numeric"),
         *("12345678901234567890 + m", "u * 0.5"),
@@ -230,6 +232,8 @@ NUMERICS = Family(
     (
         ("m / m2", "the digits of the quotient follow from its value"),
         ("u / 100", "the digits of the dividend are not known"),
+        ("scale(u * u2)", "how many digits each value has is lost"),
+        ("COALESCE(m, 0)::text", "either side has digits of its own"),
         ("m / 3 > m2", "the quotient does not end"),
         (
             "m / 100",
@@ -454,7 +458,10 @@ MOMENTS = Family(
         *("EXTRACT(dow FROM z)", "EXTRACT(week FROM z)", "EXTRACT(year FROM d) * 2"),
         *("EXTRACT(second FROM z)::text", "EXTRACT(milliseconds FROM z)::text"),
         *("EXTRACT(microseconds FROM z)::text", "EXTRACT(epoch FROM z)::text"),
-        *("EXTRACT(epoch FROM d)::text", "EXTRACT(epoch FROM w) > EXTRACT(epoch FROM z)"),
+        *(
+            "EXTRACT(epoch FROM d)::text",
+            "CASE WHEN w < 'infinity' AND w > '-infinity' THEN EXTRACT(epoch FROM w) END",
+        ),
         *(
             "date_trunc('microseconds', z)",
             "date_trunc('milliseconds', z)",

@@ -21,7 +21,7 @@ _CYCLES = 3  # every answer has changed by then; make workloads plays all ten
 @pytest.fixture(scope="module")
 def play_on_duckdb(shared_duckdb_trickle: Trickle) -> Play:
     """Return a function that plays a workload in an empty database."""
-    from tests.service.lab import Lab  # only now: other folders have pytest rewrite its asserts
+    from tests.service.lab import Lab
 
     def played(workload: Workload) -> dict[str, Outcome]:
         with psycopg.connect(shared_duckdb_trickle.dsn, autocommit=True) as connection:

@@ -20,6 +20,7 @@ from pgtrickle.errors import (
     PrivilegeError,
     QueryRejectedError,
     QuerySyntaxError,
+    QueryTooLargeError,
     TrickleError,
     UndefinedObjectError,
     UnsupportedSourceError,
@@ -105,23 +106,36 @@ _DEFAULT_COLLATION = """
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A bound query, and whether a delta can be derived from it as far as PostgreSQL tells."""
+    """A bound query, and what stands against it as far as PostgreSQL tells."""
 
     query: BoundQuery
-    refusal: Refusal | None
+    refusals: tuple[Refusal, ...]  # functions from which no delta can be derived
     time_dependent: bool  # its answer changes while no source does
+    problems: tuple[TrickleError, ...] = ()  # why it cannot be a stream table at all
 
 
 def bind_query(connection: Connection, user_sql: str) -> Binding:
     """Resolve ``user_sql`` under the session's ``search_path``; leaves no trace."""
+    binding = examine_query(connection, user_sql)
+    for problem in binding.problems:
+        raise problem
+    return binding
+
+
+def examine_query(connection: Connection, user_sql: str) -> Binding:
+    """Do the same, but collect the reasons why a query cannot define a stream table.
+
+    Raises only what PostgreSQL itself refuses.
+    """
     with _scratch_view(connection, user_sql) as search_path:
         view = int(str(_scalar(connection, f"SELECT '{_VIEW}'::pg_catalog.regclass::oid")))
         rules = _read_rules(connection, view)
         trees = [tree for tree, _ in rules.values()]
-        relations = _read_relations(connection, rules, trees)
-        _refuse_clauses(trees, user_sql)
+        problems: list[TrickleError] = []
+        relations = _read_relations(connection, rules, trees, problems)
+        problems += _refused_clauses(trees, user_sql)
         functions = _Functions.read(connection, trees)
-        functions.refuse_volatile(user_sql)
+        problems += functions.volatile(user_sql)
         return Binding(
             BoundQuery(
                 _definition(rules[view][1]),
@@ -131,8 +145,9 @@ def bind_query(connection: Connection, user_sql: str) -> Binding:
                 search_path,
                 functions.set_returning(),
             ),
-            functions.refusal(),
+            tuple(functions.refusals()),
             functions.time_dependent(trees),
+            tuple(problems),
         )
 
 
@@ -159,17 +174,17 @@ def _scratch_view(connection: Connection, user_sql: str) -> Iterator[str]:
         raise Rollback(savepoint)
 
 
-def _refuse_clauses(trees: Iterable[str], user_sql: str) -> None:
-    """Refuse what can never define a stream table, whatever its mode."""
+def _refused_clauses(trees: Iterable[str], user_sql: str) -> Iterator[TrickleError]:
+    """Yield what can never define a stream table, whatever its mode."""
     text = "".join(trees)
     if "{TABLESAMPLECLAUSE" in text:
-        raise QueryRejectedError(
+        yield QueryRejectedError(
             "TABLESAMPLE gives other rows each time",
             detail=underline(user_sql, "tablesample"),
             hint="A stream table must give the same rows for the same data.",
         )
     if "{ROWMARKCLAUSE" in text:
-        raise QueryRejectedError(
+        yield QueryRejectedError(
             "a locking clause has no meaning in a stream table",
             detail=underline(user_sql, "for update", "for share", "for no", "for key"),
             hint="Remove FOR UPDATE or FOR SHARE from the query.",
@@ -194,6 +209,8 @@ def _translate(error: psycopg.Error, user_sql: str) -> TrickleError:
         return PrivilegeError(
             message, detail=detail, hint=hint or "GRANT SELECT on the source to this role."
         )
+    if code.startswith("54"):  # program limit exceeded: too complex, too many columns
+        return QueryTooLargeError(message, detail=detail, hint=hint or "Simplify the query.")
     if code == "42701":
         hint = hint or "Give every column of the result a name of its own with AS."
     if code.startswith(("08", "57P")) or not code:
@@ -244,7 +261,10 @@ def _read_rules(connection: Connection, view: int) -> dict[int, tuple[str, str]]
 
 
 def _read_relations(
-    connection: Connection, rules: dict[int, tuple[str, str]], trees: Iterable[str]
+    connection: Connection,
+    rules: dict[int, tuple[str, str]],
+    trees: Iterable[str],
+    problems: list[TrickleError],
 ) -> dict[int, Relation]:
     oids = {int(oid) for tree in trees for oid in _RELATION_IN_TREE.findall(tree)} | rules.keys()
     columns: dict[int, list[Column]] = {oid: [] for oid in oids}
@@ -257,8 +277,8 @@ def _read_relations(
     for row in connection.execute(_RELATIONS, {"oids": list(oids)}).fetchall():
         oid, schema, relname, *facts = row
         name = QualifiedName(schema, relname)
-        if oid not in rules:
-            _check_source(name, *facts)
+        if oid not in rules and (problem := _problem_of_source(name, *facts)):
+            problems.append(problem)
         definition = _definition(rules[oid][1]) if oid in rules else None
         relations[oid] = Relation(oid, name, tuple(columns[oid]), definition)
     return relations
@@ -271,32 +291,33 @@ def _collated(type_: SqlType, collation: str) -> SqlType:
     return SqlType(type_.display, type_.base, type_.category, type_.precision, type_.scale, plain)
 
 
-def _check_source(
+def _problem_of_source(
     name: QualifiedName,
     kind: str,
     persistence: str,
     *facts: bool,
-) -> None:
+) -> TrickleError | None:
     system, partition, parent = facts
     if system:
-        raise UnsupportedSourceError(
+        return UnsupportedSourceError(
             f'"{name}" is a system catalog', hint="Its changes cannot be captured by triggers."
         )
     if persistence == "t":
-        raise UnsupportedSourceError(
+        return UnsupportedSourceError(
             f'"{name}" is a temporary table',
             hint="It ends with your session; use an ordinary table.",
         )
     if kind not in _SUPPORTED_KINDS:
-        raise UnsupportedSourceError(
+        return UnsupportedSourceError(
             f'"{name}" is {_REFUSED_KINDS.get(kind, "not a table")}',
             hint="Only ordinary tables, views and stream tables can be sources.",
         )
     if partition or parent:
-        raise UnsupportedSourceError(
+        return UnsupportedSourceError(
             f'"{name}" is part of an inheritance or partition hierarchy',
             hint="Only ordinary tables, views and stream tables can be sources.",
         )
+    return None
 
 
 def _read_columns_used(
@@ -329,10 +350,10 @@ class _Functions:
         ).fetchall()
         return cls(tuple(rows))
 
-    def refuse_volatile(self, user_sql: str) -> None:
+    def volatile(self, user_sql: str) -> Iterator[TrickleError]:
         for name, schema, volatility, *_ in self.rows:
             if volatility == "v":
-                raise VolatileFunctionError(
+                yield VolatileFunctionError(
                     f'the function "{schema}.{name}" is volatile',
                     detail=underline(user_sql, name),
                     hint="A stream table must give the same rows for the same data; compute such"
@@ -350,12 +371,11 @@ class _Functions:
             for name, schema, _, _, _, arity in self.rows
         )
 
-    def refusal(self) -> Refusal | None:
-        """Name the first function that no rule covers."""
+    def refusals(self) -> Iterator[Refusal]:
+        """Name the functions that no rule covers."""
         for name, schema, _, _, kind, _ in self.rows:
             if kind == "a" and (schema != "pg_catalog" or not knows_aggregate(name)):
-                return Refusal(f'the aggregate function "{name}"', name)
-        return None
+                yield Refusal(f'the aggregate function "{name}"', name)
 
 
 def _definition(text: str) -> str:

@@ -11,6 +11,7 @@ import typer
 from pgtrickle.cli.documents import report_document, stream_table_document
 from pgtrickle.cli.options import Dsn, Json, Name
 from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout, working
+from pgtrickle.cli.query_text import decoded
 from pgtrickle.cli.refresh import describe
 from pgtrickle.cli.session import connected
 from pgtrickle.model.schedule import CALCULATED
@@ -78,14 +79,7 @@ def _read_query(source: str | None, query: str | None, file: Path | None) -> str
     if query is not None:
         return query
     if file is not None:
-        return _decode(file.read_bytes(), str(file))
+        return decoded(file.read_bytes(), str(file))
     if source != _STDIN:
         raise typer.BadParameter("put --query before the SQL, or - to read standard input")
-    return _decode(sys.stdin.buffer.read(), "standard input")
-
-
-def _decode(content: bytes, origin: str) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise typer.BadParameter(f"{origin} is not UTF-8 text") from None
+    return decoded(sys.stdin.buffer.read(), "standard input")

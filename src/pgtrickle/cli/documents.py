@@ -14,6 +14,7 @@ from pgtrickle.model.stream_table import StreamTable
 if TYPE_CHECKING:  # psycopg and what lies above it are not needed for --help
     from pgtrickle.catalog.refresh_history import Refresh
     from pgtrickle.service.doctor import Check
+    from pgtrickle.service.validate import Validation
 
 Document = dict[str, object]
 
@@ -94,6 +95,28 @@ def refresh_document(refresh: Refresh) -> Document:
 def check_document(check: Check) -> Document:
     """Describe one check of ``doctor``."""
     return {"name": check.name, "ok": check.ok, "detail": check.detail, "hint": check.hint}
+
+
+def validation_document(validation: Validation) -> Document:
+    """Describe what creating a stream table of a query would come to."""
+    # The writer lies above psycopg, which --help does not need.
+    from pgtrickle.service.explanation.document import explanation_document  # noqa: PLC0415
+
+    mode, explanation = validation.refresh_mode, validation.explanation
+    return {
+        "differential": validation.differential,
+        "usable": validation.usable,
+        "refresh_mode": None if mode is None else mode.value,
+        "reasons": [error_document(reason)["error"] for reason in validation.reasons],
+        "columns": [
+            {"name": column.name, "type": column.type.display} for column in validation.columns
+        ],
+        "sources": [
+            {"name": str(source.name), "columns": list(source.columns)}
+            for source in validation.sources
+        ],
+        "plan": None if explanation is None else explanation_document(explanation),
+    }
 
 
 def _moment(value: datetime | None) -> str | None:

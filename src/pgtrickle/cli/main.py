@@ -20,6 +20,7 @@ from pgtrickle.cli.refresh import refresh
 from pgtrickle.cli.run import run
 from pgtrickle.cli.setup import Setup
 from pgtrickle.cli.show import show
+from pgtrickle.cli.validate import validate
 from pgtrickle.cli.verify import verify
 from pgtrickle.cli.version import version
 
@@ -34,6 +35,7 @@ app = typer.Typer(
 
 app.command()(init)
 app.command()(create)
+app.command()(validate)
 app.command()(refresh)
 app.command()(verify)
 app.command()(explain)

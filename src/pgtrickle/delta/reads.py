@@ -7,6 +7,7 @@ earlier in the same refresh (``:keys(stage,column)``), which no other connection
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -27,12 +28,14 @@ from pgtrickle.errors import InternalError
 from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.sql_type import Column
 from pgtrickle.sql.emit import changes_view, rows_view
+from pgtrickle.sql.marks import fill, find
 from pgtrickle.sql.scalars import bare_column
 
 WINDOW_MARK = ":window"
 PAGES_MARK = "{ctid range}"
 _CHANGES_SCHEMA = "pgtrickle_changes"
 _WINDOW = f"{WINDOW_MARK} AND __weight <> 0"
+_KEYS_MARK = r":keys\((?P<stage>[^,()]+),(?P<column>[^()]+)\)"
 
 
 class ReadKind(Enum):
@@ -89,10 +92,11 @@ def reads_of(
     writer = _Writer(state_rows)
     reads: dict[str, Read] = {}
     for scan in scans_of(plan):
-        if _needs_changes(scan):
-            reads.setdefault(changes_view(scan), writer.changes(scan, computed))
-        if scan.version is not Version.CHANGES:
-            reads.setdefault(rows_view(scan), writer.rows(scan, bounds[scan.alias], computed))
+        # A scan stands in many arms of a derived plan, and its bounds are long: write them once.
+        if _needs_changes(scan) and changes_view(scan) not in reads:
+            reads[changes_view(scan)] = writer.changes(scan, computed)
+        if scan.version is not Version.CHANGES and rows_view(scan) not in reads:
+            reads[rows_view(scan)] = writer.rows(scan, bounds[scan.alias], computed)
     return tuple(reads.values())
 
 
@@ -247,8 +251,24 @@ def _describe_key(key: ChangedKeys | StoredKeys) -> str:
     return f"{expression} of {_label(key.scan)} where {_describe(key.scan, key.bound)}"
 
 
+def stage_keys(sql: str) -> set[tuple[str, str]]:
+    """Return the stages and columns whose values the marks of a read ask for.
+
+    >>> stage_keys("SELECT ':keys(a,b)' FROM t WHERE k = ANY (:keys(group_1,n))")
+    {('group_1', 'n')}
+    """
+    return {(match["stage"], match["column"]) for match in find(sql, _KEYS_MARK)}
+
+
 def fill_marks(sql: str, window: str, keys: Mapping[str, str]) -> str:
-    """Replace the marks of a read by a condition and by array literals."""
-    for mark, literal in keys.items():
-        sql = sql.replace(mark, literal)
-    return sql.replace(WINDOW_MARK, window)
+    """Replace the marks of a read by a condition and by array literals.
+
+    >>> fill_marks("SELECT ':window' FROM b WHERE :window", "__xid > 7", {})
+    "SELECT ':window' FROM b WHERE __xid > 7"
+    """
+
+    def value(match: re.Match[str]) -> str:
+        mark = match.group()
+        return window if mark == WINDOW_MARK else keys[mark]
+
+    return fill(sql, rf"{WINDOW_MARK}\b|{_KEYS_MARK}", value)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pgtrickle.errors import NameNotUsableError
 
 _MAX_IDENTIFIER_BYTES = 63
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _PART = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^\W\d][\w$]*))\s*')
 
 
@@ -53,6 +54,11 @@ class QualifiedName:
             raise NameNotUsableError(
                 f'"{text}" is not a name of the form schema.name',
                 hint="Put double quotes around a part that holds dots, spaces or capitals.",
+            )
+        if _NO_TEXT.search(text):
+            raise NameNotUsableError(
+                f"the name {text!a} holds a character that is no text",
+                hint="Leave out NUL characters and halves of surrogate pairs.",
             )
         for part in parts:
             if len(part.encode()) > _MAX_IDENTIFIER_BYTES:

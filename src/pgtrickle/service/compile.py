@@ -6,6 +6,7 @@ whole, which a FULL refresh can read, and the refusal says why.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import psycopg
@@ -21,6 +22,9 @@ from pgtrickle.errors import UnsupportedExpressionError, UnsupportedQueryError
 from pgtrickle.model.sql_type import Column
 from pgtrickle.model.stream_table import RefreshMode, StreamTable
 from pgtrickle.refresh.stages import plan_differential, plan_full, sources_of
+from pgtrickle.sql.bound import BoundQuery
+from pgtrickle.sql.count_inputs import count_inputs
+from pgtrickle.sql.limits import allow_depth, check_bound, check_inputs, check_text, too_deep
 from pgtrickle.sql.lower import lower
 from pgtrickle.sql.refusal import Refusal, unsupported
 from pgtrickle.sql.scalars import column_scalar
@@ -77,24 +81,57 @@ def compile_stream_table(connection: Connection, stream_table: StreamTable) -> C
 
 def compile_query(connection: Connection, user_sql: str) -> Compiled:
     """Compile ``user_sql`` under the session's ``search_path``; changes nothing."""
+    check_text(user_sql)
     with connection.transaction(force_rollback=True):
-        binding = bind_query(connection, user_sql)
-        connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
-        try:
-            _refuse_functions(binding)
-            typer = PgTyper(connection)
-            algebra = lower(binding.query, typer)
-            staged = cut(algebra, typer)
-            _refuse_keys(staged)
-            _check(connection, staged)
-        except Refusal as refusal:
-            return Compiled(binding, _opaque(binding), unsupported(refusal, user_sql), None)
-        except SqlglotError as error:
-            unread = Refusal(f"this syntax: {str(error).splitlines()[0]}")
-            return Compiled(binding, _opaque(binding), unsupported(unread, user_sql), None)
-        except UnsupportedExpressionError as error:
-            return Compiled(binding, _opaque(binding), error, None)
-        return Compiled(binding, staged, None, algebra)
+        return compile_bound(connection, bind_query(connection, user_sql), user_sql)
+
+
+def compile_bound(connection: Connection, binding: Binding, user_sql: str) -> Compiled:
+    """Compile what PostgreSQL has bound; leaves its own ``search_path`` to the transaction."""
+    connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
+    for refusal in function_refusals(binding):
+        return Compiled(binding, _opaque(binding), unsupported(refusal, user_sql), None)
+    try:
+        algebra, staged = build(connection, binding.query)
+    except Refusal as refusal:
+        return Compiled(binding, _opaque(binding), unsupported(refusal, user_sql), None)
+    except UnsupportedExpressionError as error:
+        return Compiled(binding, _opaque(binding), error, None)
+    return Compiled(binding, staged, None, algebra)
+
+
+def build(connection: Connection, query: BoundQuery) -> tuple[Query, StagedQuery]:
+    """Lower a bound query and cut it into stages.
+
+    Raises ``Refusal`` or ST106 for the first thing that no rule covers.
+    """
+    allow_depth()
+    try:
+        for text in (query.sql, *(one.definition for one in query.relations.values())):
+            check_bound(text or "")
+        check_inputs(count_inputs(query))
+        typer = PgTyper(connection)
+        algebra = lower(query, typer)
+        staged = cut(algebra, typer)
+        _refuse_keys(staged)
+        _check(connection, staged)
+    except SqlglotError as error:
+        raise Refusal(f"this syntax: {str(error).splitlines()[0]}") from error
+    except RecursionError:
+        raise too_deep() from None
+    return algebra, staged
+
+
+def function_refusals(binding: Binding) -> Iterator[Refusal]:
+    """Yield what the functions of a query rule out, wherever they are called."""
+    yield from binding.refusals
+    if binding.time_dependent:
+        yield Refusal(
+            "a function of the current time",
+            *_TIME_WORDS,
+            hint="Rows would have to leave as time passes, without any change; use"
+            " refresh_mode = 'FULL' or 'AUTO', or keep the time in a table.",
+        )
 
 
 def _refuse_keys(staged: StagedQuery) -> None:
@@ -120,18 +157,6 @@ def effective_mode(compiled: Compiled, refresh_mode: RefreshMode) -> tuple[Refre
     return refresh_mode, None
 
 
-def _refuse_functions(binding: Binding) -> None:
-    if binding.refusal is not None:
-        raise binding.refusal
-    if binding.time_dependent:
-        raise Refusal(
-            "a function of the current time",
-            *_TIME_WORDS,
-            hint="Rows would have to leave as time passes, without any change; use"
-            " refresh_mode = 'FULL' or 'AUTO', or keep the time in a table.",
-        )
-
-
 def _check(connection: Connection, staged: StagedQuery) -> None:
     """Make sure that every read and every expression can be written, before anything exists."""
     plan_differential(staged, list(sources_of(staged)), Dialect.SPARK, _no_state)
@@ -140,7 +165,8 @@ def _check(connection: Connection, staged: StagedQuery) -> None:
             if read.relation is None:
                 continue
             try:
-                connection.execute(f"SELECT * FROM ({read.sql}) AS read LIMIT 0".encode())
+                with connection.transaction():
+                    connection.execute(f"SELECT * FROM ({read.sql}) AS read LIMIT 0".encode())
             except (psycopg.Error, SqlglotError) as error:
                 raise UnsupportedExpressionError(
                     f"an expression over {read.source} cannot be written down again",

@@ -52,7 +52,7 @@ def create_stream_table(
         )
     with runtime.connection() as connection:
         compiled = compile_query(connection, query)
-        _check_columns(compiled)
+        check_columns(compiled)
         if compiled.refusal is not None and refresh_mode is RefreshMode.DIFFERENTIAL:
             raise compiled.refusal
         with connection.transaction():
@@ -68,7 +68,8 @@ def create_stream_table(
         raise
 
 
-def _check_columns(compiled: Compiled) -> None:
+def check_columns(compiled: Compiled) -> None:
+    """Refuse a result whose columns a table cannot have."""
     for column in compiled.columns:
         if column.name in _RESERVED_COLUMNS:
             raise ReservedColumnError(

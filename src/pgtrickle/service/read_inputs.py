@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from psycopg import Connection
 
 from pgtrickle.capture.windows import window_predicate
-from pgtrickle.delta.reads import Read, ReadKind, fill_marks, keys_mark, stage_changes
+from pgtrickle.delta.reads import Read, ReadKind, fill_marks, keys_mark, stage_changes, stage_keys
 from pgtrickle.errors import ValueOutOfRangeError
 from pgtrickle.model.frontier import Frontier
 from pgtrickle.model.names import quote_identifier
@@ -27,7 +26,6 @@ from pgtrickle.spark.conform import (
 from pgtrickle.spark.decimal_size import probe_sql
 from pgtrickle.spark.large_read import LargeRead, page_count_sql
 
-_KEYS_MARK = re.compile(r":keys\(([^,()]+),([^()]+)\)")
 _PAGE_BYTES = 8192
 _WEIGHT = Carrier("{}::int4", pa.int32(), equality_faithful=True, order_faithful=True)
 
@@ -148,7 +146,7 @@ def _cast(read: Read, carriers: Sequence[Carrier], sql: str) -> str:
 
 def _stage_keys(reads: Sequence[Read], writer: Connection) -> dict[str, str]:
     """Return the key values of earlier stages, as array literals by their marks."""
-    marks = {match for read in reads for match in _KEYS_MARK.findall(read.sql)}
+    marks = {mark for read in reads for mark in stage_keys(read.sql)}
     literals = {}
     for stage, column in sorted(marks):
         name = quote_identifier(column)

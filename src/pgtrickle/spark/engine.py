@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from pgtrickle.spark.large_read import LargeRead
 from pgtrickle.spark.run_stage import run, stage
 from pgtrickle.spark.session import SparkSessions
 from pgtrickle.sql.emit import ONE_PARTITION
+from pgtrickle.sql.marks import fill
 from pgtrickle.sql.translate import Dialect
 
 _COALESCE = "/*+ COALESCE(1) */"
@@ -40,7 +42,8 @@ class SparkEngine:
         """Evaluate ``sql`` over relations in memory: few rows in one task, many in parallel."""
         if sum(table.num_rows for table in inputs.values()) > _SMALL_ROWS:
             return run(self.sessions.large(), inputs, sql)
-        return run(self.sessions.small(), inputs, sql.replace(ONE_PARTITION, _COALESCE))
+        hinted = fill(sql, re.escape(ONE_PARTITION), lambda _: _COALESCE, spark=True)
+        return run(self.sessions.small(), inputs, hinted)
 
     def stage(
         self, sql: str, inputs: Mapping[str, pa.Table | LargeRead], target: QualifiedName

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from pgtrickle.model.names import QualifiedName, quote_literal
 from pgtrickle.spark.carriers import Carrier, schema_ddl
+from pgtrickle.sql.marks import fill, find
 
 CTID_RANGE = "{ctid range}"
 _PAGE_BYTES = 8192
@@ -43,7 +45,7 @@ class LargeRead:
 
         The last range is open, so that pages added since ``relpages`` was estimated are read too.
         """
-        if CTID_RANGE not in self.sql:
+        if not find(self.sql, re.escape(CTID_RANGE)):
             return [self.sql]
         wanted = self.partitions or -(-max(self.relpages, 1) // _PAGES_A_PARTITION)
         count = max(1, min(wanted, max(self.relpages, 1), _MAX_PARTITIONS))
@@ -52,7 +54,10 @@ class LargeRead:
             self._range(start, starts[i + 1] if i + 1 < count else None)
             for i, start in enumerate(starts)
         ]
-        return [self.sql.replace(CTID_RANGE, bounds) for bounds in ranges]
+        return [self._with_range(bounds) for bounds in ranges]
+
+    def _with_range(self, bounds: str) -> str:
+        return fill(self.sql, re.escape(CTID_RANGE), lambda _: bounds)
 
     def _range(self, start: int, end: int | None) -> str:
         lower = f"{self.ctid} >= '({start},0)'::tid"

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pgtrickle.spark.large_read import LargeRead
 from pgtrickle.spark.spark_errors import translated
 from pgtrickle.spark.wide_table import widen
+from pgtrickle.sql.marks import fill
 
 if TYPE_CHECKING:  # importing pyspark costs a second
     from pyspark.sql import DataFrame, SparkSession
@@ -53,13 +54,15 @@ def stage(
 def substitute(sql: str, relations: Mapping[str, str]) -> str:
     """Put each input's relation in place of its ``{name}``; other braces stay.
 
-    >>> substitute("SELECT '{x}', a FROM {o}", {"o": "v1"})
-    "SELECT '{x}', a FROM v1"
+    >>> substitute("SELECT '{o}', a FROM {o}", {"o": "v1"})
+    "SELECT '{o}', a FROM v1"
     """
     if not relations:
         return sql
     names = "|".join(re.escape(name) for name in relations)
-    return re.sub(rf"\{{({names})\}}", lambda match: relations[match.group(1)], sql)
+    return fill(
+        sql, rf"\{{(?P<input>{names})\}}", lambda match: relations[match["input"]], spark=True
+    )
 
 
 def _query(

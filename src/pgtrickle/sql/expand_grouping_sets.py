@@ -14,9 +14,9 @@ from itertools import combinations, product
 from sqlglot import exp
 
 from pgtrickle.sql.grouping import is_call
+from pgtrickle.sql.limits import MAX_GROUPING_SETS
 from pgtrickle.sql.refusal import Refusal
 
-_MAX_SETS = 64  # each is an aggregate with state of its own
 _GROUPERS = (exp.GroupingSets, exp.Cube, exp.Rollup)
 _Set = tuple[exp.Expr, ...]
 
@@ -41,10 +41,10 @@ def expand_grouping_sets(
     sets = [tuple(key for keys in choice for key in keys) for choice in product(*parts)]
     if select.args["group"].args.get("all") is False:  # GROUP BY DISTINCT
         sets = list({frozenset(map(_text, chosen)): chosen for chosen in sets}.values())
-    if len(sets) > _MAX_SETS:
+    if len(sets) > MAX_GROUPING_SETS:
         raise Refusal(
             f"{len(sets)} grouping sets", "cube", "rollup", "grouping sets",
-            hint=f"At most {_MAX_SETS} are maintained; split the query.",
+            hint=f"At most {MAX_GROUPING_SETS} are maintained; split the query.",
         )  # fmt: skip
     keys = {_text(key): key for chosen in sets for key in chosen}
     return [_restricted(select, chosen, keys, null_of) for chosen in sets]

@@ -15,7 +15,8 @@ _BEFORE_AN_ITEM = {TokenType.FROM, TokenType.JOIN, TokenType.COMMA, TokenType.L_
 def parse_bound(sql: str) -> exp.Expr:
     """Parse a query that PostgreSQL printed.
 
-    >>> parse_bound("SELECT 1 FROM t, (LATERAL unnest(t.a) u(x) JOIN v ON v.x = u.x)").sql()
+    >>> query = parse_bound("SELECT 1 FROM t, (LATERAL unnest(t.a) u(x) JOIN v ON v.x = u.x)")
+    >>> query.sql(dialect="postgres")
     'SELECT 1 FROM t, (pg_catalog.UNNEST(t.a) AS u(x) JOIN v ON v.x = u.x)'
     """
     tokens = Tokenizer(dialect="postgres").tokenize(sql)

@@ -9,6 +9,7 @@ from pgtrickle.algebra.nodes import Node, Output, Scalar
 from pgtrickle.algebra.schema import columns_of
 from pgtrickle.model.sql_type import Column, SqlType
 from pgtrickle.sql.bound import Typer
+from pgtrickle.sql.limits import MAX_PLAN_COLUMNS, too_many_columns
 from pgtrickle.sql.scalars import bare_column
 from pgtrickle.sql.scope import Typed
 
@@ -22,17 +23,21 @@ class PlanColumns:
     def __init__(self, typer: Typer) -> None:
         self._typer = typer
         self._taken: set[str] = set()
+        self._numbers: dict[str, int] = {}  # the last number behind each name
         self._types: dict[str, SqlType] = {}
 
     def fresh(self, wanted: str) -> str:
         """Return a name like ``wanted`` that is not taken yet, and take it."""
         # Plain lower-case letters: one engine ignores case, another wants other quotes.
         base = re.sub(r"[^a-z0-9_]", "_", wanted.lower())[:_MAX_NAME] or "column"
-        name, number = base, 1
+        name, number = base, self._numbers.get(base, 1)
         while name in self._taken or _OF_STAGES.fullmatch(name):
             number += 1
             name = f"{base}_{number}"
+        if len(self._taken) >= MAX_PLAN_COLUMNS:
+            raise too_many_columns()
         self._taken.add(name)
+        self._numbers[base] = number
         return name
 
     def remember(self, node: Node) -> None:

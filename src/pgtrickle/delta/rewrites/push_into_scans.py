@@ -69,7 +69,16 @@ _TOTAL = (
     exp.DPipe,
 )
 # Parts of an expression that are no value by themselves, or are a column already.
-_NOT_VALUES = (exp.Column, exp.DataType, exp.If, exp.Any, exp.All, exp.Tuple, exp.Interval)
+_NOT_VALUES = (
+    exp.Column,
+    exp.DataType,
+    exp.If,
+    exp.Any,
+    exp.All,
+    exp.Array,
+    exp.Tuple,
+    exp.Interval,
+)
 
 
 def push_into_scans(node: Node, typer: Typer) -> Node:
@@ -238,7 +247,7 @@ def _cut_out(scalar: Scalar, origins: _Origins, computed: _Computed) -> Scalar:
         return scalar
 
     def replace_part(part: exp.Expr) -> exp.Expr:
-        if isinstance(part, _NOT_VALUES):
+        if isinstance(part.unnest(), _NOT_VALUES):
             return part
         names = [column.name for column in part.find_all(exp.Column)]
         if names and isinstance(part, exp.Condition | exp.Func | exp.Cast | exp.Paren):

@@ -83,7 +83,7 @@ def _cast(node: exp.Expr, visit: Visit) -> Term:
 def _to_numeric(node: exp.Expr, term: Term, size: list[exp.Expr]) -> Term:
     if term.base == NULL:
         # A numeric travels as a decimal of some size, so its NULL has no type of its own.
-        return Term("NULL", "numeric", literal="")
+        return Term("NULL", "numeric", shows_scale=True, literal="")
     if term.base == "text" and term.literal is not None:
         term = typed_literal(node, term.literal, "numeric")
     if term.base in INTEGERS:

@@ -135,6 +135,8 @@ def _one_of(node: exp.Expr, sql: str, terms: Sequence[Term]) -> Term:
         base,
         scale=greatest_scale(*known),
         collations=collations_of(*known),
+        shows_scale=len({term.scale for term in known if term.literal != ""}) <= 1
+        and all(term.shows_scale for term in known),
         is_quotient=any(term.is_quotient for term in known),
         is_enum=all(term.is_enum for term in known),
     )

@@ -1,4 +1,4 @@
-"""Rounding, absolute value, sign and square root.
+"""Rounding, absolute value, sign, square root and scale.
 
 PostgreSQL rounds a numeric half away from zero and a floating-point number half to even.  Spark's
 FLOOR and CEIL make a BIGINT of a floating-point number, so they are built from RINT here.
@@ -122,6 +122,31 @@ RULES: dict[type[exp.Expr], Rule] = {
     exp.Sign: _sign,
     exp.Sqrt: _square_root,
 }
+
+
+def _scale(node: exp.Expr, visit: Visit) -> Term:
+    """Tell the digits after the point, where they are the same for every value but NULL."""
+    [argument] = node.expressions
+    argument = argument.unnest()
+    if isinstance(argument, exp.Case):
+        return visit(_scale_of_branches(argument))
+    operand = visit(argument)
+    if operand.base != "numeric" or not operand.shows_scale or isinstance(operand.scale, str):
+        raise refuse(node)
+    return Term(f"(CASE WHEN {operand.sql} IS NOT NULL THEN {operand.scale} END)", "int4")
+
+
+def _scale_of_branches(case: exp.Case) -> exp.Case:
+    inside = case.copy()
+    for branch in inside.args["ifs"]:
+        branch.set("true", exp.func("scale", branch.args["true"]))
+    if (default := inside.args.get("default")) is not None:
+        inside.set("default", exp.func("scale", default))
+    return inside
+
+
+# Functions that the parser has no class for, by their name.
+FUNCTIONS: dict[str, Rule] = {"scale": _scale}
 
 
 def _digits(node: exp.Expr, visit: Visit) -> int:

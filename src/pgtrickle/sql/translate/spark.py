@@ -35,7 +35,7 @@ RULES: dict[type[exp.Expr], Rule] = {
     **extract.RULES,
     **casts.RULES,
 }
-FUNCTIONS: dict[str, Rule] = {**text.FUNCTIONS}
+FUNCTIONS: dict[str, Rule] = {**text.FUNCTIONS, **rounding.FUNCTIONS}
 
 
 def translate(scalar: Scalar, types: Mapping[str, SqlType], dialect: Dialect) -> str:

@@ -1,0 +1,158 @@
+"""How large and how deep a defining query may be.
+
+The text is measured before PostgreSQL sees it, so that a list of a million literals is answered
+at once and not after it was planned and printed.  What PostgreSQL made of the text is measured
+again: it writes out stars and views, and a flat ``a + b + c`` nests there.  A query that is fine
+for PostgreSQL but too deep for the compiler can still run in full.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+
+from pgtrickle.errors import QuerySyntaxError, QueryTooLargeError
+from pgtrickle.sql.refusal import Refusal
+
+MAX_CHARACTERS = 1_000_000
+MAX_TOKENS = 20_000  # about 10,000 literals in a list: two seconds of compiling
+MAX_BOUND_TOKENS = 2 * MAX_TOKENS  # of the query as PostgreSQL prints it
+MAX_DEPTH = 200  # parentheses, CASE; each level is some 40 calls of the parser
+MAX_INPUTS = 200  # tables in a plan, after views and CTEs were put in their places
+MAX_GROUPING_SETS = 64  # each is an aggregate with state of its own
+MAX_PLAN_COLUMNS = 20_000  # stops names that stand for twice their own size from doubling on
+# Room for MAX_DEPTH; with it a runaway recursion still ends in an error, not in a crash.
+_RECURSION_LIMIT = 10_000
+
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
+_TOKEN = re.compile(
+    r"""
+    (?P<skipped>  \s+ | --[^\n]* | /\*.*?(?:\*/|$) )
+    | [eE]'(?:[^'\\]|\\.|'')*'? | '(?:[^']|'')*'? | "(?:[^"]|"")*"?
+    | \$(?P<tag>[^\W\d]\w*|)\$.*?(?:\$(?P=tag)\$|$)
+    | (?P<opened> [(\[] | \bcase\b )
+    | (?P<closed> [)\]] | \bend\b )
+    | [\w$]+
+    | .
+    """,
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The measures of a query's text."""
+
+    tokens: int
+    depth: int
+
+
+def measure(sql: str, most: int = MAX_CHARACTERS) -> Size:
+    """Count the tokens of a query and how deep it nests; what is inside quotes does not count.
+
+    Stops after ``most`` tokens and one more.
+
+    >>> measure("SELECT (a + (1)), '(((' FROM t -- ((((")
+    Size(tokens=12, depth=2)
+    """
+    tokens = depth = deepest = 0
+    for match in _TOKEN.finditer(sql):
+        kind = match.lastgroup
+        if kind == "skipped":
+            continue
+        tokens += 1
+        if tokens > most:
+            break
+        if kind == "opened":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif kind == "closed":
+            depth = max(0, depth - 1)
+    return Size(tokens, deepest)
+
+
+def check_text(user_sql: str) -> None:
+    """Refuse a text that nothing should be asked to read.
+
+    >>> check_text("SELECT " + "(" * 1000 + "1" + ")" * 1000)
+    Traceback (most recent call last):
+    pgtrickle.errors.QueryTooLargeError: the query nests 1000 levels deep
+    """
+    _check_characters(user_sql)
+    size = measure(user_sql, MAX_TOKENS)
+    if size.tokens > MAX_TOKENS:
+        raise QueryTooLargeError(
+            f"the query has more than {MAX_TOKENS} words and signs",
+            hint="Put long lists into a table and join it.",
+        )
+    if size.depth > MAX_DEPTH:
+        raise QueryTooLargeError(
+            f"the query nests {size.depth} levels deep",
+            hint=f"At most {MAX_DEPTH} are allowed; split it with WITH, views or stream tables.",
+        )
+
+
+def _check_characters(user_sql: str) -> None:
+    if len(user_sql) > MAX_CHARACTERS:
+        raise QueryTooLargeError(
+            f"the query has {len(user_sql)} characters",
+            hint=f"At most {MAX_CHARACTERS} are allowed; put long lists into a table and join it.",
+        )
+    if wrong := _NO_TEXT.search(user_sql):
+        raise QuerySyntaxError(
+            f"the query holds the character U+{ord(wrong.group()):04X}, which is no text",
+            hint="Remove it from the query.",
+        )
+
+
+def check_bound(sql: str) -> None:
+    """Refuse what PostgreSQL printed if the compiler could not walk through it."""
+    size = measure(sql, MAX_BOUND_TOKENS)
+    if size.tokens > MAX_BOUND_TOKENS:
+        raise Refusal(
+            f"a query that PostgreSQL writes in more than {MAX_BOUND_TOKENS} words and signs",
+            hint="Simplify it, or use refresh_mode = 'FULL' or 'AUTO'.",
+        )
+    if size.depth > MAX_DEPTH:
+        raise Refusal(
+            f"a query that nests {size.depth} levels deep",
+            hint=f"At most {MAX_DEPTH} can be maintained; a chain of operators nests too. Split it,"
+            " or use refresh_mode = 'FULL' or 'AUTO'.",
+        )
+
+
+def too_deep() -> Refusal:
+    """Return the refusal of a query on which the compiler ran out of stack."""
+    return Refusal(
+        "a query that nests this deep",
+        hint="Split it with views or stream tables, or use refresh_mode = 'FULL' or 'AUTO'.",
+    )
+
+
+def check_inputs(inputs: int) -> None:
+    """Refuse a plan with too many tables: each stands in a query of its own, and in every arm."""
+    if inputs > MAX_INPUTS:
+        raise Refusal(
+            f"a query over {inputs} tables",
+            hint=f"At most {MAX_INPUTS} can be maintained, counted for each use of a view or CTE"
+            " and for each grouping set; split it into stream tables.",
+        )
+
+
+def too_many_columns() -> Refusal:
+    """Return the refusal of a plan in which every table's columns are too many together."""
+    return Refusal(
+        f"a query that becomes more than {MAX_PLAN_COLUMNS} columns",
+        hint="Views and CTEs stand for their text each time they are used; make a stream table of"
+        " what is used often.",
+    )
+
+
+def allow_depth() -> None:
+    """Give the recursive compiler room for ``MAX_DEPTH``, in this process and from now on.
+
+    The limit is never lowered again: another thread may be in the middle of a compilation.
+    """
+    if sys.getrecursionlimit() < _RECURSION_LIMIT:
+        sys.setrecursionlimit(_RECURSION_LIMIT)

@@ -1,0 +1,42 @@
+"""How many tables a query comes to, without making them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgtrickle.model.names import QualifiedName
+from pgtrickle.sql.bound import BoundQuery, Relation
+from pgtrickle.sql.count_inputs import count_inputs
+from tests.sql.queries import RELATIONS
+
+VIEW = QualifiedName("public", "w")
+VIEW_OF_VIEW = QualifiedName("public", "ww")
+RELATIONS_AND_VIEWS = RELATIONS | {
+    VIEW: Relation(9, VIEW, (), "SELECT t.id FROM public.t JOIN public.u ON t.id = u.id"),
+    VIEW_OF_VIEW: Relation(10, VIEW_OF_VIEW, (), "SELECT a.id FROM public.w a, public.w b"),
+}
+DOUBLING = ", ".join(f"c{n} AS (SELECT * FROM c{n - 1}, c{n - 1} AS other)" for n in range(1, 31))
+
+
+@pytest.mark.parametrize(
+    ("sql", "inputs"),
+    [
+        ("SELECT 1", 0),
+        ("SELECT id FROM public.t", 1),
+        ("SELECT id FROM public.t WHERE id IN (SELECT id FROM public.u)", 2),
+        ("SELECT id FROM public.t UNION SELECT id FROM public.t", 2),
+        ("SELECT id FROM public.w", 2),
+        ("SELECT id FROM public.ww, public.t", 5),
+        ("WITH c AS (SELECT id FROM public.w) SELECT 1 FROM c, c AS d", 4),
+        ("WITH unused AS (SELECT id FROM public.w) SELECT 1 FROM public.t", 1),
+        ("SELECT 1 FROM (WITH c AS (SELECT 1 FROM public.t) SELECT 1 FROM c) AS x, public.u", 2),
+        (f"WITH c0 AS (SELECT id FROM public.t), {DOUBLING} SELECT 1 FROM c30", 2**30),
+        ("SELECT count(*) FROM public.w GROUP BY CUBE (a, b), ROLLUP (c), d", 16),
+        ("SELECT 1 FROM (SELECT 1 FROM public.t GROUP BY CUBE (a, b)) AS x GROUP BY CUBE (c)", 8),
+        ("SELECT 1 FROM public.t GROUP BY GROUPING SETS ((a, b), ROLLUP (a, b), ())", 5),
+        ("SELECT 1 FROM (public.t FULL JOIN (public.u FULL JOIN public.v ON true) ON true)", 7),
+        ("WITH RECURSIVE r AS (SELECT 1 FROM public.t UNION SELECT 1 FROM r) SELECT 1 FROM r", 2),
+    ],
+)
+def test_each_use_counts(sql: str, inputs: int) -> None:
+    assert count_inputs(BoundQuery(sql, (), RELATIONS_AND_VIEWS, {}, "public")) == inputs
