@@ -12,8 +12,8 @@ from tests.fuzz.scope import Scope
 if TYPE_CHECKING:
     from tests.fuzz.grammar import Grammar
 
-_SMALL = ("int", "num", "float")  # products of these add up without much error
-_SUMS = {"int": "big", "big": "num", "num": "num", "float": "float"}
+_SMALL = ("int", "num", "free", "float")  # products of these add up without much error
+_SUMS = {"int": "big", "big": "num", "num": "num", "free": "free", "float": "float"}
 
 
 @dataclass(frozen=True)

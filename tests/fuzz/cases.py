@@ -135,6 +135,7 @@ def read_case(path: Path) -> Case:
 
 _READERS: dict[str, Callable[[Any], object]] = {
     "num": Decimal,
+    "free": Decimal,
     "date": dt.date.fromisoformat,
 }
 

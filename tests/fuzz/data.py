@@ -13,8 +13,8 @@ from tests.fuzz.kinds import DOMAINS
 
 _NAMES = ("t", "u", "v", "w")
 _COLUMNS = (
-    ("a", "int"), ("b", "int"), ("c", "text"), ("d", "big"), ("n", "num"), ("f", "float"),
-    ("p", "bool"), ("e", "date"),
+    ("a", "int"), ("b", "int"), ("c", "text"), ("d", "big"), ("n", "num"), ("m", "free"),
+    ("f", "float"), ("p", "bool"), ("e", "date"),
 )  # fmt: skip
 _KEYS = range(1, 9)
 

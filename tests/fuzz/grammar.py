@@ -235,7 +235,7 @@ class Grammar:
         return self.draw.pick((*CONSTANTS[kind], NULLS[kind]))
 
     def _windowed(self, play: list[Value], wanted: Sequence[str] | None, tail: str) -> Shown:
-        self.windows.partition_by(play)
+        self.windows.over(play)
         calls = self.windows.calls(play)
         clause = self.windows.clause()
         outputs = [*self.draw.some(play, 1, 2), *calls]

@@ -2,6 +2,7 @@
 
 int, big     integers of 4 and 8 bytes; ``sum`` of an int is big, as in PostgreSQL
 num          exact decimals of two places
+free         exact decimals, each of as many places as it shows
 float        halves, which floating-point numbers add up without error in any order
 text, bool, date
 real         a quotient or a root: compared by its first digits, never computed with again
@@ -15,18 +16,20 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from pgtrickle.model.sql_type import SqlType
-from tests.delta.typer import BOOL, DATE, FLOAT8, INT4, INT8, TEXT
+from tests.delta.typer import BOOL, DATE, FLOAT8, INT4, INT8, NUMERIC, TEXT
 
-NUMBERS = ("int", "big", "num", "float")
+NUMBERS = ("int", "big", "num", "free", "float")
 # Kinds whose equality and order are exact: they can be keys, and an order over them is total.
 SORTABLE = (*NUMBERS, "text", "bool", "date")
 # Kinds that PostgreSQL compares with one another.
-COMPARABLE = {kind: frozenset({"int", "big", "num"}) for kind in ("int", "big", "num")}
+_EXACT = frozenset({"int", "big", "num", "free"})
+COMPARABLE = dict.fromkeys(_EXACT, _EXACT)
 
 TYPES = {
     "int": INT4,
     "big": INT8,
     "num": SqlType("numeric(10,2)", "numeric", "N", 10, 2),
+    "free": NUMERIC,
     "float": FLOAT8,
     "text": TEXT,
     "bool": BOOL,
@@ -36,6 +39,7 @@ DOMAINS: dict[str, tuple[object, ...]] = {
     "int": (0, 1, 2, 3, None),
     "big": (0, 1, 2, 3_000_000_000, None),
     "num": (Decimal("0.50"), Decimal("2.00"), Decimal("-1.50"), Decimal("1.00"), None),
+    "free": (Decimal("0.5"), Decimal(2), Decimal("1.0"), Decimal("-1.500"), None),
     "float": (0.5, -1.5, 0.0, 2.0, None),
     "text": ("x", "y", "xy", "", None),
     "bool": (True, False, None),
@@ -45,6 +49,7 @@ CONSTANTS = {
     "int": ("1", "0", "2"),
     "big": ("'1'::bigint", "'3000000000'::bigint", "'0'::bigint"),
     "num": ("0.5", "2.00", "1.0"),
+    "free": ("0.5", "2.0", "(2)::numeric"),
     "float": ("'0.5'::double precision", "'0'::double precision"),
     "real": ("'0.5'::double precision",),
     "text": ("'x'::text", "''::text", "'y'::text"),
@@ -56,6 +61,7 @@ NULLS = {
     "int": "NULL::integer",
     "big": "NULL::bigint",
     "num": "NULL::numeric(10,2)",
+    "free": "NULL::numeric",
     "float": "NULL::double precision",
     "real": "NULL::double precision",
     "text": "NULL::text",

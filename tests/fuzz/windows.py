@@ -10,7 +10,7 @@ from tests.fuzz.kinds import CONSTANTS, NUMBERS, Value
 if TYPE_CHECKING:
     from tests.fuzz.grammar import Grammar
 
-_SUMS = {"int": "big", "big": "num", "num": "num", "float": "float"}
+_SUMS = {"int": "big", "big": "num", "num": "num", "free": "free", "float": "float"}
 _ROWS = (
     "ROWS BETWEEN 1 PRECEDING AND CURRENT ROW",
     "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING",
@@ -34,7 +34,9 @@ class Windows:
 
     def __init__(self, grammar: Grammar) -> None:
         self._draw = grammar.draw
-        self.named: dict[str, str] = {}  # windows of the SELECT that is being drawn
+        self.named: dict[str, str] = {}  # windows of the SELECT that is being drawn ...
+        self._partition: Sequence[Value] = ()  # ... what they can be partitioned by ...
+        self._order = ""  # ... and the partition and total order that they share
 
     def calls(self, play: Sequence[Value]) -> list[Value]:
         """Draw one to three window calls; ``play`` is everything the SELECT shows besides."""
@@ -76,7 +78,7 @@ class Windows:
         value = pick(play)
         match feature:
             case "window.row_number":
-                return Value(f"row_number() OVER {self._over(play)}", "big")
+                return Value(f"row_number() OVER {self._total(play)}", "big")
             case "window.rank":
                 over = self._over([value])
                 return Value(f"{pick(('rank', 'dense_rank'))}() OVER {over}", "big")
@@ -84,15 +86,15 @@ class Windows:
                 over = self._over([value])
                 return Value(f"{pick(('percent_rank', 'cume_dist'))}() OVER {over}", "real")
             case "window.ntile":
-                return Value(f"ntile(2) OVER {self._over(play)}", "int")
+                return Value(f"ntile(2) OVER {self._total(play)}", "int")
             case "window.lag":
                 constant = pick(CONSTANTS[value.kind])
                 more = pick(("", "", ", 2", f", 1, {constant}" if value.kind != "num" else ", 1"))
                 function = pick(("lag", "lead"))
-                return Value(f"{function}({value.sql}{more}) OVER {self._over(play)}", value.kind)
+                return Value(f"{function}({value.sql}{more}) OVER {self._total(play)}", value.kind)
             case "window.nth":
                 function = pick(("first_value({})", "last_value({})", "nth_value({}, 2)"))
-                over = self._over(play, pick(("", *_ROWS)))
+                over = self._total(play, pick(("", *_ROWS)))
                 return Value(f"{function.format(value.sql)} OVER {over}", value.kind)
             case _:
                 return self._aggregate(numbers, value, self._frame(feature, play, ints))
@@ -103,11 +105,11 @@ class Windows:
             case "window.running":
                 return self._over([pick(play)])
             case "window.rows":
-                return self._over(play, pick(_ROWS))
+                return self._total(play, pick(_ROWS))
             case "window.range":
                 return self._over([pick(ints)], pick(_RANGES), single=True)
             case "window.groups":
-                return self._over(play, pick(_GROUPS))
+                return self._total(play, pick(_GROUPS))
             case _:
                 return self._over(())
 
@@ -125,8 +127,21 @@ class Windows:
         )
         return Value(f"{function}({value.sql}) OVER {over}", kind)
 
+    def _total(self, play: Sequence[Value], frame: str = "") -> str:
+        """Write a window whose order tells apart all that is shown.
+
+        Equal rows may still be numbered either way.  That makes no difference to one window, but
+        it would to two; so a SELECT has one such order, and frames of their own.
+        """
+        if not self._order:
+            self._order = self._parts(play)
+        return self._window([self._order, frame])
+
     def _over(self, order: Sequence[Value], frame: str = "", *, single: bool = False) -> str:
-        """Write a window; its partition is drawn here, its order is given."""
+        """Write a window in which ties make no difference."""
+        return self._window([self._parts(order, single=single), frame])
+
+    def _parts(self, order: Sequence[Value], *, single: bool = False) -> str:
         parts = []
         if self._partition and self._draw.chance(75, "window.partition"):
             keys = self._draw.some(self._partition, 1, 2)
@@ -136,18 +151,20 @@ class Windows:
             self._draw.random.shuffle(ordered)
             listed = [value.sql + self.direction(plain=single) for value in ordered]
             parts.append(f"ORDER BY {', '.join(listed)}")
-        text = f"({' '.join([*parts, *([frame] if frame else [])])})"
+        return " ".join(parts)
+
+    def _window(self, parts: Sequence[str]) -> str:
+        text = f"({' '.join(filter(None, parts))})"
         if self._draw.chance(15, "window.named"):
             name = self._draw.alias("w")
             self.named[name] = text
             return name
         return text
 
-    _partition: Sequence[Value] = ()
-
-    def partition_by(self, values: Sequence[Value]) -> None:
-        """Say by what the windows that follow can be partitioned."""
+    def over(self, values: Sequence[Value]) -> None:
+        """Start the windows of another SELECT, over these values."""
         self._partition = [value for value in values if value.sortable]
+        self._order = ""
 
     def direction(self, *, plain: bool = False) -> str:
         """Draw the direction of one key of an order."""
