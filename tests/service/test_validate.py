@@ -67,12 +67,11 @@ def test_a_differential_query_is_described(shop: Lab) -> None:
 
 def test_every_reason_is_given_with_its_place(shop: Lab) -> None:
     query = (
-        "SELECT o.id,\n"
-        "       row_number() OVER (ORDER BY o.id) AS n,\n"
-        "       generate_series(1, 2) AS g\n"
-        "  FROM o\n"
-        " WHERE o.note < now()::text\n"
-        " ORDER BY o.id\n"
+        "SELECT c.id,\n"
+        "       (SELECT array_agg(o.note) FROM o) AS notes,\n"
+        "       ARRAY(SELECT x.id FROM o AS x) AS ids\n"
+        "  FROM c\n"
+        " WHERE c.region < now()::text\n"
         " LIMIT 3"
     )
     validation = validated(shop, query)
@@ -82,7 +81,7 @@ def test_every_reason_is_given_with_its_place(shop: Lab) -> None:
         reason.detail.split(":")[0]: reason.detail.splitlines()[1].strip()
         for reason in validation.reasons
     }
-    assert set(lines) >= {"line 2", "line 3", "line 5", "line 7"}
+    assert set(lines) >= {"line 2", "line 3", "line 5", "line 6"}
     assert all(set(marks) == {"^"} for marks in lines.values())
     assert all(reason.hint and reason.code == "ST102" for reason in validation.reasons)
 
@@ -145,7 +144,7 @@ def test_a_correlated_part_gives_no_reason_of_its_own(shop: Lab) -> None:
     validation = validated(
         shop,
         "SELECT c.id FROM c WHERE EXISTS (SELECT 1 FROM o WHERE o.c_id > c.id AND o.qty > 1)"
-        " ORDER BY 1 LIMIT 2",
+        " LIMIT 2",
     )
 
     assert not any("the reference" in str(reason) for reason in validation.reasons)

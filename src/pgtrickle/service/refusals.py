@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import psycopg
-import sqlglot
 from psycopg import Connection
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -21,6 +20,7 @@ from pgtrickle.errors import TrickleError, UnsupportedExpressionError
 from pgtrickle.model.sql_type import Column, SqlType
 from pgtrickle.service.compile import build, function_refusals
 from pgtrickle.sql.bound import BoundQuery
+from pgtrickle.sql.parse_bound import parse_bound
 from pgtrickle.sql.refusal import Refusal, unsupported
 
 _MAX_PARTS = 60  # each costs a few questions to PostgreSQL
@@ -72,7 +72,7 @@ def _dangling(reason: Exception) -> bool:
 
 def _parts(query: BoundQuery) -> Iterator[BoundQuery]:
     try:
-        tree = sqlglot.parse_one(query.sql, dialect="postgres")
+        tree = parse_bound(query.sql)
     except (SqlglotError, RecursionError):
         return
     for part in _queries(tree):

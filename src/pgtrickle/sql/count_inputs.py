@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-import sqlglot
 from sqlglot import exp
 
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.sql.bound import BoundQuery, Relation
 from pgtrickle.sql.limits import MAX_GROUPING_SETS
+from pgtrickle.sql.parse_bound import parse_bound
 
 
 def count_inputs(query: BoundQuery) -> int:
@@ -28,7 +28,7 @@ class _Count:
         self._views: dict[QualifiedName, int] = {}
 
     def of(self, sql: str) -> int:
-        return self._tables(sqlglot.parse_one(sql, dialect="postgres"), {})
+        return self._tables(parse_bound(sql), {})
 
     def _tables(self, query: exp.Expr, ctes: Mapping[str, int]) -> int:
         """Count below one query; a name of a CTE counts as much as the CTE itself."""
