@@ -259,7 +259,7 @@ def _rounded(row: Sequence[object]) -> Row:
 def _comparable(value: object) -> object:
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else float(f"{round(value, 9):.10g}")
-    return _rounded(value) if isinstance(value, list) else value
+    return _rounded(value) if isinstance(value, list | tuple) else value
 
 
 def _add(bag: Counter[Row], changes: Sequence[Weighted]) -> Counter[Row]:

@@ -145,7 +145,11 @@ class World:
         return fill_marks(sql, f"__xid = {self.window}", keys)
 
     def rows(self, sql: str) -> list[Row]:
-        return self.connection.execute(sql).fetchall()
+        """Return the rows of a query; arrays come as tuples, which can be counted."""
+        rows = self.connection.execute(sql).fetchall()
+        if rows and any(isinstance(value, list) for row in rows for value in row):
+            return [tuple(tuple(v) if isinstance(v, list) else v for v in row) for row in rows]
+        return rows
 
     def column_names(self, sql: str) -> tuple[str, ...]:
         """Return the names of a query's columns."""
