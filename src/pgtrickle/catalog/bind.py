@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import psycopg
 from psycopg import Connection, Rollback
@@ -70,9 +70,12 @@ _COLUMNS = """
            CASE WHEN a.attcollation = 0 THEN ''
                 WHEN NOT o.collisdeterministic THEN 'nondeterministic'
                 WHEN a.attcollation = 100 THEN ''
-                ELSE o.collname END
+                ELSE o.collname END,
+           CASE WHEN a.attcollation IN (0, 100) THEN ''
+                ELSE pg_catalog.format('%%I.%%I', n.nspname, o.collname) END
       FROM pg_catalog.pg_attribute AS a
       LEFT JOIN pg_catalog.pg_collation AS o ON o.oid = a.attcollation
+      LEFT JOIN pg_catalog.pg_namespace AS n ON n.oid = o.collnamespace
      WHERE a.attrelid = ANY(%(oids)s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
      ORDER BY a.attrelid, a.attnum
 """
@@ -271,8 +274,8 @@ def _read_relations(
     collation = default_collation(connection)
     rows = connection.execute(_COLUMNS, {"oids": list(oids)}).fetchall()
     types = resolve_types(connection, [(row[2], row[3]) for row in rows])
-    for (oid, name, _, _, own), type_ in zip(rows, types, strict=True):
-        columns[oid].append(Column(name, _collated(type_, own or collation)))
+    for (oid, name, _, _, own, collate), type_ in zip(rows, types, strict=True):
+        columns[oid].append(Column(name, _collated(type_, own or collation, collate)))
     relations = {}
     for row in connection.execute(_RELATIONS, {"oids": list(oids)}).fetchall():
         oid, schema, relname, *facts = row
@@ -284,11 +287,11 @@ def _read_relations(
     return relations
 
 
-def _collated(type_: SqlType, collation: str) -> SqlType:
+def _collated(type_: SqlType, collation: str, collate: str) -> SqlType:
     if type_.category != "S":
         return type_
     plain = "C" if collation in {"C", "POSIX", "C.UTF-8", "C.utf8", "ucs_basic"} else collation
-    return SqlType(type_.display, type_.base, type_.category, type_.precision, type_.scale, plain)
+    return replace(type_, collation=plain, collate=collate)
 
 
 def _problem_of_source(
@@ -366,6 +369,8 @@ class _Functions:
     def time_dependent(self, trees: Iterable[str]) -> bool:
         if any("{SQLVALUEFUNCTION" in tree for tree in trees):
             return True
+        if any(schema != "pg_catalog" and how == "s" for _, schema, how, *_ in self.rows):
+            return True  # it may do anything but write
         return any(
             schema == "pg_catalog" and (name in _TIME_FUNCTIONS or (name == "age" and arity == 1))
             for name, schema, _, _, _, arity in self.rows
@@ -373,7 +378,15 @@ class _Functions:
 
     def refusals(self) -> Iterator[Refusal]:
         """Name the functions that no rule covers."""
-        for name, schema, _, _, kind, _ in self.rows:
+        for name, schema, volatility, _, kind, _ in self.rows:
+            if kind == "f" and schema != "pg_catalog" and volatility == "s":
+                yield Refusal(
+                    f'the function "{name}", which may read the current time or a table',
+                    name,
+                    hint="Rows may have to leave as time passes, without any change; declare the"
+                    " function IMMUTABLE if it depends on its arguments alone, or use"
+                    " refresh_mode = 'FULL' or 'AUTO'.",
+                )
             if kind == "a" and (schema != "pg_catalog" or not knows_aggregate(name)):
                 yield Refusal(f'the aggregate function "{name}"', name)
 

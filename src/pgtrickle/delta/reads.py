@@ -23,10 +23,10 @@ from pgtrickle.algebra.nodes import (
     Weigh,
 )
 from pgtrickle.algebra.schema import children_of, scans_of
-from pgtrickle.delta.key_sets import Bound, ChangedKeys, KeySet, StoredKeys, bounds_of
+from pgtrickle.delta.key_sets import Bound, ChangedKeys, KeySet, Restriction, StoredKeys, bounds_of
 from pgtrickle.errors import InternalError
 from pgtrickle.model.names import QualifiedName, quote_identifier
-from pgtrickle.model.sql_type import Column
+from pgtrickle.model.sql_type import Column, SqlType
 from pgtrickle.sql.emit import changes_view, rows_view
 from pgtrickle.sql.marks import fill, find
 from pgtrickle.sql.scalars import bare_column
@@ -198,7 +198,7 @@ class _Writer:
         parts = []
         for one in bound:
             column = _expression(scan, one.column)
-            part = f"{column} = ANY ({self._keys(one.keys)})"
+            part = f"{column} = ANY ({self._keys(one.keys)}{_collate(scan, one)})"
             parts.append(f"({part} OR {column} IS NULL)" if one.nullable else part)
         return f"({' AND '.join(parts)})"
 
@@ -217,6 +217,24 @@ class _Writer:
         buffer = buffer_relation(key.scan.source.relid)
         where = self._where(key.scan, _WINDOW)
         return f"ARRAY(SELECT {expression} FROM {buffer.sql}{where})"
+
+
+def _collate(scan: Scan, restriction: Restriction) -> str:
+    """Compare by the collation of the column, so that its index answers, where others differ."""
+    own = _type(scan, restriction.column)
+    if own.category != "S" or not _is_stored(scan, restriction.column):
+        return ""
+    others = {_type(key.scan, key.column).collate for key in restriction.keys}
+    collate = own.collate or 'pg_catalog."default"'
+    return "" if others == {own.collate} else f" COLLATE {collate}"
+
+
+def _is_stored(scan: Scan, column: str) -> bool:
+    return any(o.name == column and bare_column(o.scalar) for o in scan.outputs)
+
+
+def _type(scan: Scan, column: str) -> SqlType:
+    return next(output.type for output in scan.outputs if output.name == column)
 
 
 def stage_changes(stage: str) -> str:

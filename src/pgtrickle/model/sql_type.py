@@ -17,6 +17,7 @@ class SqlType:
     # "" when the type has none, "C" for byte order, "nondeterministic" where equal texts may have
     # different bytes, else the collation's name.
     collation: str = ""
+    collate: str = ""  # what follows COLLATE in a definition; "" for the database's own
 
     def __str__(self) -> str:
         return self.display

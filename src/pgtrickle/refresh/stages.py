@@ -12,11 +12,13 @@ from pgtrickle.algebra.nodes import Node, SourceKind
 from pgtrickle.algebra.schema import columns_of, scans_of
 from pgtrickle.delta.cut import AggregateStage, RowsStage, StagedQuery, StatefulStage
 from pgtrickle.delta.derive import derive, full
+from pgtrickle.delta.key_sets import bounds_of
 from pgtrickle.delta.layout import WEIGHT
 from pgtrickle.delta.partial import emit_partial, partial_columns, summed_columns
 from pgtrickle.delta.reads import Read, reads_of
 from pgtrickle.model.sql_type import Column, SqlType
 from pgtrickle.sql.emit import emit
+from pgtrickle.sql.scalars import bare_column
 from pgtrickle.sql.translate import Dialect
 
 _WEIGHT_COLUMN = Column(WEIGHT, SqlType("bigint", "int8", "N"))
@@ -70,6 +72,26 @@ def plan_full(
         if not _passes_through(stage)
     )
     return RefreshPlan(stages, full=True)
+
+
+def looked_up_columns(query: StagedQuery) -> dict[str, tuple[str, ...]]:
+    """Return, by stage, the columns of its stored rows by which later stages look rows up."""
+    changed = {scan.source.key for stage in query.stages for scan in scans_of(stage.body)}
+    found: dict[str, dict[str, None]] = {}
+    for stage in query.stages:
+        plan = derive(stage.body, changed)
+        if plan is None:
+            continue
+        bounds = bounds_of(plan)
+        for scan in scans_of(plan):
+            if scan.source.kind is SourceKind.STATE and scan.alias in bounds:
+                names = {output.name: bare_column(output.scalar) for output in scan.outputs}
+                columns = found.setdefault(scan.source.key, {})
+                for bound in bounds[scan.alias]:
+                    for restriction in bound:
+                        if (column := names.get(restriction.column)) is not None:
+                            columns[column] = None
+    return {stage: tuple(columns) for stage, columns in found.items()}
 
 
 def sources_of(query: StagedQuery) -> dict[str, int]:

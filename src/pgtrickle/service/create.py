@@ -19,6 +19,7 @@ from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.schedule import parse_schedule
 from pgtrickle.model.stream_table import InitiatedBy, RefreshMode
+from pgtrickle.refresh.stages import looked_up_columns
 from pgtrickle.service.capture_sources import capture_sources
 from pgtrickle.service.compile import Compiled, compile_query, effective_mode
 from pgtrickle.service.drop import drop_stream_table
@@ -117,7 +118,9 @@ def _declare(
         effective_refresh_mode=effective,
         downgrade_reason=reason,
     )
-    create_state_tables(connection, stream_table.id, compiled.staged)
+    create_state_tables(
+        connection, stream_table.id, compiled.staged, looked_up_columns(compiled.staged)
+    )
     # Last, because it locks the sources until the commit.
     capture_sources(connection, stream_table.id, compiled)
 

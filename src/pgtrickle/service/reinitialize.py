@@ -5,6 +5,7 @@ from __future__ import annotations
 from pgtrickle.catalog.stream_tables import update_refresh_mode
 from pgtrickle.errors import SourceSchemaChangedError
 from pgtrickle.model.stream_table import StreamTable
+from pgtrickle.refresh.stages import looked_up_columns
 from pgtrickle.service.capture_sources import capture_sources
 from pgtrickle.service.compile import compile_stream_table, effective_mode
 from pgtrickle.service.runtime import Runtime
@@ -37,5 +38,7 @@ def prepare_reinitialize(runtime: Runtime, stream_table: StreamTable) -> None:
             downgrade_reason=reason,
         )
         drop_state_tables(connection, stream_table.id)
-        create_state_tables(connection, stream_table.id, compiled.staged)
+        create_state_tables(
+            connection, stream_table.id, compiled.staged, looked_up_columns(compiled.staged)
+        )
         capture_sources(connection, stream_table.id, compiled)

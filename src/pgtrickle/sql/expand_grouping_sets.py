@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from pgtrickle.sql.grouping import is_call
 from pgtrickle.sql.limits import MAX_GROUPING_SETS
+from pgtrickle.sql.own_level import replace_nodes
 from pgtrickle.sql.refusal import Refusal
 
 _GROUPERS = (exp.GroupingSets, exp.Cube, exp.Rollup)
@@ -93,24 +94,18 @@ def _restricted(
     return copy
 
 
-def _replaced(node: exp.Expr, nulls: dict[str, exp.Expr]) -> exp.Expr:
+def _replaced(expression: exp.Expr, nulls: dict[str, exp.Expr]) -> exp.Expr:
     """Put NULL for the keys that a set leaves out, except inside aggregate calls."""
-    if isinstance(node, exp.Grouping):
-        bits = "".join("1" if _text(one) in nulls else "0" for one in node.expressions)
-        return exp.cast(exp.Literal.number(int(bits, 2)), "int")
-    if _text(node) in nulls:
-        return nulls[_text(node)].copy()
-    if is_call(node):
-        return node.copy()
-    copy = node.copy()
-    for name, value in node.args.items():
-        if isinstance(value, exp.Expr):
-            copy.set(name, _replaced(value, nulls))
-        elif isinstance(value, list):
-            copy.set(
-                name, [_replaced(one, nulls) if isinstance(one, exp.Expr) else one for one in value]
-            )
-    return copy
+
+    def replacement(node: exp.Expr) -> exp.Expr | None:
+        if isinstance(node, exp.Grouping):
+            bits = "".join("1" if _text(one) in nulls else "0" for one in node.expressions)
+            return exp.cast(exp.Literal.number(int(bits, 2)), "int")
+        if _text(node) in nulls:
+            return nulls[_text(node)].copy()
+        return node.copy() if is_call(node) else None
+
+    return replace_nodes(expression, replacement)
 
 
 def _text(node: exp.Expr) -> str:

@@ -8,7 +8,7 @@ time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -103,7 +103,7 @@ def _limit(query: exp.Expr) -> tuple[str | None, bool]:
     return limit.expression.sql(dialect="postgres"), False
 
 
-def _sort(item: exp.Expr, place: object) -> Sort:
+def _sort(item: exp.Expr, place: Callable[[exp.Expr], int]) -> Sort:
     ordered = item if isinstance(item, exp.Ordered) else exp.Ordered(this=item)
     expression = ordered.this
     mark = exp.column("x")
@@ -116,7 +116,7 @@ def _sort(item: exp.Expr, place: object) -> Sort:
     else:
         shown.set("this", mark)
     how = shown.sql(dialect="postgres").removeprefix("x").strip()
-    return Sort(place(expression), how)  # type: ignore[operator]
+    return Sort(place(expression), how)
 
 
 def end(compiler: Compiler, rows: Rows, ending: Ending) -> Rows:

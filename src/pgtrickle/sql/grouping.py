@@ -21,6 +21,7 @@ from pgtrickle.algebra.nodes import (
 )
 from pgtrickle.model.sql_type import Column, SqlType
 from pgtrickle.sql.correlation import Correlation
+from pgtrickle.sql.own_level import replace_nodes
 from pgtrickle.sql.plan_columns import PlanColumns, unique
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.scalars import bare_column, column_scalar, make_scalar, null_scalar
@@ -65,7 +66,7 @@ class Grouping:
     def rewrite(self, expression: exp.Expr) -> Scalar:
         """Express ``expression`` over the columns of the aggregate."""
         refuse_in_scalar(expression)
-        return make_scalar(self._rewrite(expression))
+        return make_scalar(replace_nodes(expression, self._replacement))
 
     @property
     def carried(self) -> tuple[Typed, ...]:
@@ -113,30 +114,22 @@ class Grouping:
     def _all_calls(self) -> tuple[AggregateCall, ...]:
         return tuple(self._calls.values())
 
-    def _rewrite(self, expression: exp.Expr) -> exp.Expr:
+    def _replacement(self, expression: exp.Expr) -> exp.Expr | None:
         if isinstance(expression, exp.Grouping):
             return exp.cast(exp.Literal.number(0), "int")  # every key of the one grouping is there
         if is_call(expression):
             return exp.column(exp.to_identifier(self._call(expression).name, quoted=True))
-        if not has_aggregate(expression):
-            scalar = resolve(expression, self._scope)
-            if not scalar.columns:
-                return expression.copy()
-            if (key := self._find_key(scalar)) is not None:
-                return exp.column(exp.to_identifier(key.name, quoted=True))
-            if isinstance(expression, exp.Column):
-                # PostgreSQL accepted it, so the keys determine it: one more key changes nothing.
-                return self._add_key(scalar)
-        copy = expression.copy()
-        for name, value in expression.args.items():
-            if isinstance(value, exp.Expr):
-                copy.set(name, self._rewrite(value))
-            elif isinstance(value, list):
-                copy.set(
-                    name,
-                    [self._rewrite(one) if isinstance(one, exp.Expr) else one for one in value],
-                )
-        return copy
+        if has_aggregate(expression):
+            return None
+        scalar = resolve(expression, self._scope)
+        if not scalar.columns:
+            return expression.copy()
+        if (key := self._find_key(scalar)) is not None:
+            return exp.column(exp.to_identifier(key.name, quoted=True))
+        if isinstance(expression, exp.Column):
+            # PostgreSQL accepted it, so the keys determine it: one more key changes nothing.
+            return self._add_key(scalar)
+        return None
 
     def _find_key(self, scalar: Scalar) -> Output | None:
         return self._keys.get(scalar.sql)

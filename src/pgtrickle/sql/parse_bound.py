@@ -9,6 +9,8 @@ from __future__ import annotations
 import sqlglot
 from sqlglot import Token, Tokenizer, TokenType, exp
 
+from pgtrickle.sql.postgres_dialect import PrintedPostgres
+
 _BEFORE_AN_ITEM = {TokenType.FROM, TokenType.JOIN, TokenType.COMMA, TokenType.L_PAREN}
 
 
@@ -33,7 +35,7 @@ def parse_bound(sql: str) -> exp.Expr:
             parts += [sql[position : name.start], "pg_catalog."]
             position = name.start
     parts.append(sql[position:])
-    return sqlglot.parse_one("".join(parts), dialect="postgres")
+    return sqlglot.parse_one("".join(parts), dialect=PrintedPostgres)
 
 
 def _opens_join(tokens: list[Token], index: int) -> bool:

@@ -10,12 +10,13 @@ from sqlglot import exp
 
 from pgtrickle.algebra.nodes import Output, Scalar
 from pgtrickle.model.sql_type import Column, SqlType
+from pgtrickle.sql.postgres_dialect import PrintedPostgres
 
 
 @lru_cache(maxsize=4096)
 def parse_scalar(sql: str) -> exp.Expr:
     """Parse the text of a scalar; callers must not change the tree."""
-    return sqlglot.parse_one(sql, dialect="postgres")
+    return sqlglot.parse_one(sql, dialect=PrintedPostgres)
 
 
 def make_scalar(expression: exp.Expr) -> Scalar:
@@ -29,7 +30,7 @@ def make_scalar(expression: exp.Expr) -> Scalar:
         expression = expression.this
         expression.pop()
     for paren in list(expression.find_all(exp.Paren)):
-        if isinstance(paren.this, exp.Column | exp.Paren):
+        if isinstance(paren.this, exp.Column | exp.Paren) and not _is_needed(paren):
             paren.replace(paren.this)
     for identifier in expression.find_all(exp.Identifier):
         if isinstance(identifier.parent, exp.Column):
@@ -37,6 +38,11 @@ def make_scalar(expression: exp.Expr) -> Scalar:
     names = {column.name for column in expression.find_all(exp.Column)}
     text = expression.sql(dialect="postgres", comments=False, copy=False)
     return Scalar(text, tuple(sorted(names)))
+
+
+def _is_needed(paren: exp.Paren) -> bool:
+    """Tell whether parentheses around a column belong to the syntax around them."""
+    return isinstance(paren.parent, exp.Any | exp.All)
 
 
 @lru_cache(maxsize=4096)
@@ -104,8 +110,41 @@ def conjuncts(scalar: Scalar) -> list[Scalar]:
 
     >>> [part.sql for part in conjuncts(Scalar('(a = 1 AND (b OR c)) AND d', ()))]
     ['"a" = 1', '"b" OR "c"', '"d"']
+
+    What all arms of an OR demand holds by itself, and may be an equality to join by.
+
+    >>> [part.sql for part in conjuncts(Scalar('(a = b AND c) OR (d AND a = b)', ()))]
+    ['"a" = "b"', '"c" OR "d"']
     """
-    return [make_scalar(part) for part in and_parts(parse_scalar(scalar.sql))]
+    return [
+        make_scalar(one) for part in and_parts(parse_scalar(scalar.sql)) for one in _factored(part)
+    ]
+
+
+def _factored(condition: exp.Expr) -> list[exp.Expr]:
+    """Take out of an OR what all of its arms have in common."""
+    arms = [list(and_parts(arm)) for arm in _or_parts(condition)]
+    texts = [[one.unnest().sql(dialect="postgres") for one in arm] for arm in arms]
+    common = set(texts[0]).intersection(*texts[1:])
+    if len(arms) == 1 or not common:
+        return [condition]
+    shared = {text: one for text, one in zip(texts[0], arms[0], strict=True) if text in common}
+    rest = [
+        [one for text, one in zip(text_of_arm, arm, strict=True) if text not in common]
+        for text_of_arm, arm in zip(texts, arms, strict=True)
+    ]
+    if not all(rest):
+        return list(shared.values())  # an arm demands nothing more
+    return [*shared.values(), exp.or_(*(exp.and_(*arm) for arm in rest))]
+
+
+def _or_parts(condition: exp.Expr) -> Iterator[exp.Expr]:
+    inner = condition.unnest()
+    if isinstance(inner, exp.Or):
+        yield from _or_parts(inner.this)
+        yield from _or_parts(inner.expression)
+    else:
+        yield inner
 
 
 def and_parts(condition: exp.Expr) -> Iterator[exp.Expr]:

@@ -16,7 +16,7 @@ from pgtrickle.algebra.nodes import Node, Output, Project, UnionAll, Weigh
 from pgtrickle.sql.count_sides import CountedSides, count_sides
 from pgtrickle.sql.finish import distinct_rows
 from pgtrickle.sql.rows import Block, Compiler, Rows
-from pgtrickle.sql.scalars import column_scalar, make_scalar, parse_scalar
+from pgtrickle.sql.scalars import column_scalar, make_scalar, parse_scalar, substitute
 from pgtrickle.sql.scope import Typed, cast
 
 
@@ -84,7 +84,18 @@ def _flatten(children: Sequence[Project]) -> tuple[Node, ...]:
     flat: list[Node] = []
     for child in children:
         if isinstance(child.child, UnionAll):
-            flat += [Project(inner, child.outputs) for inner in child.child.children]
+            flat += [_renamed(inner, child.outputs) for inner in child.child.children]
         else:
             flat.append(child)
     return tuple(flat)
+
+
+def _renamed(branch: Node, outputs: tuple[Output, ...]) -> Project:
+    """Project a branch, through its own projection where it has one."""
+    if not isinstance(branch, Project):
+        return Project(branch, outputs)
+    own = {one.name: one.scalar for one in branch.outputs}
+    return Project(
+        branch.child,
+        tuple(Output(one.name, substitute(one.scalar, own), one.type) for one in outputs),
+    )

@@ -15,4 +15,8 @@ def column_definitions(columns: Iterable[Column]) -> str:
     >>> column_definitions([Column("a", SqlType("integer", "int4", "N"))])
     '"a" integer'
     """
-    return ", ".join(f"{quote_identifier(column.name)} {column.type.display}" for column in columns)
+    return ", ".join(
+        f"{quote_identifier(column.name)} {column.type.display}"
+        + (f" COLLATE {column.type.collate}" if column.type.collate else "")
+        for column in columns
+    )

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 from psycopg import Connection
 
 from pgtrickle.delta.cut import AggregateStage, RecomputeStage, StagedQuery, StatefulStage
 from pgtrickle.delta.layout import BIGINT, COUNT, Layout, ValueTable
 from pgtrickle.model.names import QualifiedName, quote_identifier
-from pgtrickle.model.sql_type import Column
+from pgtrickle.model.sql_type import Column, SqlType
 from pgtrickle.storage.definitions import column_definitions
 from pgtrickle.storage.identity import comparable, row_hash
 
 _SCHEMA = "pgtrickle_state"
+_SORTABLE = frozenset(
+    {"int2", "int4", "int8", "numeric", "float4", "float8", "bool", "date", "time", "timetz",
+     "timestamp", "timestamptz", "interval", "uuid", "oid", "inet", "cidr", "macaddr"}
+)  # fmt: skip
 
 _LIST = """
     SELECT c.relname
@@ -70,18 +76,47 @@ def state_columns(layout: Layout) -> tuple[Column, ...]:
     )
 
 
-def create_state_tables(connection: Connection, stream_table_id: int, query: StagedQuery) -> None:
-    """Create the empty state tables of a stream table, with the indexes that find a group."""
+def create_state_tables(
+    connection: Connection,
+    stream_table_id: int,
+    query: StagedQuery,
+    looked_up: Mapping[str, Collection[str]],
+) -> None:
+    """Create the empty state tables of a stream table, with the indexes that find a row.
+
+    ``looked_up`` names, by stage, the columns by which later stages look rows up.
+    """
     for stage in query.stateful:
-        if isinstance(stage, RecomputeStage):
-            _create_recompute(connection, stream_table_id, stage)
-            continue
-        groups = groups_table(stream_table_id, stage.name)
-        _create(connection, groups, state_columns(stage.layout))
-        if stage.layout.keys:
-            _index(connection, groups, row_hash(stage.layout.keys))
-        for values in stage.layout.values:
-            _create_values(connection, stream_table_id, stage, values)
+        _create_stage(connection, stream_table_id, stage)
+        stored, *_ = tables_of(stream_table_id, stage)
+        for column in _stored_columns(stage):
+            if column.name in looked_up.get(stage.name, ()) and _is_sortable(column.type):
+                _index(connection, stored, quote_identifier(column.name))
+
+
+def _stored_columns(stage: StatefulStage) -> tuple[Column, ...]:
+    """Return the columns of a stage's result that are stored as they are."""
+    if isinstance(stage, RecomputeStage):
+        return stage.operator.outputs
+    looked_up = (Column(one.name, one.type) for one in stage.layout.looked_up)
+    return (*stage.layout.keys, *looked_up)
+
+
+def _is_sortable(type_: SqlType) -> bool:
+    """Tell whether a B-tree can hold a type, whose values must not be too long for a page."""
+    return type_.base in _SORTABLE
+
+
+def _create_stage(connection: Connection, stream_table_id: int, stage: StatefulStage) -> None:
+    if isinstance(stage, RecomputeStage):
+        _create_recompute(connection, stream_table_id, stage)
+        return
+    groups = groups_table(stream_table_id, stage.name)
+    _create(connection, groups, state_columns(stage.layout))
+    if stage.layout.keys:
+        _index(connection, groups, row_hash(stage.layout.keys))
+    for values in stage.layout.values:
+        _create_values(connection, stream_table_id, stage, values)
 
 
 def _create_recompute(connection: Connection, stream_table_id: int, stage: RecomputeStage) -> None:
