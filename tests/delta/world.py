@@ -146,10 +146,7 @@ class World:
 
     def rows(self, sql: str) -> list[Row]:
         """Return the rows of a query; arrays come as tuples, which can be counted."""
-        rows = self.connection.execute(sql).fetchall()
-        if rows and any(isinstance(value, list) for row in rows for value in row):
-            return [tuple(tuple(v) if isinstance(v, list) else v for v in row) for row in rows]
-        return rows
+        return list(map(countable, self.connection.execute(sql).fetchall()))
 
     def column_names(self, sql: str) -> tuple[str, ...]:
         """Return the names of a query's columns."""
@@ -177,6 +174,13 @@ class World:
     def store(self, table: str, select: str) -> None:
         """Replace a table by the answer of a query."""
         self.connection.execute(f"CREATE OR REPLACE TABLE {table} AS {select}")
+
+
+def countable(row: Row) -> Row:
+    """Return a row whose arrays are tuples."""
+    if any(isinstance(value, list) for value in row):
+        return tuple(tuple(value) if isinstance(value, list) else value for value in row)
+    return row
 
 
 def _relations(table: Table) -> tuple[str, str]:
