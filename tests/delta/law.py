@@ -25,7 +25,7 @@ from pgtrickle.sql.translate import Dialect, translate
 from tests.delta.dialect import to_duckdb
 from tests.delta.memory import Memory, memory_of
 from tests.delta.typer import TEXT
-from tests.delta.world import TABLES, Row, Table, Weighted, World
+from tests.delta.world import TABLES, Row, Table, Weighted, World, countable
 
 Bags = Mapping[str, Sequence[Row]]
 Window = Mapping[str, Sequence[Weighted]]
@@ -202,7 +202,7 @@ class _Maintained:
         result = self._engine.run(stage.sql, inputs)
         names = [column.name for column in stage.columns]
         columns = [column.to_pylist() for column in result.select(names).columns]
-        return list(zip(*columns, strict=True))
+        return [countable(row) for row in zip(*columns, strict=True)]
 
     # The result
 
@@ -259,7 +259,7 @@ def _rounded(row: Sequence[object]) -> Row:
 def _comparable(value: object) -> object:
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else float(f"{round(value, 9):.10g}")
-    return _rounded(value) if isinstance(value, list) else value
+    return _rounded(value) if isinstance(value, list | tuple) else value
 
 
 def _add(bag: Counter[Row], changes: Sequence[Weighted]) -> Counter[Row]:

@@ -145,7 +145,8 @@ class World:
         return fill_marks(sql, f"__xid = {self.window}", keys)
 
     def rows(self, sql: str) -> list[Row]:
-        return self.connection.execute(sql).fetchall()
+        """Return the rows of a query; arrays come as tuples, which can be counted."""
+        return list(map(countable, self.connection.execute(sql).fetchall()))
 
     def column_names(self, sql: str) -> tuple[str, ...]:
         """Return the names of a query's columns."""
@@ -173,6 +174,13 @@ class World:
     def store(self, table: str, select: str) -> None:
         """Replace a table by the answer of a query."""
         self.connection.execute(f"CREATE OR REPLACE TABLE {table} AS {select}")
+
+
+def countable(row: Row) -> Row:
+    """Return a row whose arrays are tuples."""
+    if any(isinstance(value, list) for value in row):
+        return tuple(tuple(value) if isinstance(value, list) else value for value in row)
+    return row
 
 
 def _relations(table: Table) -> tuple[str, str]:

@@ -11,6 +11,8 @@ import pyarrow as pa
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.sql.translate import Dialect
 
+# A function of PostgreSQL's; the digits of a decimal are those of its type here.
+_SCALE = "CREATE MACRO scale(x) AS length(split_part(x::VARCHAR, '.', 2))::INTEGER"
 # Planning costs more than running on a handful of rows, and optimizing is most of planning.
 _FAST_PLANNING = "PRAGMA disable_optimizer"
 
@@ -34,6 +36,7 @@ class DuckDbEngine:
 
     def __init__(self) -> None:
         self._connection = connect()
+        self._connection.execute(_SCALE)
 
     def run(self, sql: str, inputs: Mapping[str, pa.Table]) -> pa.Table:
         """Evaluate ``sql`` over relations of the given names."""

@@ -154,13 +154,9 @@ class Grammar:
         order = self._order(outputs, total=not ties)
         if not order or not all(output.sortable for output in outputs):
             # Nothing to order by: the rows are all alike, or cannot be told apart exactly.
-            limit = " LIMIT 1" if rows else ""
-            outputs = (
-                [Value(self.draw.pick(CONSTANTS[o.kind]), o.kind) for o in outputs]
-                if rows
-                else outputs
-            )
-            return self._shown(outputs, f"{found.text}{where}{tail}{limit}")
+            if rows:
+                outputs = [self.aggregates.call_of(output.kind, scope.flat) for output in outputs]
+            return self._shown(outputs, f"{found.text}{where}{tail}")
         number = rows or self.draw.number(1, 2, 2, 3, 5)
         if ties:
             return self._shown(

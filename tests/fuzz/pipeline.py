@@ -17,7 +17,6 @@ import pgtrickle
 from pgtrickle.embedded.server import start_embedded
 from pgtrickle.errors import (
     QueryRejectedError,
-    TrickleError,
     UndefinedObjectError,
     UnsupportedExpressionError,
     UnsupportedQueryError,
@@ -109,7 +108,7 @@ def _create(lab: Lab, number: int, case: Case) -> Played:
         return Played(Outcome.REFUSED, str(refusal).partition("\n")[0])
     except (QueryRejectedError, UndefinedObjectError) as error:
         return Played(Outcome.UNANSWERED, str(error).partition("\n")[0])
-    except (TrickleError, psycopg.Error) as error:
+    except Exception as error:  # noqa: BLE001 - any other error is a finding
         return Played(Outcome.CRASHED, f"{type(error).__name__}: {error}")
     return _compare(lab, number, case, "the first load")
 
@@ -117,7 +116,7 @@ def _create(lab: Lab, number: int, case: Case) -> Played:
 def _refresh(lab: Lab, number: int, case: Case, when: str) -> Played:
     try:
         report = lab.trickle.refresh_stream_table(f"made_{number}")
-    except (TrickleError, psycopg.Error) as error:
+    except Exception as error:  # noqa: BLE001 - any error is a finding
         return Played(Outcome.CRASHED, f"{type(error).__name__}: {error}")
     if report.action.value not in {"DIFFERENTIAL", "NO_DATA"}:
         return Played(Outcome.CRASHED, f"{when}: {report.action.value}, {report.reason}")
