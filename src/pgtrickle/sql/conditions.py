@@ -11,10 +11,9 @@ from sqlglot import exp
 
 from pgtrickle.algebra.nodes import Node, Scalar
 from pgtrickle.sql.correlation import references
-from pgtrickle.sql.grouping import has_aggregate
 from pgtrickle.sql.outer_join import is_keyed, rows_with_partner, rows_without_partner
 from pgtrickle.sql.own_level import has_subquery
-from pgtrickle.sql.quantified import as_condition, find_quantified
+from pgtrickle.sql.quantified import as_condition, find_quantified, is_plain
 from pgtrickle.sql.rows import Compiler, Context, Frame
 from pgtrickle.sql.scalars import and_parts, conjuncts, make_scalar, parse_scalar
 from pgtrickle.sql.scope import resolve
@@ -53,7 +52,7 @@ class _Condition:
         elif isinstance(inner, exp.Exists):
             if self._join_by_key(inner.this, negated=negated):
                 return
-        elif (quantified := find_quantified(inner)) is not None:
+        elif (quantified := find_quantified(inner, self._compiler.bound.set_functions)) is not None:
             if isinstance(inner, exp.In) and not negated and self._join_in(inner):
                 return
             for one in as_condition(quantified, negated=negated):
@@ -84,7 +83,9 @@ class _Condition:
     def _join_by_key(self, query: exp.Expr, *, negated: bool) -> bool:
         """Join by the equalities of a subquery's WHERE, if it is of that kind."""
         select = query.unnest()
-        if not isinstance(select, exp.Select) or not _is_plain(select):
+        if not isinstance(select, exp.Select) or not is_plain(
+            select, self._compiler.bound.set_functions
+        ):
             return False
         scope = self._frame.scope
         rest = select.copy()
@@ -126,10 +127,3 @@ class _Condition:
         join = rows_without_partner if negated else rows_with_partner
         self._frame.block.become(join(columns, outer, inner, conditions))
         return True
-
-
-def _is_plain(select: exp.Select) -> bool:
-    clauses = ("group", "having", "distinct", "limit", "offset", "windows", "with_")
-    if any(select.args.get(clause) for clause in clauses) or not select.args.get("from_"):
-        return False
-    return not has_aggregate(select)

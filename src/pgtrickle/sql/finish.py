@@ -64,6 +64,10 @@ def read_ending(query: exp.Expr) -> tuple[Ending, list[exp.Expr]]:
             known.append(text)
         return known.index(text)
 
+    for clause in ("limit", "offset"):
+        value = query.args.get(clause)
+        if value is not None and value.find(exp.Query) is not None:
+            raise Refusal(f"{clause.upper()} by a subquery", clause, "fetch")
     distinct = query.args.get("distinct") if isinstance(query, exp.Select) else None
     on = distinct.args.get("on") if isinstance(distinct, exp.Distinct) else None
     limit, ties = _limit(query)

@@ -21,7 +21,7 @@ from pgtrickle.sql.parse_bound import parse_bound
 from pgtrickle.sql.plan_columns import PlanColumns
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.rows import Block, Context, Cte, Rows, leaf
-from pgtrickle.sql.set_operations import lower_set_operation
+from pgtrickle.sql.set_operations import lower_set_operation, union_all
 from pgtrickle.sql.set_returning import constant_rows
 
 
@@ -65,6 +65,9 @@ class _Lowering:
         return FromClause(self, context).relation(table)
 
     def _values(self, query: exp.Values, context: Context) -> Rows:
+        if query.find(exp.Column, exp.Query) is not None:
+            lowered = [self.query(_row(one), context) for one in query.expressions]
+            return union_all(self, lowered) if len(lowered) > 1 else lowered[0]
         bare = query.copy()
         bare.set("alias", None)
         sql = bare.sql(dialect="postgres")
@@ -74,6 +77,16 @@ class _Lowering:
             return rows
         node, _, carried = context.correlation.instance(self.columns)
         return replace(rows, block=Block([node, *rows.block.inputs]), carried=carried)
+
+
+def _row(values: exp.Expr) -> exp.Select:
+    """Write a row of VALUES as a query."""
+    listed = values.expressions if isinstance(values, exp.Tuple) else [values]
+    return exp.Select(
+        expressions=[
+            exp.alias_(one.copy(), f"column{number}") for number, one in enumerate(listed, 1)
+        ]
+    )
 
 
 def _with_ctes(query: exp.Expr, context: Context) -> Context:

@@ -9,13 +9,13 @@ from pgtrickle.sql.expand_grouping_sets import expand_grouping_sets, has_groupin
 from pgtrickle.sql.finish import end, read_ending
 from pgtrickle.sql.grouping import Grouping, has_aggregate, is_call
 from pgtrickle.sql.lower_from import FromClause
-from pgtrickle.sql.own_level import has_subquery, replace_nodes
+from pgtrickle.sql.own_level import calls_any, has_subquery, replace_nodes
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.rows import Block, Compiler, Context, Frame, Rows
 from pgtrickle.sql.scalars import conjuncts, null_scalar, parse_scalar
 from pgtrickle.sql.scope import resolve
 from pgtrickle.sql.set_operations import union_all
-from pgtrickle.sql.set_returning import calls_any, expand_functions
+from pgtrickle.sql.set_returning import expand_functions
 from pgtrickle.sql.split_groups import GROUPS, split_groups
 from pgtrickle.sql.subqueries import attach_subqueries
 from pgtrickle.sql.windows import expand_named_windows, expand_windows, has_window
@@ -34,6 +34,7 @@ class SelectLowering:
     def lower(self, select: exp.Select) -> Rows:
         """Lower a query; its rows carry the outer values that it depends on."""
         _refuse(select)
+        self._refuse_outer_aggregates(select)
         frame = FromClause(self._compiler, self._context).lower(select)
         select = _qualified(expand_named_windows(select), frame)
         if where := select.args.get("where"):
@@ -48,6 +49,17 @@ class SelectLowering:
         if where := outer.args.get("where"):
             self._filter(where.this, over)
         return self._plain(outer, over)
+
+    def _refuse_outer_aggregates(self, select: exp.Select) -> None:
+        """Refuse an aggregate that belongs to the query around this one.
+
+        It does where it reads nothing but columns of that query.
+        """
+        outer = self._context.correlation.references if self._context.correlation else {}
+        for call in select.find_all(exp.AggFunc, exp.Anonymous):
+            names = [(one.table, one.name) for one in call.find_all(exp.Column)]
+            if is_call(call) and names and all(name in outer for name in names):
+                raise Refusal("an aggregate of the outer query inside a subquery", "select")
 
     def _filter(self, condition: exp.Expr, frame: Frame) -> None:
         lower_conditions(self._compiler, condition, frame, self._context)

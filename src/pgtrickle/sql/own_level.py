@@ -63,3 +63,12 @@ def is_subquery(node: exp.Expr) -> bool:
 def has_subquery(expression: exp.Expr) -> bool:
     """Tell whether an expression contains a subquery."""
     return any(isinstance(node, exp.Query | exp.Exists) for node in own_nodes(expression))
+
+
+def calls_any(expression: exp.Expr, names: frozenset[str]) -> bool:
+    """Tell whether an expression calls one of the functions named."""
+    return any(
+        isinstance(node, exp.Func)
+        and node.sql(dialect="postgres").partition("(")[0].lower() in names
+        for node in own_nodes(expression)
+    )

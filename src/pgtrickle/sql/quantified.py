@@ -16,6 +16,8 @@ from itertools import count
 
 from sqlglot import exp
 
+from pgtrickle.sql.grouping import has_aggregate
+from pgtrickle.sql.own_level import calls_any
 from pgtrickle.sql.refusal import Refusal
 
 _numbers = count(1)
@@ -29,10 +31,15 @@ class Quantified:
     operands: tuple[exp.Expr, ...]
     compare: type[exp.Binary]
     every: bool  # ALL
+    functions: frozenset[str]  # that return sets, among those the query calls
 
     def with_condition(self, test: Callable[[exp.Expr], exp.Expr]) -> exp.Exists:
         """Return EXISTS over the rows of the subquery whose comparison passes a test."""
-        return exp.Exists(this=_with_condition(self.query, lambda row: test(self._compared(row))))
+        return self.with_row(lambda row: test(self._compared(row)))
+
+    def with_row(self, test: Callable[[list[exp.Expr]], exp.Expr]) -> exp.Exists:
+        """Return EXISTS over the rows of the subquery that pass a test."""
+        return exp.Exists(this=_with_condition(self.query, test, self.functions))
 
     def _compared(self, row: list[exp.Expr]) -> exp.Expr:
         if len(row) != len(self.operands):
@@ -50,17 +57,17 @@ class Quantified:
         raise Refusal("an ordered comparison of rows with a subquery", "any", "all")
 
 
-def find_quantified(node: exp.Expr) -> Quantified | None:
+def find_quantified(node: exp.Expr, functions: frozenset[str]) -> Quantified | None:
     """Return the quantified comparison that a node is, if it is one."""
     if isinstance(node, exp.In) and node.args.get("query") is not None:
         query = _bare(node.args["query"])
         if isinstance(query, exp.Query):
-            return Quantified(query, _operands(node.this), exp.EQ, every=False)
+            return Quantified(query, _operands(node.this), exp.EQ, every=False, functions=functions)
     if isinstance(node, exp.Binary) and isinstance(node.expression, exp.Any | exp.All):
         query = _bare(node.expression.this)
         if isinstance(query, exp.Query):
             every = isinstance(node.expression, exp.All)
-            return Quantified(query, _operands(node.this), type(node), every)
+            return Quantified(query, _operands(node.this), type(node), every, functions)
     return None
 
 
@@ -82,8 +89,8 @@ def as_condition(one: Quantified, *, negated: bool) -> list[exp.Expr]:
     if negated and one.compare is exp.EQ and len(one.operands) == 1:
         # NOT IN: no row may be equal, none may be NULL, and a NULL operand bears no row at all.
         [operand] = one.operands
-        any_row = exp.Exists(this=_with_condition(one.query, lambda _: exp.true()))
-        null_row = exp.Exists(this=_with_condition(one.query, lambda row: _is_null(row[0])))
+        any_row = one.with_row(lambda _: exp.true())
+        null_row = one.with_row(lambda row: _is_null(row[0]))
         return [
             exp.not_(one.with_condition(_same)),
             exp.not_(null_row),
@@ -93,9 +100,13 @@ def as_condition(one: Quantified, *, negated: bool) -> list[exp.Expr]:
     return [exp.not_(one.with_condition(test))]
 
 
-def _with_condition(query: exp.Query, condition: Callable[[list[exp.Expr]], exp.Expr]) -> exp.Expr:
+def _with_condition(
+    query: exp.Query,
+    condition: Callable[[list[exp.Expr]], exp.Expr],
+    functions: frozenset[str],
+) -> exp.Expr:
     query = query.copy()
-    if isinstance(query, exp.Select) and _is_plain(query):
+    if isinstance(query, exp.Select) and is_plain(query, functions):
         row = [one.unalias().copy() for one in query.expressions]
         query.set("expressions", [exp.Literal.number(1)])
         return query.where(condition(row), copy=False)
@@ -111,14 +122,13 @@ def _with_condition(query: exp.Query, condition: Callable[[list[exp.Expr]], exp.
     return exp.select("1").from_(table, copy=False).where(condition(row), copy=False)
 
 
-def _is_plain(select: exp.Select) -> bool:
+def is_plain(select: exp.Select, functions: frozenset[str]) -> bool:
+    """Tell whether a query only joins, filters and computes, one row for each row it reads."""
     clauses = ("group", "having", "distinct", "limit", "offset", "windows", "with_")
     if any(select.args.get(clause) for clause in clauses) or not select.args.get("from_"):
         return False
-    return not any(
-        isinstance(node, exp.AggFunc | exp.Window | exp.Anonymous | exp.WithinGroup | exp.UDTF)
-        for one in select.expressions
-        for node in one.walk()
+    return not has_aggregate(select) and not any(
+        one.find(exp.Window) or calls_any(one, functions) for one in select.expressions
     )
 
 

@@ -70,8 +70,11 @@ class _Recursion:
         self._children: list[tuple[Node, list[Output]]] = []
 
     def lower(self) -> Rows:
+        inner = {one.alias for one in self._cte.query.find_all(exp.CTE)}
         for table in self._cte.query.find_all(exp.Table):
-            if not self._is_self(table) and isinstance(table.this, exp.Identifier):
+            named = isinstance(table.this, exp.Identifier)
+            own = self._is_self(table) or (not table.db and table.name in inner)
+            if named and not own:
                 self._keep(table)
         child = self._child()
         body = self._reading(self._cte.query, lambda _: INPUT)

@@ -27,7 +27,7 @@ from pgtrickle.algebra.nodes import (
 from pgtrickle.model.names import quote_identifier
 from pgtrickle.model.sql_type import Column
 from pgtrickle.sql.correlation import Correlation, correlate
-from pgtrickle.sql.own_level import own_nodes, replace_nodes
+from pgtrickle.sql.own_level import calls_any, replace_nodes
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.rows import Block, Compiler, Frame, Rows, leaf
 from pgtrickle.sql.scalars import column_scalar, conjunction, parse_scalar
@@ -47,6 +47,8 @@ def function_rows(compiler: Compiler, item: exp.Expr, correlation: Correlation |
     """Lower a function in FROM for all the outer values it takes as arguments."""
     call = item.copy()
     call.set("joins", None)
+    if call.find(exp.Query) is not None:
+        raise Refusal("a subquery as an argument of a function in FROM", item.alias_or_name)
     if correlation is None:
         text = _lateral_sql(call)
         query = f"SELECT * FROM {text}"
@@ -152,15 +154,6 @@ def expand_functions(compiler: Compiler, scalars: Sequence[Scalar], frame: Frame
         one.sql: column_scalar(output.name) for one, output in zip(chosen, outputs, strict=True)
     }
     return [found.get(one.sql, one) for one in scalars]
-
-
-def calls_any(expression: exp.Expr, names: frozenset[str]) -> bool:
-    """Tell whether an expression calls one of the functions named."""
-    return any(
-        isinstance(node, exp.Func)
-        and node.sql(dialect="postgres").partition("(")[0].lower() in names
-        for node in own_nodes(expression)
-    )
 
 
 def _renamed(scalar: Scalar, values: dict[str, exp.Expr]) -> str:

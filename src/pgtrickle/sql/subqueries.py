@@ -50,7 +50,7 @@ def attach_subqueries(
     def attach(node: exp.Expr) -> exp.Expr | None:
         if not is_subquery(node):
             return None
-        quantified = find_quantified(node)
+        quantified = find_quantified(node, compiler.bound.set_functions)
         if quantified is not None:
             return exp.paren(replace_nodes(as_value(quantified), attach), copy=False)
         if isinstance(node, exp.Exists):
