@@ -116,11 +116,6 @@ _REFUSED = [
     ),
     ("SELECT DISTINCT ON (k) k FROM public.t t", "DISTINCT ON without ORDER BY", "DISTINCT ON"),
     (
-        "WITH RECURSIVE r AS ( SELECT 1 AS n UNION ALL SELECT r_1.n FROM r r_1) SELECT n FROM r",
-        "a recursion over constants",
-        "RECURSIVE",
-    ),
-    (
         "SELECT array(SELECT u.k FROM public.u u) AS c0 FROM public.t t",
         "ARRAY(SELECT ...) without ORDER BY",
         "ARRAY",

@@ -47,11 +47,15 @@ class Correlation:
         node = Project(self.node, outputs)
         columns.remember(node)
         typed = tuple(Typed(column_scalar(one.name), one.type) for one in outputs)
+        return node, self.meaning(typed), typed
+
+    def meaning(self, carried: Sequence[Typed]) -> Scope:
+        """Return what the outer names mean, given the columns that carry their values."""
         scope: Scope = {}
         for (alias, name), index in self.references.items():
             type_ = self.outer[index].type
-            scope.setdefault(alias, {})[name] = Typed(cast(typed[index], type_), type_)
-        return node, scope, typed
+            scope.setdefault(alias, {})[name] = Typed(cast(carried[index], type_), type_)
+        return scope
 
     def same(self, carried: Sequence[Typed]) -> list[Scalar]:
         """Return the conditions that an outer row and a carried row belong together."""

@@ -54,7 +54,7 @@ def read_ending(query: exp.Expr) -> tuple[Ending, list[exp.Expr]]:
     extra: list[exp.Expr] = []
 
     def place(expression: exp.Expr) -> int:
-        inner = expression.unnest()
+        inner = _bare(expression)
         if isinstance(inner, exp.Literal) and not inner.is_string:
             return int(inner.this) - 1
         text = inner.sql(dialect="postgres")
@@ -112,8 +112,7 @@ def _sort(item: exp.Expr, place: Callable[[exp.Expr], int]) -> Sort:
     expression = ordered.this
     mark = exp.column("x")
     shown = ordered.copy()
-    if isinstance(expression.unnest(), exp.Collate):
-        inner = expression.unnest()
+    if isinstance(inner := _bare(expression), exp.Collate):
         collated = exp.Collate(this=mark, expression=inner.expression.copy())
         shown.set("this", collated)
         expression = inner.this
@@ -121,6 +120,13 @@ def _sort(item: exp.Expr, place: Callable[[exp.Expr], int]) -> Sort:
         shown.set("this", mark)
     how = shown.sql(dialect="postgres").removeprefix("x").strip()
     return Sort(place(expression), how)
+
+
+def _bare(expression: exp.Expr) -> exp.Expr:
+    """Take parentheses off, but not those of a subquery."""
+    while isinstance(expression, exp.Paren):
+        expression = expression.this
+    return expression
 
 
 def end(compiler: Compiler, rows: Rows, ending: Ending) -> Rows:

@@ -13,7 +13,7 @@ from pgtrickle.sql.own_level import calls_any, has_subquery, replace_nodes
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.rows import Block, Compiler, Context, Frame, Rows
 from pgtrickle.sql.scalars import conjuncts, null_scalar, parse_scalar
-from pgtrickle.sql.scope import resolve
+from pgtrickle.sql.scope import Scope, resolve
 from pgtrickle.sql.set_operations import union_all
 from pgtrickle.sql.set_returning import expand_functions
 from pgtrickle.sql.split_groups import GROUPS, split_groups
@@ -45,10 +45,18 @@ class SelectLowering:
             return self._grouped(select, frame)
         inner, outer = split_groups(select)
         rows = self._grouped(inner, frame)
-        over = Frame(rows.block, {GROUPS: dict(rows.columns)}, rows.carried)
+        over = Frame(rows.block, self._over_groups(rows), rows.carried)
         if where := outer.args.get("where"):
             self._filter(where.this, over)
         return self._plain(outer, over)
+
+    def _over_groups(self, rows: Rows) -> Scope:
+        """Return what names mean over the rows of a grouped query, outer names included."""
+        scope: Scope = {GROUPS: dict(rows.columns)}
+        if self._context.correlation is not None:
+            for alias, columns in self._context.correlation.meaning(rows.carried).items():
+                scope[alias] = columns
+        return scope
 
     def _refuse_outer_aggregates(self, select: exp.Select) -> None:
         """Refuse an aggregate that belongs to the query around this one.

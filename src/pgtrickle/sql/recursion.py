@@ -36,9 +36,10 @@ from pgtrickle.model.sql_type import Column, SqlType
 from pgtrickle.sql.grouping import has_aggregate
 from pgtrickle.sql.own_level import has_subquery
 from pgtrickle.sql.refusal import Refusal
-from pgtrickle.sql.rows import Block, Compiler, Context, Cte, Rows
+from pgtrickle.sql.rows import Block, Compiler, Context, Cte, Rows, leaf
 from pgtrickle.sql.scalars import column_scalar, null_scalar
 from pgtrickle.sql.scope import Typed
+from pgtrickle.sql.set_returning import constant_rows
 
 _INTEGER = SqlType("integer", "int4", "N")
 _PLAIN = {"expressions", "from_", "joins", "where", "kind", "hint"}
@@ -76,6 +77,11 @@ class _Recursion:
             own = self._is_self(table) or (not table.db and table.name in inner)
             if named and not own:
                 self._keep(table)
+        if not self._children:
+            # It reads no table: its rows are always the same.
+            text = self._run(self._cte.query)
+            names = [one.name for one in self._columns.query_columns(text)]
+            return leaf(self._columns, constant_rows(self._compiler, text, names), names)
         child = self._child()
         body = self._reading(self._cte.query, lambda _: INPUT)
         shown = self._shown(body)
@@ -116,8 +122,6 @@ class _Recursion:
 
     def _child(self) -> Node:
         """Return the rows of all inputs in one, each with its number and its own columns."""
-        if not self._children:
-            raise Refusal("a recursion over constants", "recursive")
         everything = [one for _, outputs in self._children for one in outputs]
         branches: list[Node] = []
         for number, (node, own) in enumerate(self._children):
