@@ -184,3 +184,13 @@ def test_p28_exists_over_groups_that_having_lets_in_and_out(staff: Lab) -> None:
     staff.window("INSERT INTO staff VALUES (6, 2, 1)")
     staff.window("UPDATE staff SET dept = 4 WHERE dept = 1")
     staff.window("DELETE FROM staff WHERE id IN (1, 6)", "INSERT INTO dept VALUES (4, 'again')")
+
+
+def test_p27_rows_that_a_join_leaves_out_ask_nothing_of_a_subquery(staff: Lab) -> None:
+    staff.create(
+        "shown",
+        "SELECT s.id, (SELECT o.id FROM staff AS o WHERE o.dept = s.dept) AS other"
+        " FROM staff AS s JOIN dept AS d ON d.id = s.dept AND d.name = 'none'",
+    )
+
+    staff.window("UPDATE dept SET name = 'none' WHERE id = 2", "INSERT INTO staff VALUES (7, 1, 1)")

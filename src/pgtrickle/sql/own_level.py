@@ -32,19 +32,15 @@ def replace_nodes(
     found = replacement(expression)
     if found is not None:
         return found
-    copy = expression.copy()
-    for name, value in expression.args.items():
-        if isinstance(value, exp.Expr):
-            copy.set(name, replace_nodes(value, replacement))
-        elif isinstance(value, list):
-            copy.set(
-                name,
-                [
-                    replace_nodes(one, replacement) if isinstance(one, exp.Expr) else one
-                    for one in value
-                ],
-            )
-    return copy
+    arguments = {
+        name: [
+            replace_nodes(one, replacement) if isinstance(one, exp.Expr) else one for one in value
+        ]
+        if isinstance(value, list)
+        else (replace_nodes(value, replacement) if isinstance(value, exp.Expr) else value)
+        for name, value in expression.args.items()
+    }
+    return type(expression)(**arguments)
 
 
 def is_subquery(node: exp.Expr) -> bool:

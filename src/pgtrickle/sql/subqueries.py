@@ -71,11 +71,12 @@ def _exists(compiler: Compiler, query: exp.Expr, frame: Frame, context: Context)
 
 
 def _scalar(compiler: Compiler, query: exp.Expr, frame: Frame, context: Context) -> exp.Expr:
-    rows, correlation = _dependent(compiler, query, frame, context)
+    one_row = _is_one_row(query)
+    rows, correlation = _dependent(compiler, query, frame, context, whole=not one_row)
     if len(rows.columns) != 1:
         raise Refusal("a subquery of several columns as a value", "select")
     [(name, typed)] = rows.columns
-    if _is_one_row(query):
+    if one_row:
         _join_rows(frame, correlation, rows)
         new = compiler.columns.fresh(f"{name}_value")
         frame.scope.setdefault(SUBQUERIES, {})[new] = typed
@@ -108,13 +109,18 @@ def _array(compiler: Compiler, query: exp.Expr, frame: Frame, context: Context) 
 
 
 def _dependent(
-    compiler: Compiler, query: exp.Expr, frame: Frame, context: Context
+    compiler: Compiler, query: exp.Expr, frame: Frame, context: Context, *, whole: bool = False
 ) -> tuple[Rows, Correlation | None]:
-    """Lower a subquery for all the outer values that it names."""
+    """Lower a subquery for all the outer values that it names.
+
+    Values of rows that conditions leave out do no harm, unless the subquery may fail for them:
+    then the ``whole`` outer query says which values there are.
+    """
     found = references(query, frame.scope)
     if not found:
         return compiler.query(query, Context(context.ctes)), None
-    outer = narrowest_input(frame.block, {frame.scope[alias][name] for alias, name in found})
+    values = {frame.scope[alias][name] for alias, name in found}
+    outer = frame.block.build() if whole else narrowest_input(frame.block, values)
     correlation = correlate(compiler.columns, outer, found, frame.scope)
     return compiler.query(query, Context(context.ctes, correlation)), correlation
 
