@@ -95,6 +95,8 @@ class _Condition:
         for part in and_parts(where.this) if where is not None else ():
             (reaching if references(part, scope) else staying).append(part)
         rest.set("where", exp.Where(this=exp.and_(*staying)) if staying else None)
+        rest.set("expressions", [])
+        rest.set("order", None)
         if references(rest, scope) or any(map(has_subquery, reaching)) or not reaching:
             return False
         # The inner side shows what the conditions between the sides read of it.
@@ -111,7 +113,6 @@ class _Condition:
             [exp.alias_(column.copy(), f"used_{n}") for n, column in enumerate(used.values())]
             or [exp.alias_(exp.Literal.number(1), "one")],
         )
-        rest.set("order", None)
         rows = self._compiler.query(rest, Context(self._context.ctes))
         both = {alias: dict(columns) for alias, columns in scope.items()}
         for (table, name), (_, typed) in zip(used, rows.columns, strict=False):
