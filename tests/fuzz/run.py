@@ -19,6 +19,7 @@ from tests.fuzz.play import Outcome, play
 from tests.fuzz.tally import Tally
 from tests.fuzz.work import orders, play_all
 
+_PAUSE = 60  # seconds between two lines where there is no terminal to draw on
 _CONSOLE = Console()
 
 
@@ -61,11 +62,16 @@ def _play(seed: int, numbers: range, options: argparse.Namespace) -> Tally:
     rate = TextColumn("{task.fields[rate]}")
     with Progress(*columns, rate, TimeRemainingColumn(), console=_CONSOLE) as progress:
         task = progress.add_task("cases", total=len(numbers), rate="")
-        started = time.monotonic()
+        started = said = time.monotonic()
 
         def advance(tally: Tally) -> None:
-            speed = f"{tally.cases / (time.monotonic() - started):.1f}/s, {tally.line()}"
+            nonlocal said
+            now = time.monotonic()
+            speed = f"{tally.cases / (now - started):.1f}/s, {tally.line()}"
             progress.update(task, completed=tally.cases, rate=speed)
+            if not _CONSOLE.is_terminal and now - said > _PAUSE:
+                said = now
+                _CONSOLE.print(f"{tally.cases}/{len(numbers)}: {speed}", markup=False)
 
         if options.pipeline:
             from tests.fuzz.pipeline import play_on_postgres
