@@ -18,6 +18,8 @@ from tests.fuzz.kinds import Shown
 NEIGHBOURS = 8
 # What DuckDB answers otherwise than PostgreSQL, or not at all.
 POSTGRES_ONLY = ("top.ties", "aggregate.mode")
+# A dependent subquery over grouping sets lacks the row of the empty set where it reads no row.
+_NOT_TOGETHER = frozenset({"select.sets", "subquery.correlated"})
 
 
 def generate(seed: int, number: int, off: Collection[str] = POSTGRES_ONLY) -> Case:
@@ -41,9 +43,12 @@ def _draw_query(
 ) -> tuple[Shown, tuple[str, ...]]:
     """Draw until a query gets by without what is switched off."""
     source = random.Random(name)
+    on_duckdb = set(off).issuperset(POSTGRES_ONLY)
     while True:
         draw = Draw(source, tables, off)
         try:
-            return Grammar(draw).whole(), tuple(sorted(draw.features))
+            shown = Grammar(draw).whole()
         except Exhausted:
             continue
+        if not (on_duckdb and draw.features >= _NOT_TOGETHER):
+            return shown, tuple(sorted(draw.features))

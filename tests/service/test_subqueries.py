@@ -194,3 +194,15 @@ def test_p27_rows_that_a_join_leaves_out_ask_nothing_of_a_subquery(staff: Lab) -
     )
 
     staff.window("UPDATE dept SET name = 'none' WHERE id = 2", "INSERT INTO staff VALUES (7, 1, 1)")
+
+
+def test_p27_grand_total_of_a_dependent_subquery_that_reads_no_row(staff: Lab) -> None:
+    staff.create(
+        "counted",
+        "SELECT d.id FROM dept AS d WHERE (d.id, true) IN (SELECT GROUPING(s.dept, s.pay), true"
+        "  FROM staff AS s WHERE s.dept = d.id"
+        " GROUP BY GROUPING SETS ((s.dept, s.pay), s.dept, ()))",
+    )
+
+    staff.window("INSERT INTO dept VALUES (3, 'three'), (0, 'none')")
+    staff.window("DELETE FROM staff WHERE dept = 1", "INSERT INTO staff VALUES (9, 0, 1)")
