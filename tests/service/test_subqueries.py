@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrickle.errors import TrickleError
+from pgtrickle.errors import TrickleError, UnsupportedQueryError
 from tests.service.lab import Lab
 
 
@@ -206,3 +206,58 @@ def test_p27_grand_total_of_a_dependent_subquery_that_reads_no_row(staff: Lab) -
 
     staff.window("INSERT INTO dept VALUES (3, 'three'), (0, 'none')")
     staff.window("DELETE FROM staff WHERE dept = 1", "INSERT INTO staff VALUES (9, 0, 1)")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT dept, sum((SELECT max(amount) FROM cap WHERE cap.amount > s.pay)) AS n"
+        " FROM staff AS s GROUP BY dept",
+        "SELECT (SELECT name FROM dept AS d WHERE d.id = s.dept) AS name, count(*) AS n,"
+        " max(s.pay) AS pay FROM staff AS s GROUP BY 1",
+        "SELECT count(*) FILTER (WHERE EXISTS (SELECT 1 FROM dept AS d WHERE d.id = s.dept)) AS n"
+        " FROM staff AS s",
+        "SELECT s.id, c.name FROM staff AS s JOIN cap AS c"
+        " ON c.amount > s.pay AND EXISTS (SELECT 1 FROM dept AS d WHERE d.id = s.dept)",
+        "SELECT id FROM staff AS s"
+        " ORDER BY (SELECT name FROM dept AS d WHERE d.id = s.dept), id DESC LIMIT 3",
+        "SELECT dept, count(*) AS n FROM staff AS s GROUP BY dept"
+        " ORDER BY (SELECT name FROM dept AS d WHERE d.id = s.dept), dept LIMIT 2",
+        "SELECT id, rank() OVER (ORDER BY (SELECT name FROM dept AS d WHERE d.id = s.dept)) AS n"
+        " FROM staff AS s",
+        "SELECT v.x, count(*) AS n FROM staff AS s, LATERAL (VALUES (s.dept), (s.pay)) AS v (x)"
+        " GROUP BY v.x",
+        "SELECT x FROM (VALUES (1), ((SELECT max(pay) FROM staff))) AS v (x)",
+        "SELECT id FROM staff WHERE pay IN (SELECT unnest(ARRAY[c.amount, 10]) FROM cap AS c)",
+        "SELECT id FROM staff AS s"
+        " WHERE EXISTS (SELECT generate_series(1, d.id - 1) FROM dept AS d WHERE d.id = s.dept)",
+        "SELECT id, ARRAY(SELECT o.id FROM staff AS o WHERE o.dept = s.dept ORDER BY o.id) AS team"
+        " FROM staff AS s",
+    ],
+)
+def test_subqueries_in_every_place(staff: Lab, query: str) -> None:
+    staff.create("shown", query)
+
+    staff.window("INSERT INTO dept VALUES (3, 'a')", "UPDATE staff SET pay = 26 WHERE id = 1")
+    staff.window(
+        "DELETE FROM dept WHERE id = 1",
+        "INSERT INTO cap VALUES ('c', 99)",
+        "INSERT INTO staff VALUES (8, 2, 99)",
+    )
+    staff.window("UPDATE staff SET dept = 2 WHERE dept = 1", "DELETE FROM cap WHERE name = 'b'")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT dept, (SELECT sum(s.dept)) AS n FROM staff AS s GROUP BY dept",
+        "SELECT id FROM staff ORDER BY id LIMIT (SELECT count(*) FROM cap)",
+        "SELECT g FROM generate_series(1, (SELECT max(pay) FROM staff)) AS g",
+    ],
+)
+def test_a_subquery_that_nothing_follows_is_refused(staff: Lab, query: str) -> None:
+    with pytest.raises(UnsupportedQueryError):
+        staff.create("shown", query)
+
+    staff.create("shown", query, mode="AUTO")
+    staff.window("UPDATE staff SET pay = pay + 1", "INSERT INTO cap VALUES ('c', 1)", action="FULL")

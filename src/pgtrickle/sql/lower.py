@@ -17,6 +17,7 @@ from pgtrickle.sql.bound import BoundQuery, Typer
 from pgtrickle.sql.finish import end, read_ending
 from pgtrickle.sql.lower_from import FromClause
 from pgtrickle.sql.lower_select import SelectLowering
+from pgtrickle.sql.own_level import named
 from pgtrickle.sql.parse_bound import parse_bound
 from pgtrickle.sql.plan_columns import PlanColumns
 from pgtrickle.sql.refusal import Refusal
@@ -83,9 +84,7 @@ def _row(values: exp.Expr) -> exp.Select:
     """Write a row of VALUES as a query."""
     listed = values.expressions if isinstance(values, exp.Tuple) else [values]
     return exp.Select(
-        expressions=[
-            exp.alias_(one.copy(), f"column{number}") for number, one in enumerate(listed, 1)
-        ]
+        expressions=[named(one.copy(), f"column{number}") for number, one in enumerate(listed, 1)]
     )
 
 

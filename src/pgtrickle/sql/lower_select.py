@@ -9,7 +9,7 @@ from pgtrickle.sql.expand_grouping_sets import expand_grouping_sets, has_groupin
 from pgtrickle.sql.finish import end, read_ending
 from pgtrickle.sql.grouping import Grouping, has_aggregate, is_call
 from pgtrickle.sql.lower_from import FromClause
-from pgtrickle.sql.own_level import calls_any, has_subquery, replace_nodes
+from pgtrickle.sql.own_level import calls_any, has_subquery, named, replace_nodes
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.rows import Block, Compiler, Context, Frame, Rows
 from pgtrickle.sql.scalars import conjuncts, null_scalar, parse_scalar
@@ -112,9 +112,7 @@ class SelectLowering:
             return end(self._compiler, self._grouping_sets(select, frame), ending)
         if extra:
             select = select.copy()
-            select.set(
-                "expressions", [*select.expressions, *(exp.alias_(e, "sort") for e in extra)]
-            )
+            select.set("expressions", [*select.expressions, *(named(e, "sort") for e in extra)])
         return end(self._compiler, self._one_grouping(select, frame), ending)
 
     def _grouping_sets(self, select: exp.Select, frame: Frame) -> Rows:
@@ -231,7 +229,7 @@ def _qualified(select: exp.Select, frame: Frame) -> exp.Select:
     copy.set(
         "expressions",
         [
-            exp.alias_(replace_nodes(one.unalias(), qualify), one.alias_or_name, quoted=True)
+            named(replace_nodes(one.unalias(), qualify), one.alias_or_name)
             for one in select.expressions
         ],
     )

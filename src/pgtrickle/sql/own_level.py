@@ -68,3 +68,12 @@ def calls_any(expression: exp.Expr, names: frozenset[str]) -> bool:
         and node.sql(dialect="postgres").partition("(")[0].lower() in names
         for node in own_nodes(expression)
     )
+
+
+def named(expression: exp.Expr, name: str) -> exp.Alias:
+    """Give an expression of a SELECT list its name; a subquery too, which has aliases of its own.
+
+    >>> named(exp.column("a"), "b").sql()
+    'a AS "b"'
+    """
+    return exp.Alias(this=expression, alias=exp.to_identifier(name, quoted=True))

@@ -82,6 +82,7 @@ class Frame:
     block: Block
     scope: Scope
     carried: tuple[Typed, ...] = ()
+    attached: dict[str, exp.Expr] = field(default_factory=dict)  # subqueries that are columns now
 
 
 class Compiler(Protocol):

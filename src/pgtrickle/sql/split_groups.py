@@ -11,7 +11,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from pgtrickle.sql.grouping import is_call
-from pgtrickle.sql.own_level import own_nodes, replace_nodes
+from pgtrickle.sql.own_level import named, own_nodes, replace_nodes
 
 GROUPS = "__groups"  # the name of the inner query
 
@@ -25,16 +25,12 @@ class _Split:
     def __init__(self, select: exp.Select) -> None:
         self._select = select
         self._columns: dict[str, tuple[str, exp.Expr]] = {}
-        group = select.args.get("group")
-        keys = list(group.find_all(exp.Column)) if group is not None else []
-        self._keys = {_text(key) for key in keys}
-        for one in _key_expressions(group):
-            self._keys.add(_text(one))
+        self._keys = {_text(one) for one in _key_expressions(select.args.get("group"))}
 
     def run(self) -> tuple[exp.Select, exp.Select]:
         outer = exp.Select(
             expressions=[
-                exp.alias_(self._visit(one.unalias()), one.alias_or_name, quoted=True)
+                named(self._visit(one.unalias()), one.alias_or_name)
                 for one in self._select.expressions
             ]
         )
@@ -48,8 +44,8 @@ class _Split:
             inner.set(clause, None)
         inner.set(
             "expressions",
-            [exp.alias_(one.copy(), name) for name, one in self._columns.values()]
-            or [exp.alias_(exp.Literal.number(1), "one")],
+            [named(one.copy(), name) for name, one in self._columns.values()]
+            or [named(exp.Literal.number(1), "one")],
         )
         return inner, outer
 
@@ -59,12 +55,12 @@ class _Split:
     def _replacement(self, node: exp.Expr) -> exp.Expr | None:
         if isinstance(node, exp.Window):
             return self._window(node)
-        if isinstance(node, exp.Query):
+        if isinstance(node, exp.Query) and _text(node) not in self._keys:
             # Inside a subquery a key is a column of the rows around it.
             return node.transform(self._key_inside)
         if is_call(node) or isinstance(node, exp.Grouping):
             return self._column(node)
-        if _text(node) in self._keys and any(isinstance(o, exp.Column) for o in own_nodes(node)):
+        if _text(node) in self._keys and not _is_constant(node):
             return self._column(node)
         if isinstance(node, exp.Column):
             return self._column(node)
@@ -113,5 +109,9 @@ def _key_expressions(group: exp.Expr | None) -> list[exp.Expr]:
     return found
 
 
+def _is_constant(node: exp.Expr) -> bool:
+    return not any(isinstance(one, exp.Column | exp.Query) for one in own_nodes(node))
+
+
 def _text(node: exp.Expr) -> str:
-    return node.unnest().sql(dialect="postgres")
+    return node.unnest().sql(dialect="postgres", identify=True)

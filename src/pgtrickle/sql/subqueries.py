@@ -50,6 +50,12 @@ def attach_subqueries(
     def attach(node: exp.Expr) -> exp.Expr | None:
         if not is_subquery(node):
             return None
+        text = node.sql(dialect="postgres", identify=True)
+        if text not in frame.attached:
+            frame.attached[text] = value_of(node)
+        return frame.attached[text].copy()
+
+    def value_of(node: exp.Expr) -> exp.Expr:
         quantified = find_quantified(node, compiler.bound.set_functions)
         if quantified is not None:
             return exp.paren(replace_nodes(as_value(quantified), attach), copy=False)
