@@ -16,6 +16,9 @@ _SMALL = ("int", "num", "free", "float")  # products of these add up without muc
 _SUMS = {"int": "big", "big": "num", "num": "num", "free": "free", "float": "float"}
 
 
+_PLAIN = ("aggregate.count", "aggregate.sum", "aggregate.avg", "aggregate.extreme")
+
+
 @dataclass(frozen=True)
 class Grouped:
     """What a grouped SELECT can show, and the clauses that group it."""
@@ -85,7 +88,9 @@ class Aggregates:
             "aggregate.array": ("int",),
         }.get(feature, NUMBERS)
         fitting = [value for value in scope.values if value.kind in kinds]
-        value = self._grammar.expressions.around(pick(fitting), scope.flat) if fitting else None
+        nested = scope.depth and feature in _PLAIN and self._draw.chance(60, "aggregate.subquery")
+        inside = scope if nested else scope.flat
+        value = self._grammar.expressions.around(pick(fitting), inside) if fitting else None
         text, kind = self._text(feature, value, scope)
         if self._draw.chance(12, "aggregate.filter"):
             text += f" FILTER (WHERE {self._grammar.expressions.condition(scope.flat)})"
@@ -141,7 +146,10 @@ class Aggregates:
             chosen = [self._draw.pick(scope.sortable) for _ in range(self._draw.number(1, 1, 2))]
             group = [self._grammar.expressions.around(value, scope.flat) for value in chosen]
             group = list({value.sql: value for value in group}.values())
-        calls = [self.call(scope.flat) for _ in range(self._draw.number(1, 1, 2, 3))]
+        calls = [
+            self.call(scope if self._draw.chance(10) else scope.flat)
+            for _ in range(self._draw.number(1, 1, 2, 3))
+        ]
         tail = f" GROUP BY {', '.join(key.sql for key in group)}" if group else ""
         tail += self._having(scope, group, calls)
         return Grouped(tuple(group), tuple(map(self._around_call, calls)), tail)
