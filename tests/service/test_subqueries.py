@@ -261,3 +261,14 @@ def test_a_subquery_that_nothing_follows_is_refused(staff: Lab, query: str) -> N
 
     staff.create("shown", query, mode="AUTO")
     staff.window("UPDATE staff SET pay = pay + 1", "INSERT INTO cap VALUES ('c', 1)", action="FULL")
+
+
+def test_aggregates_of_a_subquery_do_not_group_the_query_around_it(staff: Lab) -> None:
+    staff.create(
+        "shown",
+        "SELECT s.id, EXISTS (SELECT count(*) FROM cap WHERE amount > s.pay"
+        " HAVING count(*) > 1) AS e,"
+        " s.pay > ALL (SELECT max(amount) FROM cap) AS above FROM staff AS s",
+    )
+
+    staff.window("INSERT INTO cap VALUES ('c', 15)", "UPDATE staff SET pay = 50 WHERE id = 3")

@@ -225,7 +225,8 @@ def has_aggregate(expression: exp.Expr) -> bool:
 
 
 def _inside_has(expression: exp.Expr) -> bool:
-    return any(has_aggregate(child) for child in expression.iter_expressions())
+    inside = (one for one in expression.iter_expressions() if not isinstance(one, exp.Query))
+    return any(map(has_aggregate, inside))
 
 
 def knows_aggregate(name: str) -> bool:

@@ -165,7 +165,7 @@ class SelectLowering:
 
     def _attached(self, select: exp.Select, frame: Frame) -> exp.Select:
         """Attach the subqueries that are arguments of aggregates or keys of groups."""
-        parts = [*select.expressions, select.args.get("group")]
+        parts = [*select.expressions, select.args.get("group"), select.args.get("having")]
         if not any(part is not None and has_subquery(part) for part in parts):
             return select
         copy = select.copy()
@@ -176,8 +176,10 @@ class SelectLowering:
                 for one in select.expressions
             ],
         )
-        if group := select.args.get("group"):
-            copy.set("group", attach_subqueries(self._compiler, group, frame, self._context))
+        for clause in ("group", "having"):
+            if value := select.args.get(clause):
+                attached = attach_subqueries(self._compiler, value, frame, self._context)
+                copy.set(clause, attached)
         return copy
 
 
