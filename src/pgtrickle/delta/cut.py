@@ -30,11 +30,11 @@ from pgtrickle.algebra.nodes import (
     Weigh,
 )
 from pgtrickle.algebra.schema import columns_of, scans_of
-from pgtrickle.delta.layout import INTEGER, Layout, layout_of, needs_scale, scale_column
+from pgtrickle.delta.layout import Layout, layout_of, needs_scale, scale_column
 from pgtrickle.delta.rewrites.prune_columns import prune_columns
 from pgtrickle.delta.rewrites.push_into_scans import push_into_scans
 from pgtrickle.delta.rewrites.separate_scans import separate_scans
-from pgtrickle.model.sql_type import Column
+from pgtrickle.model.sql_type import INTEGER, Column
 from pgtrickle.sql.bound import Typer
 from pgtrickle.sql.scalars import make_scalar, parse_scalar, pass_on
 

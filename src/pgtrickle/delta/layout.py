@@ -16,14 +16,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pgtrickle.algebra.nodes import Aggregate, AggregateCall
-from pgtrickle.model.sql_type import Column, SqlType
+from pgtrickle.model.sql_type import BIGINT, INTEGER, NUMERIC, Column, SqlType
 from pgtrickle.sql.refusal import Refusal
 
 COUNT = "__count"  # how many input rows a group has
 WEIGHT = "__weight"
-INTEGER = SqlType("integer", "int4", "N")
-BIGINT = SqlType("bigint", "int8", "N")
-NUMERIC = SqlType("numeric", "numeric", "N")
 
 _INTEGERS = frozenset({"int2", "int4", "int8"})
 # Calls that give the same for a value however often it occurs ...

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from pgtrickle.algebra.nodes import Node
 from pgtrickle.delta.layout import (
-    BIGINT,
     COUNT,
     WEIGHT,
     Accumulation,
@@ -17,7 +16,7 @@ from pgtrickle.delta.layout import (
     Layout,
     ValueTable,
 )
-from pgtrickle.model.sql_type import Column
+from pgtrickle.model.sql_type import BIGINT, Column
 from pgtrickle.sql.emit import emit
 from pgtrickle.sql.translate import Dialect, quote_name
 

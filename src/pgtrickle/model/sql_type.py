@@ -29,3 +29,10 @@ class Column:
 
     name: str
     type: SqlType
+
+
+BOOLEAN = SqlType("boolean", "bool", "B")
+INTEGER = SqlType("integer", "int4", "N")
+BIGINT = SqlType("bigint", "int8", "N")
+NUMERIC = SqlType("numeric", "numeric", "N")
+TEXT = SqlType("text", "text", "S", collation="C")  # compared by bytes

@@ -16,12 +16,12 @@ from pgtrickle.delta.key_sets import bounds_of
 from pgtrickle.delta.layout import WEIGHT
 from pgtrickle.delta.partial import emit_partial, partial_columns, summed_columns
 from pgtrickle.delta.reads import Read, reads_of
-from pgtrickle.model.sql_type import Column, SqlType
+from pgtrickle.model.sql_type import BIGINT, Column
 from pgtrickle.sql.emit import emit
 from pgtrickle.sql.scalars import bare_column
 from pgtrickle.sql.translate import Dialect
 
-_WEIGHT_COLUMN = Column(WEIGHT, SqlType("bigint", "int8", "N"))
+_WEIGHT_COLUMN = Column(WEIGHT, BIGINT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,12 @@ from sqlglot import exp
 
 from pgtrickle.algebra.nodes import Aggregate, Node, Output, Project, Scalar
 from pgtrickle.errors import UnsupportedExpressionError
-from pgtrickle.model.sql_type import Column, SqlType
+from pgtrickle.model.sql_type import TEXT, Column
 from pgtrickle.sql.plan_columns import PlanColumns
 from pgtrickle.sql.scalars import column_scalar, make_scalar, parse_scalar
-from pgtrickle.sql.scope import Scope, Typed, cast
+from pgtrickle.sql.scope import Scope, Typed, cast, typed_column
 from pgtrickle.sql.translate import Dialect, translate
 
-_TEXT = SqlType("text", "text", "S", collation="C")
 Reference = tuple[str, str]  # alias and column
 
 
@@ -46,7 +45,7 @@ class Correlation:
         )
         node = Project(self.node, outputs)
         columns.remember(node)
-        typed = tuple(Typed(column_scalar(one.name), one.type) for one in outputs)
+        typed = tuple(typed_column(one) for one in outputs)
         return node, self.meaning(typed), typed
 
     def meaning(self, carried: Sequence[Typed]) -> Scope:
@@ -100,7 +99,7 @@ def _comparable(columns: PlanColumns, typed: Typed) -> Typed:
     try:
         translate(test, {"a": typed.type, "b": typed.type}, Dialect.SPARK)
     except UnsupportedExpressionError:
-        return Typed(_as_text(columns, typed), _TEXT)
+        return Typed(_as_text(columns, typed), TEXT)
     return typed
 
 
@@ -109,9 +108,9 @@ def _as_text(columns: PlanColumns, typed: Typed) -> Scalar:
     tree = parse_scalar(typed.scalar.sql)
     if isinstance(tree, exp.Cast) and isinstance(tree.this, exp.Column):
         inner = column_scalar(tree.this.name)
-        if columns.type_of(tree.this.name) == _TEXT:
+        if columns.type_of(tree.this.name) == TEXT:
             return inner
-    return cast(typed, _TEXT)
+    return cast(typed, TEXT)
 
 
 def references(query: exp.Expr, scope: Scope) -> list[Reference]:

@@ -11,12 +11,9 @@ from dataclasses import dataclass, replace
 
 from pgtrickle.algebra.nodes import Aggregate, AggregateCall, Output, Project, Scalar, UnionAll
 from pgtrickle.algebra.schema import columns_of
-from pgtrickle.model.sql_type import SqlType
+from pgtrickle.model.sql_type import BIGINT, BOOLEAN
 from pgtrickle.sql.plan_columns import PlanColumns
 from pgtrickle.sql.scalars import column_scalar, make_scalar, parse_scalar
-
-_BOOLEAN = SqlType("boolean", "bool", "B")
-_BIGINT = SqlType("bigint", "int8", "N")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +41,7 @@ def count_sides(columns: PlanColumns, left: Project, right: Project) -> CountedS
             child,
             outputs=child.outputs
             + tuple(
-                Output(mark, Scalar("TRUE" if number == own else "FALSE"), _BOOLEAN)
+                Output(mark, Scalar("TRUE" if number == own else "FALSE"), BOOLEAN)
                 for number, mark in enumerate(marks)
             ),
         )
@@ -58,5 +55,5 @@ def count_sides(columns: PlanColumns, left: Project, right: Project) -> CountedS
 
 def _count(name: str, mark: str) -> AggregateCall:
     return AggregateCall(
-        name, "count", "COUNT(*)", (), mark, whole=False, plain=True, distinct=False, type=_BIGINT
+        name, "count", "COUNT(*)", (), mark, whole=False, plain=True, distinct=False, type=BIGINT
     )

@@ -19,8 +19,7 @@ from pgtrickle.model.names import quote_identifier
 from pgtrickle.model.sql_type import Column
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.rows import Block, Compiler, Rows
-from pgtrickle.sql.scalars import column_scalar
-from pgtrickle.sql.scope import Typed
+from pgtrickle.sql.scope import Typed, typed_column
 
 # Types that have no order of their own (pg_type.typname).
 _UNORDERED = frozenset({"json", "xml", "point", "line", "lseg", "box", "path", "polygon", "circle"})
@@ -251,11 +250,8 @@ def _outputs(compiler: Compiler, columns: Sequence[tuple[str, Typed]]) -> tuple[
 def _shown(
     columns: Sequence[tuple[str, Typed]], outputs: Sequence[Output]
 ) -> tuple[tuple[str, Typed], ...]:
-    return tuple(
-        (name, Typed(column_scalar(one.name), one.type))
-        for (name, _), one in zip(columns, outputs, strict=True)
-    )
+    return tuple((name, typed_column(one)) for (name, _), one in zip(columns, outputs, strict=True))
 
 
 def _typed(outputs: Sequence[Output]) -> tuple[Typed, ...]:
-    return tuple(Typed(column_scalar(one.name), one.type) for one in outputs)
+    return tuple(typed_column(one) for one in outputs)

@@ -19,13 +19,13 @@ from pgtrickle.algebra.nodes import (
     Scalar,
     UnionAll,
 )
-from pgtrickle.model.sql_type import Column, SqlType
+from pgtrickle.model.sql_type import BOOLEAN, Column
 from pgtrickle.sql.correlation import Correlation
 from pgtrickle.sql.own_level import replace_nodes
 from pgtrickle.sql.plan_columns import PlanColumns, unique
 from pgtrickle.sql.refusal import Refusal
-from pgtrickle.sql.scalars import bare_column, column_scalar, make_scalar, null_scalar
-from pgtrickle.sql.scope import Scope, Typed, refuse_in_scalar, resolve
+from pgtrickle.sql.scalars import bare_column, make_scalar, null_scalar
+from pgtrickle.sql.scope import Scope, Typed, refuse_in_scalar, resolve, typed_column
 
 # The values that these build depend on the order of the rows, which a query leaves open unless it
 # says ORDER BY inside the call.
@@ -40,7 +40,6 @@ _WITHIN_GROUP = frozenset(
     {"mode", "percentile_cont", "percentile_disc", "rank", "dense_rank", "percent_rank",
      "cume_dist"}
 )  # fmt: skip
-_BOOLEAN = SqlType("boolean", "bool", "B")
 
 
 class Grouping:
@@ -71,7 +70,7 @@ class Grouping:
     @property
     def carried(self) -> tuple[Typed, ...]:
         """The outer values of a dependent query, as keys of its groups."""
-        return tuple(Typed(column_scalar(key.name), key.type) for key in self._carried)
+        return tuple(typed_column(key) for key in self._carried)
 
     def node(self, child: Node) -> Aggregate:
         """Build the aggregate with all keys and calls that ``rewrite`` met."""
@@ -94,8 +93,8 @@ class Grouping:
         )
         union = UnionAll(
             (
-                Project(child, (*self._inputs(), Output(present, Scalar("TRUE"), _BOOLEAN))),
-                Project(instance, (*empty, Output(present, Scalar("FALSE"), _BOOLEAN))),
+                Project(child, (*self._inputs(), Output(present, Scalar("TRUE"), BOOLEAN))),
+                Project(instance, (*empty, Output(present, Scalar("FALSE"), BOOLEAN))),
             )
         )
         calls = tuple(

@@ -32,16 +32,15 @@ from pgtrickle.algebra.nodes import (
     UnionAll,
 )
 from pgtrickle.model.names import quote_identifier
-from pgtrickle.model.sql_type import Column, SqlType
+from pgtrickle.model.sql_type import INTEGER, Column
 from pgtrickle.sql.grouping import has_aggregate
 from pgtrickle.sql.own_level import has_subquery
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.rows import Block, Compiler, Context, Cte, Rows, leaf
-from pgtrickle.sql.scalars import column_scalar, null_scalar
-from pgtrickle.sql.scope import Typed
+from pgtrickle.sql.scalars import null_scalar
+from pgtrickle.sql.scope import typed_column
 from pgtrickle.sql.set_returning import constant_rows
 
-_INTEGER = SqlType("integer", "int4", "N")
 _PLAIN = {"expressions", "from_", "joins", "where", "kind", "hint"}
 
 
@@ -100,8 +99,7 @@ class _Recursion:
         )
         self._columns.remember(node)
         columns = tuple(
-            (one.name, Typed(column_scalar(new.name), new.type))
-            for one, new in zip(shown, outputs, strict=True)
+            (one.name, typed_column(new)) for one, new in zip(shown, outputs, strict=True)
         )
         return Rows(Block([node]), columns)
 
@@ -126,7 +124,7 @@ class _Recursion:
         branches: list[Node] = []
         for number, (node, own) in enumerate(self._children):
             mine = {one.name for one in own}
-            outputs = [Output(self._tag, Scalar(str(number)), _INTEGER)]
+            outputs = [Output(self._tag, Scalar(str(number)), INTEGER)]
             outputs += [
                 one if one.name in mine else Output(one.name, null_scalar(one.type), one.type)
                 for one in everything

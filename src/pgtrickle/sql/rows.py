@@ -14,8 +14,7 @@ from pgtrickle.sql.bound import BoundQuery
 from pgtrickle.sql.correlation import Correlation
 from pgtrickle.sql.order_joins import build_join_tree
 from pgtrickle.sql.plan_columns import PlanColumns
-from pgtrickle.sql.scalars import column_scalar
-from pgtrickle.sql.scope import Scope, Typed
+from pgtrickle.sql.scope import Scope, Typed, typed_column
 
 
 @dataclass(slots=True)
@@ -48,8 +47,7 @@ def leaf(columns: PlanColumns, node: Node, names: Sequence[str]) -> Rows:
     """Show the columns of a node under the given names."""
     columns.remember(node)
     shown = tuple(
-        (name, Typed(column_scalar(column.name), column.type))
-        for name, column in zip(names, columns_of(node), strict=False)
+        (name, typed_column(column)) for name, column in zip(names, columns_of(node), strict=False)
     )
     return Rows(Block([node]), shown)
 

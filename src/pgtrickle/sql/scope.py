@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from pgtrickle.algebra.nodes import Scalar
-from pgtrickle.model.sql_type import SqlType
+from pgtrickle.algebra.nodes import AggregateCall, Output, Scalar
+from pgtrickle.model.sql_type import Column, SqlType
 from pgtrickle.sql.refusal import Refusal
-from pgtrickle.sql.scalars import in_place, make_scalar, parse_scalar
+from pgtrickle.sql.scalars import column_scalar, in_place, make_scalar, parse_scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,11 @@ class Typed:
 
     scalar: Scalar
     type: SqlType
+
+
+def typed_column(column: Column | Output | AggregateCall) -> Typed:
+    """Return a column of the plan as an expression."""
+    return Typed(column_scalar(column.name), column.type)
 
 
 def cast(typed: Typed, type_: SqlType) -> Scalar:

@@ -17,7 +17,7 @@ from pgtrickle.sql.count_sides import CountedSides, count_sides
 from pgtrickle.sql.finish import distinct_rows
 from pgtrickle.sql.rows import Block, Compiler, Rows
 from pgtrickle.sql.scalars import column_scalar, make_scalar, parse_scalar, substitute
-from pgtrickle.sql.scope import Typed, cast
+from pgtrickle.sql.scope import cast, typed_column
 
 
 def lower_set_operation(compiler: Compiler, query: exp.SetOperation, sides: Sequence[Rows]) -> Rows:
@@ -72,7 +72,7 @@ def common_columns(compiler: Compiler, branches: Sequence[Rows]) -> list[Project
 def _shown(first: Rows, projected: Project, block: Block) -> Rows:
     """Show the columns of a combined input under the names of its first branch."""
     outer = len(first.carried)
-    typed = [Typed(column_scalar(one.name), one.type) for one in projected.outputs]
+    typed = [typed_column(one) for one in projected.outputs]
     columns = tuple(
         (name, one) for (name, _), one in zip(first.columns, typed[outer:], strict=True)
     )

@@ -31,7 +31,7 @@ from pgtrickle.sql.own_level import calls_any, replace_nodes
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.rows import Block, Compiler, Frame, Rows, leaf
 from pgtrickle.sql.scalars import column_scalar, conjunction, parse_scalar
-from pgtrickle.sql.scope import Scope, Typed
+from pgtrickle.sql.scope import Scope, Typed, typed_column
 
 
 def is_function(item: exp.Expr) -> bool:
@@ -88,10 +88,9 @@ def function_rows(compiler: Compiler, item: exp.Expr, correlation: Correlation |
         "function",
     )
     compiler.columns.remember(node)
-    carried = tuple(Typed(column_scalar(key.name), key.type) for key in keys)
+    carried = tuple(typed_column(key) for key in keys)
     columns = tuple(
-        (column.name, Typed(column_scalar(output.name), output.type))
-        for column, output in zip(shown, outputs, strict=True)
+        (column.name, typed_column(output)) for column, output in zip(shown, outputs, strict=True)
     )
     return Rows(Block([node]), columns, carried)
 
@@ -148,7 +147,7 @@ def expand_functions(compiler: Compiler, scalars: Sequence[Scalar], frame: Frame
         "function",
     )
     compiler.columns.remember(node)
-    carried = tuple(Typed(column_scalar(key.name), key.type) for key in correlation.columns)
+    carried = tuple(typed_column(key) for key in correlation.columns)
     frame.block.become(InnerJoin(outer, node, conjunction(correlation.same(carried))))
     found = {
         one.sql: column_scalar(output.name) for one, output in zip(chosen, outputs, strict=True)

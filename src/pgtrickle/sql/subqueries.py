@@ -23,7 +23,7 @@ from pgtrickle.algebra.nodes import (
     UnionAll,
 )
 from pgtrickle.algebra.schema import column_names
-from pgtrickle.model.sql_type import Column, SqlType
+from pgtrickle.model.sql_type import BIGINT, BOOLEAN, Column, SqlType
 from pgtrickle.sql.correlation import Correlation, correlate, references
 from pgtrickle.sql.grouping import has_aggregate
 from pgtrickle.sql.own_level import is_subquery, replace_nodes
@@ -35,11 +35,9 @@ from pgtrickle.sql.scalars import (
     conjunction,
     null_scalar,
 )
-from pgtrickle.sql.scope import Typed
+from pgtrickle.sql.scope import Typed, typed_column
 
 SUBQUERIES = "__subqueries"  # the table to which the columns of subqueries belong
-_BOOLEAN = SqlType("boolean", "bool", "B")
-_BIGINT = SqlType("bigint", "int8", "N")
 
 
 def attach_subqueries(
@@ -71,7 +69,7 @@ def attach_subqueries(
 def _exists(compiler: Compiler, query: exp.Expr, frame: Frame, context: Context) -> exp.Expr:
     rows, correlation = _dependent(compiler, _without_values(query), frame, context)
     grouped, present = _with_absent(compiler, rows, correlation, values=())
-    count = _call(compiler, "count", "COUNT(*)", (), present, _BIGINT)
+    count = _call(compiler, "count", "COUNT(*)", (), present, BIGINT)
     _join(compiler, frame, correlation, Aggregate(grouped, _keys(grouped, correlation), (count,)))
     return exp.paren(exp.GT(this=_column(frame, count), expression=exp.Literal.number(0)))
 
@@ -160,16 +158,16 @@ def _with_absent(
         (
             Project(
                 rows.block.build(),
-                _named(keys, rows.carried) + kept + (Output(present, Scalar("TRUE"), _BOOLEAN),),
+                _named(keys, rows.carried) + kept + (Output(present, Scalar("TRUE"), BOOLEAN),),
             ),
-            absent_rows(compiler, correlation, keys, kept, present),
+            _absent_rows(compiler, correlation, keys, kept, present),
         )
     )
     compiler.columns.remember(node)
     return node, present
 
 
-def absent_rows(
+def _absent_rows(
     compiler: Compiler,
     correlation: Correlation,
     keys: list[str],
@@ -179,7 +177,7 @@ def absent_rows(
     """Return one row for each outer value, with NULL for everything else."""
     instance, _, typed = correlation.instance(compiler.columns)
     nulls = tuple(Output(one.name, null_scalar(one.type), one.type) for one in kept)
-    absent = (Output(present, Scalar("FALSE"), _BOOLEAN),)
+    absent = (Output(present, Scalar("FALSE"), BOOLEAN),)
     return Project(instance, _named(keys, typed) + nulls + absent)
 
 
@@ -222,7 +220,7 @@ def _join(
     compiler: Compiler, frame: Frame, correlation: Correlation | None, node: Aggregate
 ) -> None:
     compiler.columns.remember(node)
-    carried = tuple(Typed(column_scalar(key.name), key.type) for key in node.keys)
+    carried = tuple(typed_column(key) for key in node.keys)
     _join_rows(frame, correlation, Rows(Block([node]), (), carried))
 
 
@@ -233,7 +231,7 @@ def _join_rows(frame: Frame, correlation: Correlation | None, rows: Rows) -> Non
 
 
 def _column(frame: Frame, call: AggregateCall) -> exp.Expr:
-    typed = Typed(column_scalar(call.name), call.type)
+    typed = typed_column(call)
     frame.scope.setdefault(SUBQUERIES, {})[call.name] = typed
     return exp.column(exp.to_identifier(call.name, quoted=True), table=SUBQUERIES)
 

@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 from psycopg import Connection
 
 from pgtrickle.delta.cut import AggregateStage, RecomputeStage, StagedQuery, StatefulStage
-from pgtrickle.delta.layout import BIGINT, COUNT, Layout, ValueTable
+from pgtrickle.delta.layout import COUNT, Layout, ValueTable
 from pgtrickle.model.names import QualifiedName, quote_identifier
-from pgtrickle.model.sql_type import Column, SqlType
+from pgtrickle.model.sql_type import BIGINT, Column, SqlType
 from pgtrickle.storage.definitions import column_definitions
 from pgtrickle.storage.identity import comparable, row_hash
 
