@@ -59,8 +59,9 @@ class Read:
     sql: str
     bounded_by: str
     weighted: bool
-    relation: QualifiedName | None = None  # a table that may be read in parts ...
-    parts_sql: str = ""  # ... by this query, with a mark for a range of its pages
+    relation: QualifiedName | None = None  # the table or change buffer; None for other sources
+    # The same rows and perhaps more, unbounded, with a mark for a range of the table's pages.
+    parts_sql: str = ""
 
 
 def buffer_relation(relid: int) -> QualifiedName:
@@ -136,22 +137,26 @@ class _Writer:
         columns = tuple(output.column for output in scan.outputs)
         listed = self._outputs(scan, "__weight")
         if scan.source.kind is SourceKind.STATE:
-            relation = stage_changes(scan.source.key)
-            sql = f"SELECT {listed} FROM {relation}{self._where(scan)}"
+            buffer = None
+            relation, where = stage_changes(scan.source.key), self._where(scan)
             kind, bounded_by = ReadKind.STAGE, f"the changes of {scan.source.key}"
         else:
             buffer = buffer_relation(scan.source.relid)
-            sql = f"SELECT {listed} FROM {buffer.sql}{self._where(scan, _WINDOW)}"
+            relation = buffer.sql
+            where = self._where(scan, _WINDOW)
             kind, bounded_by = ReadKind.CHANGES, "the window since the last refresh"
+        part = f"(SELECT * FROM {relation} WHERE {PAGES_MARK}) AS changes"
         return Read(
             changes_view(scan),
             _label(scan),
             kind,
             columns,
             computed.intersection(column.name for column in columns),
-            sql,
+            f"SELECT {listed} FROM {relation}{where}",
             bounded_by,
             weighted=True,
+            relation=buffer,
+            parts_sql=f"SELECT {listed} FROM {part}{where}",
         )
 
     def rows(self, scan: Scan, bounds: tuple[Bound, ...], computed: frozenset[str]) -> Read:
@@ -159,22 +164,28 @@ class _Writer:
         bounded = all(bounds)
         listed = self._outputs(scan) or "1 AS __one"
         condition = " OR ".join(self._bound(scan, bound) for bound in bounds) if bounded else ""
-        in_parts = scan.source.kind is SourceKind.TABLE and not bounded
-        select = f"SELECT {listed} FROM {self._from(scan)}"
         return Read(
             rows_view(scan),
             _label(scan),
             ReadKind.KEYED if bounded else ReadKind.FULL,
             columns,
             computed.intersection(column.name for column in columns),
-            f"{select}{self._where(scan, condition)}",
+            f"SELECT {listed} FROM {self._from(scan)}{self._where(scan, condition)}",
             "; or ".join(_describe(scan, bound) for bound in bounds)
             if bounded
             else "nothing: every row is read",
             weighted=False,
-            relation=scan.source.relation if in_parts else None,
-            parts_sql=f"{select}{self._where(scan, PAGES_MARK)}" if in_parts else "",
+            relation=scan.source.relation,
+            parts_sql=self._parts(scan, listed),
         )
+
+    def _parts(self, scan: Scan, listed: str) -> str:
+        if scan.source.kind is SourceKind.TABLE:
+            return f"SELECT {listed} FROM {self._from(scan)}{self._where(scan, PAGES_MARK)}"
+        if scan.source.kind is SourceKind.STATE:
+            stored = f"{self._state_rows(scan.source.key)} WHERE {PAGES_MARK}"
+            return f"SELECT {listed} FROM ({stored}) AS stored{self._where(scan)}"
+        return ""
 
     def _outputs(self, scan: Scan, *more: str) -> str:
         parts = [

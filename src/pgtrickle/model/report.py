@@ -19,6 +19,17 @@ class SourceRead:
 
 
 @dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a large refresh is."""
+
+    stream_table: str
+    stage: str
+    rows_read: int
+    rows_staged: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class RefreshReport:
     """The outcome of one refresh, as the history records it."""
 

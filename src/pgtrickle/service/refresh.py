@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 
+import pyarrow as pa
 from psycopg import Connection
 
 from pgtrickle.algebra.nodes import Scan
@@ -44,18 +46,16 @@ from pgtrickle.model.stream_table import (
     RefreshMode,
     StreamTable,
 )
+from pgtrickle.ports import ResultTooLargeError
 from pgtrickle.refresh.decide import Decision, decide
 from pgtrickle.refresh.stages import RefreshPlan, StagePlan, plan_differential, plan_full
 from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import Compiled, compile_stream_table
 from pgtrickle.service.facts import captured, find_reshaped, gather_facts
+from pgtrickle.service.large_inputs import LargeInputs, count_large_reads
 from pgtrickle.service.lease_keeper import keep_lease
-from pgtrickle.service.read_inputs import (
-    count_large_reads,
-    count_reads,
-    describe_large_read,
-    read_inputs,
-)
+from pgtrickle.service.progress import ProgressReporter
+from pgtrickle.service.read_inputs import count_reads, marks_of, read_inputs
 from pgtrickle.service.reinitialize import prepare_reinitialize
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.service.snapshot import Snapshot, open_snapshot
@@ -64,9 +64,16 @@ from pgtrickle.service.state_rows import StateRows
 from pgtrickle.service.trim import trim_sources
 from pgtrickle.spark.arrow_reader import SnapshotReader
 from pgtrickle.spark.large_read import LargeRead
-from pgtrickle.storage.apply import Applied, apply_result, weigh_result
+from pgtrickle.storage.apply import (
+    Applied,
+    apply_result,
+    ensure_row_index,
+    load_result,
+    weigh_result,
+)
 from pgtrickle.storage.merge import merge_aggregate
 from pgtrickle.storage.recompute import merge_recompute
+from pgtrickle.storage.staging import count_parts
 
 logger = logging.getLogger(__name__)
 
@@ -102,6 +109,7 @@ class Refresh:
     reads: list[SourceRead] = field(default_factory=list)
     decision: Decision | None = None
     files: dict[str, int] = field(default_factory=dict)  # that store the sources
+    changed_rows: Mapping[str, int] = field(default_factory=dict)  # in the windows, by source
 
     # The order of things
 
@@ -134,6 +142,7 @@ class Refresh:
                     requested_full=self.requested_full,
                 )
                 self.files = findings.files
+                self.changed_rows = findings.facts.changed_rows
                 self.decision = decide(findings.facts)
             if self.decision.action is Action.NO_DATA:
                 report = self._commit_nothing(snapshot)
@@ -241,24 +250,58 @@ class Refresh:
         writer: Connection,
         staging: Staging,
     ) -> None:
-        large = self._large_reads(stage, plan, snapshot)
-        small = [read for read in stage.reads if read.view not in large]
+        large_inputs = LargeInputs(
+            self.runtime, self.stream_table.id, snapshot, self.changed_rows, staging
+        )
         with self.timed("read"):
-            inputs = read_inputs(small, self.stream_table.frontier, reader, writer)
-        self.reads += count_reads(small, inputs)
-        self.reads += count_large_reads(stage.reads, large)
-        if large:
+            large = large_inputs.expected(stage.reads)
+            small = [read for read in stage.reads if read not in large]
+            distributed = self.runtime.engine.distributed
+            marks = marks_of(
+                stage.reads,
+                self.stream_table.frontier,
+                writer,
+                partial(staging.share_changes, writer) if distributed else None,
+            )
+            limit = self.runtime.settings.large_read_bytes if distributed else None
+            inputs = read_inputs(small, marks, reader, writer, limit)
+            described = {
+                read.view: large_inputs.describe(read, marks, reader, writer)
+                for read in (*large, *inputs.too_large)
+            }
+        self.reads += count_reads(small, inputs.tables)
+        result = None if described else self._compute(stage, inputs.tables)
+        if result is None:
             with self.timed("compute"):
-                table = staging.create_shared(stage)
-                self.runtime.engine.stage(stage.sql, {**inputs, **large}, table)
+                self._compute_large(stage, {**inputs.tables, **described}, staging)
+            with self.runtime.connection() as connection:
+                rows = count_parts(connection, staging.parts())
+            self.reads += count_large_reads(stage.reads, described, rows)
         else:
-            with self.timed("compute"):
-                result = self.runtime.engine.run(stage.sql, inputs)
             with self.timed("stage"), translated_errors():
                 staging.copy(writer, stage, result)
         if not isinstance(stage.stage, RowsStage):
             with self.timed("merge"), translated_errors():
                 self._merge(writer, stage.stage, staging.table(stage.stage.name), plan)
+
+    def _compute(self, stage: StagePlan, inputs: Mapping[str, pa.Table]) -> pa.Table | None:
+        """Return the result of a stage over inputs in memory; None where it is too large."""
+        try:
+            with self.timed("compute"):
+                return self.runtime.engine.run(stage.sql, inputs)
+        except ResultTooLargeError:
+            return None
+
+    def _compute_large(
+        self, stage: StagePlan, inputs: Mapping[str, pa.Table | LargeRead], staging: Staging
+    ) -> None:
+        """Let the executors write the result of a stage, and tell how far they are."""
+        table, parts = staging.create_shared(stage), staging.parts()
+        reporter = ProgressReporter(
+            self.runtime, self.stream_table, self.started, self.runtime.progress
+        )
+        with reporter.watching(stage.stage.name, parts):
+            self.runtime.engine.stage(stage.sql, inputs, table, parts)
 
     def _merge(
         self, writer: Connection, stage: StatefulStage, staged: str, plan: RefreshPlan
@@ -267,17 +310,6 @@ class Refresh:
             merge_recompute(writer, self.stream_table.id, stage, staged, replace=plan.full)
         else:
             merge_aggregate(writer, self.stream_table.id, stage, staged, replace=plan.full)
-
-    def _large_reads(
-        self, stage: StagePlan, plan: RefreshPlan, snapshot: Snapshot
-    ) -> dict[str, LargeRead]:
-        if not plan.full or not self.runtime.engine.distributed:
-            return {}
-        smallest = self.runtime.settings.large_read_bytes
-        described = {
-            read.view: describe_large_read(snapshot, read, smallest) for read in stage.reads
-        }
-        return {view: large for view, large in described.items() if large is not None}
 
     def _apply(
         self, writer: Connection, plan: RefreshPlan, compiled: Compiled, staging: Staging
@@ -295,11 +327,15 @@ class Refresh:
             if plan.full:
                 stored = self._state_rows(compiled)(rows.passes_through)
                 source, weight = f"({stored}) AS stored", "1"
-        less = name if plan.full else None
-        weigh_result(writer, rows.outputs, source, condition, weight=weight, less=less)
-        applied = apply_result(writer, name, compiled.columns)
-        if plan.full:
-            writer.execute(f"ANALYZE {name.sql}".encode())
+        if not plan.full:
+            weigh_result(writer, rows.outputs, source, condition, weight=weight, less=None)
+            return apply_result(writer, name, compiled.columns)
+        applied = load_result(writer, name, rows.outputs, source, condition, weight=weight)
+        ensure_row_index(writer, name, compiled.columns)
+        if applied is None:
+            weigh_result(writer, rows.outputs, source, condition, weight=weight, less=name)
+            applied = apply_result(writer, name, compiled.columns)
+        writer.execute(f"ANALYZE {name.sql}".encode())
         return applied
 
     def _commit(self, writer: Connection, snapshot: Snapshot, applied: Applied) -> RefreshReport:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -15,6 +15,7 @@ from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from pgtrickle.errors import ConnectionLostError, TrickleError
+from pgtrickle.model.report import Progress
 from pgtrickle.ports import Engine
 from pgtrickle.service.compile import Compiled
 from pgtrickle.settings import Settings
@@ -36,6 +37,7 @@ class Runtime:
     settings: Settings
     owner: str = field(default_factory=_owner)
     compiled: dict[tuple[int, str], Compiled] = field(default_factory=dict)
+    progress: Callable[[Progress], None] | None = None  # is told how far large refreshes are
 
     @contextmanager
     def connection(self) -> Iterator[Connection[TupleRow]]:

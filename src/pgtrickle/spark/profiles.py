@@ -45,12 +45,17 @@ LARGE: dict[str, str] = {
 }
 
 
-def context_settings(master: str, scratch: Path, driver_memory: str) -> dict[str, str]:
+def context_settings(
+    master: str, scratch: Path, driver_memory: str, result_bytes: int
+) -> dict[str, str]:
     """Return the settings fixed when the context starts."""
     settings = {
         "spark.master": master,
         "spark.app.name": "pgtrickle",
         "spark.driver.memory": driver_memory,
+        "spark.driver.maxResultSize": str(result_bytes),
+        # A JVM that limps on after an OutOfMemoryError answers nothing and says nothing.
+        "spark.driver.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",

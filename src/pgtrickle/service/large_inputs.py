@@ -1,0 +1,179 @@
+"""Which inputs of a stage Spark's executors read, and how each of them is cut into parts.
+
+An input is large when it holds more bytes than the setting ``large_read_bytes``.  That is known
+beforehand of a table by its file and of a window by the number of its changes; of a bounded read
+and of what an earlier stage found it turns out while the driver reads, which then gives up.
+
+Parts are ranges of pages: of a table, of a change buffer and its settled child, of state, and of
+the shared copy of what an earlier stage found.  Where very many keys bound the read of a table,
+the whole table is read that way, for the joins check every condition again; where they are few
+beside its rows, one part follows them by index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from psycopg import Connection
+
+from pgtrickle.delta.reads import Read, ReadKind, stage_changes
+from pgtrickle.errors import ValueOutOfRangeError
+from pgtrickle.model.names import QualifiedName, quote_identifier
+from pgtrickle.model.report import SourceRead
+from pgtrickle.service.read_inputs import Marks, carriers_of, cast_read, names_of
+from pgtrickle.service.runtime import Runtime
+from pgtrickle.service.snapshot import Snapshot
+from pgtrickle.service.staging import Staging
+from pgtrickle.spark.arrow_reader import SnapshotReader
+from pgtrickle.spark.carriers import MAX_DECIMAL_DIGITS, Carrier
+from pgtrickle.spark.decimal_size import probe_sql
+from pgtrickle.spark.large_read import LargeRead, Report, page_count_sql
+from pgtrickle.storage.state_tables import groups_table
+
+_PAGE_BYTES = 8192
+_VALUE_BYTES = 16  # that a captured value takes, roughly
+# An index finds a row in the time in which a scan passes about this many.
+_SCANNED_WHILE_FOUND = 20
+_PROBED = (
+    Carrier("{}", pa.int32(), equality_faithful=True, order_faithful=True),
+    Carrier("{}", pa.int32(), equality_faithful=True, order_faithful=True),
+    Carrier("{}", pa.int64(), equality_faithful=True, order_faithful=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LargeInputs:
+    """Finds and describes the large inputs of one refresh."""
+
+    runtime: Runtime
+    stream_table_id: int
+    snapshot: Snapshot
+    changed_rows: Mapping[str, int]  # in the windows, by source
+    staging: Staging
+
+    def expected(self, reads: Sequence[Read]) -> list[Read]:
+        """Return the reads known to be large before anything is read."""
+        if not self.runtime.engine.distributed:
+            return []
+        large = [read for read in reads if self._is_large(read)]
+        if any(read.kind is ReadKind.CHANGES for read in large):
+            # As many keys would bound these: more than an array in a query should hold.
+            large += [read for read in reads if read.kind is ReadKind.KEYED]
+        return large
+
+    def describe(
+        self, read: Read, marks: Marks, reader: SnapshotReader, writer: Connection
+    ) -> LargeRead:
+        """Describe a read for the executors."""
+        sql, pages = read.parts_sql, self._pages(self._relations(read))
+        if read.kind is ReadKind.STAGE:
+            shared = self.staging.share_changes(writer, read.source)
+            sql = sql.replace(f"FROM {stage_changes(read.source)} ", f"FROM {shared.sql} ", 1)
+            pages = self._pages([shared], writer)
+        elif not sql or (read.kind is ReadKind.KEYED and self._keys_are_few(read, marks, pages)):
+            sql = read.sql
+        sql = marks.filled(sql)
+        carriers = [
+            self._sized(reader, read, name, carrier, sql)
+            for name, carrier in zip(names_of(read), carriers_of(read), strict=True)
+        ]
+        return LargeRead(
+            cast_read(read, carriers, sql),
+            tuple(zip(names_of(read), carriers, strict=True)),
+            self.snapshot.name,
+            relpages=pages,
+            report=Report(self.staging.parts(), read.view),
+        )
+
+    def _is_large(self, read: Read) -> bool:
+        limit = self.runtime.settings.large_read_bytes
+        if read.kind is ReadKind.CHANGES:
+            rows = self.changed_rows.get(read.source, 0)
+            return rows * _VALUE_BYTES * (len(read.columns) + 1) >= limit
+        if read.kind is ReadKind.FULL and (relations := self._relations(read)):
+            return self._pages(relations) * _PAGE_BYTES >= limit
+        return False
+
+    def _relations(self, read: Read) -> list[QualifiedName]:
+        """Return the tables whose pages a read may be cut by."""
+        if read.relation is not None:
+            children = [settled_of(read.relation)] if read.kind is ReadKind.CHANGES else []
+            return [read.relation, *children]
+        stored = read.kind in {ReadKind.KEYED, ReadKind.FULL} and bool(read.parts_sql)
+        return [groups_table(self.stream_table_id, read.source)] if stored else []
+
+    def _pages(
+        self, relations: Sequence[QualifiedName], connection: Connection | None = None
+    ) -> int:
+        """Return the number of pages of the longest of some tables."""
+        connection = connection or self.snapshot.connection
+        return max(
+            (
+                int(connection.execute(page_count_sql(one).encode()).fetchall()[0][0])
+                for one in relations
+            ),
+            default=0,
+        )
+
+    def _keys_are_few(self, read: Read, marks: Marks, pages: int) -> bool:
+        """Tell whether following the keys of the changes by index is quicker than a scan."""
+        if pages == 0:
+            return True
+        if marks.has_shared_keys(read.sql):
+            return False
+        [(rows,)] = self.snapshot.connection.execute(
+            "SELECT COALESCE(max(reltuples), 0) FROM pg_catalog.pg_class WHERE oid = ANY ("
+            "SELECT pg_catalog.to_regclass(name)::oid FROM unnest(%s::text[]) AS name)",
+            [[relation.sql for relation in self._relations(read)]],
+        ).fetchall()
+        return bool(sum(self.changed_rows.values()) * _SCANNED_WHILE_FOUND < rows)
+
+    def _sized(
+        self, reader: SnapshotReader, read: Read, name: str, carrier: Carrier, sql: str
+    ) -> Carrier:
+        """Give a decimal without declared digits the size that holds every value of the read."""
+        if carrier.arrow is not None:
+            return carrier
+        whole = LargeRead(sql, (), self.snapshot.name).with_range("true")
+        probe = probe_sql(quote_identifier(name), f"({whole}) AS read")
+        # Not on the snapshot's own connection: verify holds that one, and with it locks on what
+        # the refresh shares with its executors and drops at its end.
+        probed = reader.read(probe, _PROBED)
+        digits, scale, not_finite = (column[0].as_py() for column in probed.columns)
+        if not_finite or digits + scale > MAX_DECIMAL_DIGITS:
+            raise ValueOutOfRangeError(
+                f'the column "{name}" of {read.source} exceeds what Spark can hold exactly',
+                detail=f"{digits + scale} digits; {not_finite} values are NaN or infinite",
+                hint="Declare it as numeric(p,s) with at most 38 digits.",
+            )
+        return carrier.sized(max(digits + scale, 1), scale)
+
+
+def settled_of(buffer: QualifiedName) -> QualifiedName:
+    """Name the child of a change buffer, which every read of the buffer includes."""
+    return QualifiedName(buffer.schema, f"{buffer.name}_settled")
+
+
+def count_large_reads(
+    reads: Sequence[Read], large: Mapping[str, LargeRead], rows: Mapping[str, int]
+) -> list[SourceRead]:
+    """Tell how much each read of the executors brought."""
+    return [
+        SourceRead(
+            read.source,
+            read.kind.value,
+            f"{_bounded_by(read, large[read.view])}, in"
+            f" {len(large[read.view].partition_queries())} parts",
+            rows.get(read.view, 0),
+            large[read.view].relpages * _PAGE_BYTES,
+        )
+        for read in reads
+        if read.view in large
+    ]
+
+
+def _bounded_by(read: Read, large: LargeRead) -> str:
+    whole = read.kind is ReadKind.KEYED and len(large.partition_queries()) > 1
+    return "nothing: very many keys" if whole else read.bounded_by
