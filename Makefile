@@ -1,5 +1,6 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup format lint unit test fuzz fuzz-pipeline workloads demo bench check ci docs clean
+.PHONY: help setup format lint unit test fuzz fuzz-pipeline workloads demo bench bench-large check \
+  ci docs clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -54,6 +55,11 @@ demo: setup  ## a small shop whose stream tables maintain themselves, on an embe
 bench: setup  ## time refreshes and capture beside what a user would do instead
 	$(BIN)/python -m benchmarks.refresh_latency
 	$(BIN)/python -m benchmarks.capture_overhead
+
+# JDBC_JAR=path compares with Spark's JDBC reader too; SCALE=n of TPC-H.
+bench-large: setup  ## first loads and large deltas: rows a second, and what they take of memory
+	$(BIN)/python -m benchmarks.large $(if $(SCALE),--scale $(SCALE)) \
+	  $(if $(JDBC_JAR),--jdbc-jar $(JDBC_JAR))
 
 check: lint unit  ## what to run before each commit
 
