@@ -29,24 +29,26 @@ def main(dsn: str) -> None:
         large_read_bytes=2**40, driver_result_bytes=2**20, spark_driver_memory="512m"
     )
     found: dict[str, object] = {}
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        with pgtrickle.connect(dsn, settings=settings) as trickle:
-            connection.execute(_TABLES)
-            trickle.create_stream_table("pairs", "SELECT a.id, b.id AS other FROM few a, few b")
-            found["pairs"] = trickle.verify_stream_table("pairs").rows
-            trickle.create_stream_table("notes", "SELECT id, note FROM wide", refresh_mode="FULL")
-            connection.execute(_HEAP_FULL)
-            try:
-                trickle.refresh_stream_table("notes")
-            except MemoryLimitError as error:
-                found |= {"code": error.code, "hint": error.hint}
-            found["stored"] = connection.execute("SELECT count(*) FROM notes").fetchall()[0][0]
-            found["left"] = connection.execute(
-                "SELECT count(*) FROM pg_class WHERE relname LIKE 'staged%'"
-            ).fetchall()[0][0]
-            connection.execute("DELETE FROM wide WHERE id > 10")
+    with (
+        pgtrickle.connect(dsn, settings=settings) as trickle,
+        psycopg.connect(dsn, autocommit=True) as connection,
+    ):
+        connection.execute(_TABLES)
+        trickle.create_stream_table("pairs", "SELECT a.id, b.id AS other FROM few a, few b")
+        found["pairs"] = trickle.verify_stream_table("pairs").rows
+        trickle.create_stream_table("notes", "SELECT id, note FROM wide", refresh_mode="FULL")
+        connection.execute(_HEAP_FULL)
+        try:
             trickle.refresh_stream_table("notes")
-            found["later"] = trickle.verify_stream_table("notes").rows
+        except MemoryLimitError as error:
+            found |= {"code": error.code, "hint": error.hint}
+        found["stored"] = connection.execute("SELECT count(*) FROM notes").fetchall()[0][0]
+        found["left"] = connection.execute(
+            "SELECT count(*) FROM pg_class WHERE relname LIKE 'staged%'"
+        ).fetchall()[0][0]
+        connection.execute("DELETE FROM wide WHERE id > 10")
+        trickle.refresh_stream_table("notes")
+        found["later"] = trickle.verify_stream_table("notes").rows
     print(json.dumps(found))
 
 
