@@ -73,7 +73,7 @@ from pgtrickle.storage.apply import (
 )
 from pgtrickle.storage.merge import merge_aggregate
 from pgtrickle.storage.recompute import merge_recompute
-from pgtrickle.storage.staging import count_parts
+from pgtrickle.storage.staging import clear_parts, count_parts
 
 logger = logging.getLogger(__name__)
 
@@ -300,6 +300,8 @@ class Refresh:
         reporter = ProgressReporter(
             self.runtime, self.stream_table, self.started, self.runtime.progress
         )
+        with self.runtime.connection() as connection:
+            clear_parts(connection, parts)
         with reporter.watching(stage.stage.name, parts):
             self.runtime.engine.stage(stage.sql, inputs, table, parts)
 

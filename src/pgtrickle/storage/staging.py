@@ -100,6 +100,11 @@ def create_parts_table(connection: Connection, stream_table_id: int) -> Qualifie
     return table
 
 
+def clear_parts(connection: Connection, table: QualifiedName) -> None:
+    """Forget what the executors of an earlier stage have reported."""
+    connection.execute(f"DELETE FROM {table.sql}".encode())
+
+
 def count_parts(connection: Connection, table: QualifiedName) -> dict[str, int]:
     """Return how many rows have been reported under each name."""
     query = (
