@@ -32,8 +32,11 @@ def run(
 
     ``connection_file`` tells executors how to reach PostgreSQL; only a LargeRead needs it.
     """
-    with translated("run a stage"):
-        return _query(session, inputs, sql, connection_file).toArrow()
+    with (
+        translated("run a stage"),
+        _query(session, inputs, sql, connection_file) as frame,
+    ):
+        return frame.toArrow()
 
 
 def stage(
@@ -70,7 +73,8 @@ def _reused(
         if isinstance(value, LargeRead) and sql.count(f"{{{name}}}") > 1
     ]
     try:
-        yield _over_views(session, frames, sql)
+        with _over_views(session, frames, sql) as query:
+            yield query
     finally:
         for frame in kept:
             frame.unpersist()
@@ -90,32 +94,39 @@ def substitute(sql: str, relations: Mapping[str, str]) -> str:
     )
 
 
+@contextmanager
 def _query(
     session: SparkSession, inputs: Mapping[str, Input], sql: str, connection_file: str
-) -> DataFrame:
+) -> Iterator[DataFrame]:
     single = session.conf.get("spark.sql.shuffle.partitions") == "1"
     tables = {name: value for name, value in inputs.items() if isinstance(value, pa.Table)}
     if single and 1 < len(tables) == len(inputs) and _is_tiny(tables):
         wide = widen(tables)
         text = substitute(sql, wide.subqueries)
-        return _over_views(session, {"wide": frame_of(session, wide.table, "")}, text)
+        with _over_views(session, {"wide": frame_of(session, wide.table, "")}, text) as query:
+            yield query
+        return
     frames = {name: frame_of(session, value, connection_file) for name, value in inputs.items()}
     if single:
         # One partition that Spark knows to be one: joins then need no exchange.
         frames = {name: frame.coalesce(1) for name, frame in frames.items()}
-    return _over_views(session, frames, sql)
+    with _over_views(session, frames, sql) as query:
+        yield query
 
 
-def _over_views(session: SparkSession, frames: Mapping[str, DataFrame], sql: str) -> DataFrame:
+@contextmanager
+def _over_views(
+    session: SparkSession, frames: Mapping[str, DataFrame], sql: str
+) -> Iterator[DataFrame]:
     # The names are unique to this call, so threads that share the session never meet.
     token = uuid.uuid4().hex
     views = {name: f"pgtrickle_{token}_{number}" for number, name in enumerate(frames)}
     try:
         for name, frame in frames.items():
             frame.createOrReplaceTempView(views[name])
-        return session.sql(substitute(sql, views))
+        yield session.sql(substitute(sql, views))
     finally:
-        # The analysed query keeps what the views stand for.
+        # Not before the block has its result: through Spark Connect a query is analysed only then.
         for view in views.values():
             session.catalog.dropTempView(view)
 
