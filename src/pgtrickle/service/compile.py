@@ -7,7 +7,7 @@ whole, which a FULL refresh can read, and the refusal says why.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import psycopg
 from psycopg import Connection
@@ -21,7 +21,7 @@ from pgtrickle.delta.cut import AggregateStage, RowsStage, StagedQuery, cut
 from pgtrickle.errors import UnsupportedExpressionError, UnsupportedQueryError
 from pgtrickle.model.sql_type import Column
 from pgtrickle.model.stream_table import RefreshMode, StreamTable
-from pgtrickle.refresh.stages import plan_differential, plan_full, sources_of
+from pgtrickle.refresh.stages import StagePlan, plan_differential, plan_full, sources_of
 from pgtrickle.sql.bound import BoundQuery
 from pgtrickle.sql.count_inputs import count_inputs
 from pgtrickle.sql.limits import allow_depth, check_bound, check_inputs, check_text, too_deep
@@ -49,6 +49,8 @@ class Compiled:
     staged: StagedQuery
     refusal: UnsupportedQueryError | UnsupportedExpressionError | None
     algebra: Query | None
+    # Plans of stages by name and changed scans: writing one down costs as much as running it.
+    plans: dict[tuple[str, frozenset[str]], StagePlan] = field(default_factory=dict, compare=False)
 
     @property
     def opaque(self) -> bool:
@@ -57,7 +59,7 @@ class Compiled:
 
     def as_opaque(self) -> Compiled:
         """Return the same query as one that PostgreSQL answers whole."""
-        return replace(self, staged=_opaque(self.binding), algebra=None)
+        return replace(self, staged=_opaque(self.binding), algebra=None, plans={})
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 from psycopg import Connection
@@ -13,6 +13,7 @@ from pgtrickle.errors import ValueOutOfRangeError
 from pgtrickle.model.frontier import Frontier
 from pgtrickle.model.names import quote_identifier
 from pgtrickle.model.report import SourceRead
+from pgtrickle.service.change_keys import known_keys
 from pgtrickle.service.snapshot import Snapshot
 from pgtrickle.spark.arrow_reader import SmallRead, SnapshotReader
 from pgtrickle.spark.carriers import MAX_DECIMAL_DIGITS, Carrier, Use, carrier_for
@@ -35,19 +36,23 @@ def read_inputs(
     frontier: Frontier | None,
     reader: SnapshotReader,
     writer: Connection,
+    changes: Mapping[str, pa.Table] | None = None,
 ) -> dict[str, pa.Table]:
     """Return the relations that a stage's SQL names, each under its name.
 
     Changes of earlier stages exist only inside the writer's transaction; everything else is read
-    under the snapshot, side by side.
+    under the snapshot, side by side.  ``changes`` are those that were read before: their values
+    bound the reads.
     """
     window = window_predicate(frontier.snapshot) if frontier else "true"
-    keys = _stage_keys(reads, writer)
+    known = known_keys(changes or {})
+    texts = {read.view: read.sql_with(known) for read in reads}
+    keys = _stage_keys(texts.values(), writer)
     tables: dict[str, pa.Table] = {}
     small: dict[str, SmallRead] = {}
     for read in reads:
         carriers = _carriers(read)
-        sql = fill_marks(read.sql, window, keys)
+        sql = fill_marks(texts[read.view], window, keys)
         if read.kind is ReadKind.STAGE:
             tables[read.view] = _read_stage(writer, read, sql, carriers)
         else:
@@ -144,9 +149,9 @@ def _cast(read: Read, carriers: Sequence[Carrier], sql: str) -> str:
     return f"SELECT {listed} FROM ({sql}) AS read"
 
 
-def _stage_keys(reads: Sequence[Read], writer: Connection) -> dict[str, str]:
+def _stage_keys(texts: Iterable[str], writer: Connection) -> dict[str, str]:
     """Return the key values of earlier stages, as array literals by their marks."""
-    marks = {mark for read in reads for mark in stage_keys(read.sql)}
+    marks = {mark for text in texts for mark in stage_keys(text)}
     literals = {}
     for stage, column in sorted(marks):
         name = quote_identifier(column)

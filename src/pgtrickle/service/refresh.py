@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
+import pyarrow as pa
 from psycopg import Connection
 
 from pgtrickle.algebra.nodes import Scan
@@ -28,7 +29,7 @@ from pgtrickle.catalog.stream_tables import (
     update_needs_reinit,
     update_plan,
 )
-from pgtrickle.delta.cut import RecomputeStage, RowsStage, StatefulStage
+from pgtrickle.delta.cut import RecomputeStage, RowsStage, StatefulStage, follows
 from pgtrickle.delta.reads import stage_changes
 from pgtrickle.errors import (
     DataError,
@@ -45,7 +46,14 @@ from pgtrickle.model.stream_table import (
     StreamTable,
 )
 from pgtrickle.refresh.decide import Decision, decide
-from pgtrickle.refresh.stages import RefreshPlan, StagePlan, plan_differential, plan_full
+from pgtrickle.refresh.stages import (
+    StagePlan,
+    changes_read,
+    changing_scans,
+    plan_full,
+    plan_stage,
+)
+from pgtrickle.service.change_keys import consolidate
 from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import Compiled, compile_stream_table
 from pgtrickle.service.facts import captured, find_reshaped, gather_facts
@@ -64,11 +72,15 @@ from pgtrickle.service.state_rows import StateRows
 from pgtrickle.service.trim import trim_sources
 from pgtrickle.spark.arrow_reader import SnapshotReader
 from pgtrickle.spark.large_read import LargeRead
+from pgtrickle.sql.emit import changes_view
+from pgtrickle.sql.translate import Dialect
 from pgtrickle.storage.apply import Applied, apply_result, weigh_result
 from pgtrickle.storage.merge import merge_aggregate
 from pgtrickle.storage.recompute import merge_recompute
 
 logger = logging.getLogger(__name__)
+
+Inputs = dict[str, pa.Table]
 
 _CHANNEL = "pg_trickle_refresh"
 
@@ -102,6 +114,7 @@ class Refresh:
     reads: list[SourceRead] = field(default_factory=list)
     decision: Decision | None = None
     files: dict[str, int] = field(default_factory=dict)  # that store the sources
+    moved: set[str] = field(default_factory=set)  # sources and stages that have changes
 
     # The order of things
 
@@ -138,9 +151,8 @@ class Refresh:
             if self.decision.action is Action.NO_DATA:
                 report = self._commit_nothing(snapshot)
             else:
-                plan = self._plan(compiled, findings.changed)
                 with keep_lease(self.runtime, self.lease):
-                    report = self._execute(snapshot, plan, compiled)
+                    report = self._execute(snapshot, compiled, findings.changed)
             if after is not None:
                 after(snapshot, compiled)
         if report.action is not Action.NO_DATA:
@@ -186,18 +198,14 @@ class Refresh:
             self.runtime.compiled[key] = compiled
         return self.runtime.compiled[key]
 
-    def _plan(self, compiled: Compiled, changed: frozenset[str]) -> RefreshPlan:
-        dialect = self.runtime.engine.dialect
-        if self.decision is not None and self.decision.action is Action.DIFFERENTIAL:
-            return plan_differential(compiled.staged, changed, dialect, self._state_rows(compiled))
-        return plan_full(compiled.staged, dialect, self._state_rows(compiled))
-
     def _state_rows(self, compiled: Compiled) -> StateRows:
         return StateRows(self.stream_table.id, compiled)
 
-    def _execute(self, snapshot: Snapshot, plan: RefreshPlan, compiled: Compiled) -> RefreshReport:
+    def _execute(
+        self, snapshot: Snapshot, compiled: Compiled, changed: frozenset[str]
+    ) -> RefreshReport:
         try:
-            return self._run_plan(snapshot, plan, compiled)
+            return self._run(snapshot, compiled, changed)
         except (ValueOutOfRangeError, DataError) as error:
             # PostgreSQL holds values that the engine cannot; it may answer by itself, unless the
             # user insists on the delta.  If the data is at fault, it fails in the same way.
@@ -205,12 +213,13 @@ class Refresh:
             if strict or snapshot.released or compiled.opaque:
                 raise
             self.decision = Decision(Action.FULL, f"answered by PostgreSQL alone: {error}")
-            whole = compiled.as_opaque()
-            plan = plan_full(whole.staged, self.runtime.engine.dialect, self._state_rows(whole))
-            return self._run_plan(snapshot, plan, whole)
+            return self._run(snapshot, compiled.as_opaque(), changed)
 
-    def _run_plan(self, snapshot: Snapshot, plan: RefreshPlan, compiled: Compiled) -> RefreshReport:
+    def _run(
+        self, snapshot: Snapshot, compiled: Compiled, changed: frozenset[str]
+    ) -> RefreshReport:
         staging = Staging(self.runtime, self.stream_table)
+        self.moved = set(changed)
         with (
             staging.cleaned_up(),
             self.runtime.connection() as writer,
@@ -219,12 +228,17 @@ class Refresh:
             with SnapshotReader(
                 self.runtime.reads, snapshot.name, width=self.runtime.settings.read_connections
             ) as reader:
-                for stage in plan.stages:
-                    self._run_stage(stage, plan, snapshot, reader, writer, staging)
+                stages = (
+                    self._full_stages(compiled)
+                    if self._full
+                    else self._differential_stages(compiled, reader, writer)
+                )
+                for stage, changes in stages:
+                    self._run_stage(stage, changes, snapshot, reader, writer, staging)
             if not self.hold_snapshot:
                 snapshot.release()
             with self.timed("apply"), translated_errors():
-                applied = self._apply(writer, plan, compiled, staging)
+                applied = self._apply(writer, compiled, staging)
             with self.timed("commit"):
                 report = self._commit(writer, snapshot, applied)
                 if compiled.opaque and compiled.refusal is None:
@@ -232,20 +246,96 @@ class Refresh:
                     update_needs_reinit(writer, self.stream_table.id, needs_reinit=True)
         return report
 
+    @property
+    def _full(self) -> bool:
+        return self.decision is None or self.decision.action is not Action.DIFFERENTIAL
+
+    def _full_stages(self, compiled: Compiled) -> Iterator[tuple[StagePlan, Inputs]]:
+        """Yield every stage, to be computed from all rows of its sources."""
+        dialect = self.runtime.engine.dialect
+        for stage in plan_full(compiled.staged, dialect, self._state_rows(compiled)).stages:
+            yield stage, {}
+
+    def _differential_stages(
+        self, compiled: Compiled, reader: SnapshotReader, writer: Connection
+    ) -> Iterator[tuple[StagePlan, Inputs]]:
+        """Yield each stage that has something to do, with the changes it starts from.
+
+        Which one has is known only when those before it are done: a change may cancel out, or
+        leave no trace in what an aggregate shows.
+        """
+        for stage in compiled.staged.stages:
+            scans = changing_scans(stage, self.moved)
+            changes: Inputs = {}
+            if scans and follows(stage) is None:
+                with self.timed("read"):
+                    changes = self._read_changes(stage, scans, reader, writer)
+                scans = [scan for scan in scans if changes_view(scan) in changes]
+            planned = self._plan_stage(compiled, stage, scans) if scans else None
+            if planned is not None:
+                yield planned, changes
+
+    def _read_changes(
+        self,
+        stage: StatefulStage | RowsStage,
+        scans: Sequence[Scan],
+        reader: SnapshotReader,
+        writer: Connection,
+    ) -> Inputs:
+        """Read the changes of some scans; those in which everything cancels out are left out."""
+        reads = [changes_read(stage, scan) for scan in scans]
+        found = read_inputs(reads, self.stream_table.frontier, reader, writer)
+        self.reads += count_reads(reads, found)
+        changes = {view: consolidate(table) for view, table in found.items()}
+        return {view: table for view, table in changes.items() if table.num_rows}
+
+    def _plan_stage(
+        self, compiled: Compiled, stage: StatefulStage | RowsStage, scans: Sequence[Scan]
+    ) -> StagePlan | None:
+        aliases = frozenset(scan.alias for scan in scans)
+        key = (stage.name, aliases)
+        if key not in compiled.plans:
+            own = follows(stage) is not None
+            dialect = Dialect.POSTGRES if own else self.runtime.engine.dialect
+            planned = plan_stage(stage, aliases, dialect, self._state_rows(compiled))
+            if planned is None:
+                return None
+            compiled.plans[key] = planned
+        return compiled.plans[key]
+
     def _run_stage(
         self,
         stage: StagePlan,
-        plan: RefreshPlan,
+        changes: Inputs,
         snapshot: Snapshot,
         reader: SnapshotReader,
         writer: Connection,
         staging: Staging,
     ) -> None:
-        large = self._large_reads(stage, plan, snapshot)
-        small = [read for read in stage.reads if read.view not in large]
+        if not self._full and follows(stage.stage) is not None:
+            staging.use(stage.stage.name, f"({stage.as_query}) AS staged")
+        else:
+            self._compute(stage, changes, snapshot, reader, writer, staging)
+        if not isinstance(stage.stage, RowsStage):
+            with self.timed("merge"), translated_errors():
+                self._merge(writer, stage.stage, staging.table(stage.stage.name))
+
+    def _compute(
+        self,
+        stage: StagePlan,
+        changes: Inputs,
+        snapshot: Snapshot,
+        reader: SnapshotReader,
+        writer: Connection,
+        staging: Staging,
+    ) -> None:
+        large = self._large_reads(stage, snapshot)
+        small = [read for read in stage.reads if read.view not in {*large, *changes}]
         with self.timed("read"):
-            inputs = read_inputs(small, self.stream_table.frontier, reader, writer)
+            inputs = read_inputs(small, self.stream_table.frontier, reader, writer, changes)
         self.reads += count_reads(small, inputs)
+        named = {read.view for read in stage.reads}
+        inputs |= {view: table for view, table in changes.items() if view in named}
         self.reads += count_large_reads(stage.reads, large)
         if large:
             with self.timed("compute"):
@@ -256,22 +346,21 @@ class Refresh:
                 result = self.runtime.engine.run(stage.sql, inputs)
             with self.timed("stage"), translated_errors():
                 staging.copy(writer, stage, result)
-        if not isinstance(stage.stage, RowsStage):
-            with self.timed("merge"), translated_errors():
-                self._merge(writer, stage.stage, staging.table(stage.stage.name), plan)
 
-    def _merge(
-        self, writer: Connection, stage: StatefulStage, staged: str, plan: RefreshPlan
-    ) -> None:
+    def _merge(self, writer: Connection, stage: StatefulStage, staged: str) -> None:
         if isinstance(stage, RecomputeStage):
-            merge_recompute(writer, self.stream_table.id, stage, staged, replace=plan.full)
+            changes = merge_recompute(
+                writer, self.stream_table.id, stage, staged, replace=self._full
+            )
         else:
-            merge_aggregate(writer, self.stream_table.id, stage, staged, replace=plan.full)
+            changes = merge_aggregate(
+                writer, self.stream_table.id, stage, staged, replace=self._full
+            )
+        if changes:
+            self.moved.add(stage.name)
 
-    def _large_reads(
-        self, stage: StagePlan, plan: RefreshPlan, snapshot: Snapshot
-    ) -> dict[str, LargeRead]:
-        if not plan.full or not self.runtime.engine.distributed:
+    def _large_reads(self, stage: StagePlan, snapshot: Snapshot) -> dict[str, LargeRead]:
+        if not self._full or not self.runtime.engine.distributed:
             return {}
         smallest = self.runtime.settings.large_read_bytes
         described = {
@@ -279,11 +368,10 @@ class Refresh:
         }
         return {view: large for view, large in described.items() if large is not None}
 
-    def _apply(
-        self, writer: Connection, plan: RefreshPlan, compiled: Compiled, staging: Staging
-    ) -> Applied:
+    def _apply(self, writer: Connection, compiled: Compiled, staging: Staging) -> Applied:
         rows = compiled.staged.rows
-        if not plan.stages or (rows.passes_through is None and rows.name not in staging):
+        moved = rows.name in staging or rows.passes_through in self.moved
+        if not self._full and not moved:
             return Applied(0, 0)
         name = self.stream_table.name
         condition, weight = None, "__weight"
@@ -292,13 +380,13 @@ class Refresh:
         else:
             condition = rows.body.predicate if isinstance(rows.body, Scan) else None
             source = stage_changes(rows.passes_through)
-            if plan.full:
+            if self._full:
                 stored = self._state_rows(compiled)(rows.passes_through)
                 source, weight = f"({stored}) AS stored", "1"
-        less = name if plan.full else None
+        less = name if self._full else None
         weigh_result(writer, rows.outputs, source, condition, weight=weight, less=less)
         applied = apply_result(writer, name, compiled.columns)
-        if plan.full:
+        if self._full:
             writer.execute(f"ANALYZE {name.sql}".encode())
         return applied
 
