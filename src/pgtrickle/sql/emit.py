@@ -142,7 +142,9 @@ class _Emitter:
         return _Select(columns, (f"{alias}.{self._weight}",), text, joins=True)
 
     def _join(self, join: InnerJoin, depth: int) -> _Select:
-        chain = isinstance(join.left, InnerJoin)
+        # Spark is told after each join that all rows are in one partition still, so there a join
+        # stands in parentheses.
+        chain = isinstance(join.left, InnerJoin) and self._dialect is not Dialect.SPARK
         left = self._select(join.left, depth) if chain else self._side(join.left, depth)
         right = self._side(join.right, depth)
         condition = (

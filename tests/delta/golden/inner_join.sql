@@ -51,7 +51,7 @@ SELECT c.name, p.label FROM c JOIN o ON o.cid = c.id JOIN p ON p.id = o.pid
 --   p__changes, bounded by the window since the last refresh:
 --     SELECT "id" AS "p_id", "label" AS "p_label", __weight FROM "pgtrickle_changes"."changes_3" WHERE (:window AND __weight <> 0)
 -- delta:
-SELECT /* one partition */ `c_id`, `c_name`, `o_cid`, `o_pid`, `p_id`, `p_label`, q14.`__weight` AS `__weight`
+SELECT /* one partition */ `c_id`, `c_name`, `o_cid`, `o_pid`, `p_id`, `p_label`, q15.`__weight` AS `__weight`
 FROM (
   SELECT /* one partition */ `c_id`, `c_name`, `o_cid`, `o_pid`, `p_id`, `p_label`, q1.`__weight` AS `__weight`
   FROM (
@@ -75,25 +75,28 @@ FROM (
   ) AS q1
   JOIN {p__rows} AS q8 ON (`p_id` = `o_pid`)
   UNION ALL
-  SELECT /* one partition */ `c_id`, `c_name`, `o_cid`, `o_pid`, `p_id`, `p_label`, q9.`__weight` * q11.`__weight` * q13.`__weight` AS `__weight`
+  SELECT /* one partition */ `c_id`, `c_name`, `o_cid`, `o_pid`, `p_id`, `p_label`, q9.`__weight` * q14.`__weight` AS `__weight`
   FROM (
-    SELECT /* one partition */ `c_id`, `c_name`, q10.`__weight` AS `__weight`
+    SELECT /* one partition */ `c_id`, `c_name`, `o_cid`, `o_pid`, q10.`__weight` * q12.`__weight` AS `__weight`
     FROM (
-      SELECT `c_id`, `c_name`, 1 AS `__weight` FROM {c__rows}
-      UNION ALL
-      SELECT `c_id`, `c_name`, -`__weight` AS `__weight` FROM {c__changes}
+      SELECT /* one partition */ `c_id`, `c_name`, q11.`__weight` AS `__weight`
+      FROM (
+        SELECT `c_id`, `c_name`, 1 AS `__weight` FROM {c__rows}
+        UNION ALL
+        SELECT `c_id`, `c_name`, -`__weight` AS `__weight` FROM {c__changes}
+      ) AS q11
     ) AS q10
+    JOIN (
+      SELECT /* one partition */ `o_cid`, `o_pid`, q13.`__weight` AS `__weight`
+      FROM (
+        SELECT `o_cid`, `o_pid`, 1 AS `__weight` FROM {o__rows}
+        UNION ALL
+        SELECT `o_cid`, `o_pid`, -`__weight` AS `__weight` FROM {o__changes}
+      ) AS q13
+    ) AS q12 ON (`o_cid` = `c_id`)
   ) AS q9
-  JOIN (
-    SELECT /* one partition */ `o_cid`, `o_pid`, q12.`__weight` AS `__weight`
-    FROM (
-      SELECT `o_cid`, `o_pid`, 1 AS `__weight` FROM {o__rows}
-      UNION ALL
-      SELECT `o_cid`, `o_pid`, -`__weight` AS `__weight` FROM {o__changes}
-    ) AS q12
-  ) AS q11 ON (`o_cid` = `c_id`)
-  JOIN {p__changes} AS q13 ON (`p_id` = `o_pid`)
-) AS q14
+  JOIN {p__changes} AS q14 ON (`p_id` = `o_pid`)
+) AS q15
 -- end
 
 -- case: without an equality the whole table is needed
