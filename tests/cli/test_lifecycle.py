@@ -119,7 +119,7 @@ def test_show_tells_everything(cli: CommandLine, cheap: str) -> None:
 def test_show_as_json(cli: CommandLine, cheap: str) -> None:
     document = cli("show", cheap, "--json").json
 
-    assert set(document) == STREAM_TABLE_KEYS | {"refreshes"}
+    assert set(document) == STREAM_TABLE_KEYS | {"refreshes", "reads"}
     assert set(document["refreshes"][0]) == REFRESH_KEYS
     assert document["frontier"]["pg"]["snapshot"]
 

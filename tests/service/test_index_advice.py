@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pgtrickle.service.doctor import check_server
 from pgtrickle.service.index_advice import IndexAdvice
 from tests.service.lab import Lab
 
@@ -16,9 +17,8 @@ ROWS = 20_000
 @pytest.fixture
 def shop(lab: Lab) -> Lab:
     lab.run(
-        "CREATE COLLATION ours (provider = icu, locale = 'und')",
-        "CREATE TABLE c (id int PRIMARY KEY, email text, code text COLLATE ours, region int)",
-        "CREATE TABLE o (id int, c_id int, email text, code text COLLATE ours, region int,"
+        'CREATE TABLE c (id int PRIMARY KEY, email text, code text COLLATE "POSIX", region int)',
+        'CREATE TABLE o (id int, c_id int, email text, code text COLLATE "POSIX", region int,'
         ' ref xid, tag text COLLATE "C")',
         f"INSERT INTO c SELECT g, 'M' || g, 'k' || g, g % 3 FROM generate_series(1, {ROWS}) AS g",
         "INSERT INTO o SELECT g, g, 'm' || g, 'k' || g, g % 3, g::text::xid, 'k' || g"
@@ -29,7 +29,7 @@ def shop(lab: Lab) -> Lab:
 
 
 def advice(lab: Lab) -> tuple[IndexAdvice, ...]:
-    [check] = [check for check in lab.trickle.doctor() if check.name == "indexes"]
+    [check] = [check for check in check_server(lab.trickle._runtime) if check.name == "indexes"]
     assert check.ok
     return check.missing_indexes
 
@@ -58,13 +58,17 @@ WANTED = {
     "an expression": (
         "SELECT o.id FROM o JOIN c ON lower(c.email) = o.email",
         [
-            'CREATE INDEX ON "public"."c" ((LOWER(email)));',
+            'CREATE INDEX ON "public"."c" ((LOWER("email")));',
             'CREATE INDEX ON "public"."o" ("email");',
         ],
     ),
     "two bounds of one table": (
-        "SELECT a.id FROM o AS a JOIN o AS b ON b.c_id = a.region",
-        ['CREATE INDEX ON "public"."o" ("c_id");', 'CREATE INDEX ON "public"."o" ("region");'],
+        "SELECT a.id FROM o AS a JOIN o AS b ON b.c_id = a.id",
+        ['CREATE INDEX ON "public"."o" ("c_id");', 'CREATE INDEX ON "public"."o" ("id");'],
+    ),
+    "a column of three values": (
+        "SELECT o.id FROM o JOIN c ON c.id = o.region",
+        [],
     ),
     "an aggregate below the join": (
         "SELECT c.id, g.n FROM c JOIN (SELECT c_id, count(*) AS n FROM o GROUP BY c_id) AS g"
@@ -80,9 +84,7 @@ def test_advice_is_valid_and_ends_the_asking(shop: Lab, query: str, expected: li
 
     found = statements(shop)
     assert sorted(found) == expected
-    assert explained(shop, "s")["missing_indexes"] == found or set(
-        explained(shop, "s")["missing_indexes"]
-    ) == set(found)
+    assert set(explained(shop, "s")["missing_indexes"]) == set(found)
 
     shop.run(*found)
 
@@ -109,8 +111,8 @@ def test_read_uses_the_index_that_was_advised(shop: Lab, name: str) -> None:
         # A window after this snapshot is empty, as after a small change.
         filled = read["sql"].replace(":window", "__xid >= pg_current_xact_id()")
         plan = "\n".join(row[0] for row in shop.connection.execute(f"EXPLAIN {filled}".encode()))
-        assert "Seq Scan on o" not in plan, plan
-        assert "Seq Scan on c" not in plan, plan
+        assert "Seq Scan on o " not in plan, plan
+        assert "Seq Scan on c " not in plan, plan
 
 
 def test_advice_is_grouped_by_index(shop: Lab) -> None:
@@ -145,7 +147,7 @@ def test_table_that_was_never_analyzed_is_judged_by_its_size(shop: Lab) -> None:
 
 
 UNUSABLE = {
-    "another collation": 'CREATE INDEX ON o (tag COLLATE "ours")',
+    "another collation": 'CREATE INDEX ON o (tag COLLATE "POSIX")',
     "part of the rows": "CREATE INDEX ON o (tag) WHERE id > 0",
     "another column in front": "CREATE INDEX ON o (id, tag)",
     "a kind without equality": "CREATE INDEX ON o USING brin (tag)",

@@ -13,7 +13,7 @@ from psycopg.rows import TupleRow
 _FIND_AND_NOTE = """
     WITH idle AS MATERIALIZED (
         SELECT found.id
-          FROM pgtrickle.find_idle(%(ids)s) AS found (id)
+          FROM pgtrickle.find_idle(%(ids)s, %(compare_shapes)s) AS found (id)
          -- Not waited for on disk: a crash that forgets a timestamp loses nothing.
          WHERE pg_catalog.set_config('synchronous_commit', 'off', true) IS NOT NULL
     ), outdated AS MATERIALIZED (
@@ -34,11 +34,21 @@ _FIND_AND_NOTE = """
 
 
 def pass_over_idle(
-    connection: Connection[TupleRow], stream_table_ids: Sequence[int], *, silence: timedelta
+    connection: Connection[TupleRow],
+    stream_table_ids: Sequence[int],
+    *,
+    compare_shapes: Sequence[int],
+    silence: timedelta,
 ) -> frozenset[int]:
     """Return which stream tables have nothing to do, and note that they are up to date.
 
-    The note moves their timestamps, where those are older than ``silence``; it writes no history.
+    Of those in ``compare_shapes`` it also asks whether the columns of a source changed; a source
+    that is gone or was stored anew and a view with another definition are always noticed.  The
+    note moves timestamps that are older than ``silence``; it writes no history.
     """
-    values = {"ids": list(stream_table_ids), "silence": silence}
+    values = {
+        "ids": list(stream_table_ids),
+        "compare_shapes": list(compare_shapes),
+        "silence": silence,
+    }
     return frozenset(row[0] for row in connection.execute(_FIND_AND_NOTE, values))

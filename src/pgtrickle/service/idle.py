@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -11,6 +13,8 @@ from pgtrickle.service.runtime import Runtime
 
 # Each note writes a row of the catalog: a second's schedule need not do so every second.
 _SILENCE = timedelta(seconds=10)
+# A change of columns alone cannot make the contents wrong: it may be noticed a little later.
+_SHAPES_LAST = 10.0
 # The query holds a lock for each buffer that is not empty, and a server has some thousands.
 _AT_ONCE = 1000
 
@@ -22,10 +26,16 @@ def find_idle(runtime: Runtime, stream_tables: Sequence[StreamTable]) -> frozens
     query is in the next window, as ever: the frontier has not moved.
     """
     ids = [one.id for one in stream_tables if _told_by_catalog(runtime, one)]
+    now = time.monotonic()
+    compared = runtime.shapes_compared
     idle: frozenset[int] = frozenset()
     with runtime.connection() as connection:
         for start in range(0, len(ids), _AT_ONCE):
-            idle |= pass_over_idle(connection, ids[start : start + _AT_ONCE], silence=_SILENCE)
+            some = ids[start : start + _AT_ONCE]
+            old = [one for one in some if compared.get(one, -math.inf) < now - _SHAPES_LAST]
+            found = pass_over_idle(connection, some, compare_shapes=old, silence=_SILENCE)
+            compared.update(dict.fromkeys(found.intersection(old), now))
+            idle |= found
     return idle
 
 

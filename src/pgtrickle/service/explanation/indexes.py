@@ -83,7 +83,9 @@ def _missing(connection: Connection, scan: Scan, bound: Bound) -> MissingIndex |
             continue
         if column is None and _expression_indexed(connection, wanted, trial, restriction):
             return None
-        proposals[replace(wanted, method=trial.method)] = _distinct(connection, wanted, column)
+        values = _distinct(connection, wanted, column)
+        if not 0 <= values < _FEW_VALUES:
+            proposals[replace(wanted, method=trial.method)] = values
     return max(proposals, key=lambda one: proposals[one], default=None)
 
 
@@ -174,6 +176,8 @@ def _try(connection: Connection, wanted: MissingIndex, *, expression: bool) -> _
     return None
 
 
+# With so few values each stands in so many rows that PostgreSQL prefers to scan.
+_FEW_VALUES = 20
 _COUNT_DISTINCT = """
     SELECT CASE WHEN s.n_distinct < 0 THEN -s.n_distinct * GREATEST(c.reltuples, 1)
                 ELSE s.n_distinct END
