@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +23,7 @@ from pgtrickle.service.create import create_stream_table
 from pgtrickle.service.doctor import Check, check_machine, check_server
 from pgtrickle.service.drop import drop_stream_table
 from pgtrickle.service.explain import explain_stream_table
+from pgtrickle.service.idle import find_idle
 from pgtrickle.service.refresh import refresh_stream_table
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.service.status import (
@@ -228,6 +229,10 @@ class Trickle:
     def dependencies(self) -> dict[str, list[str]]:
         """Return, for each stream table, the stream tables it reads."""
         return show_dependencies(self._runtime)
+
+    def find_idle(self, stream_tables: Sequence[StreamTable]) -> frozenset[int]:
+        """Return the ids of those with nothing to do, by one query; note that they are current."""
+        return find_idle(self._runtime, stream_tables)
 
     def doctor(self) -> list[Check]:
         """Check Java, Spark, PostgreSQL, privileges, versions and the stream tables."""

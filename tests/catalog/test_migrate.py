@@ -23,6 +23,7 @@ RELEASED = {
     2: "3af4bf4fe27904a85158658d9e8d6bf8345f5aef05d61d122ba5811aca128525",
     3: "46c10aa14993ad23e9b76d604cce2c309c68888156c88997e4c29d06ae461ea7",
     4: "025fe473743aba320713e611b843944f4bd477e14927e7964a5a43ecd3d9a1a5",
+    7: "b261813869dd9cb03366bfd227a6cf4159a0ed69d481a0d00872f5daedaefd73",
 }
 ALL = [migration.version for migration in list_migrations()]
 

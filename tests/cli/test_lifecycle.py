@@ -119,7 +119,7 @@ def test_show_tells_everything(cli: CommandLine, cheap: str) -> None:
 def test_show_as_json(cli: CommandLine, cheap: str) -> None:
     document = cli("show", cheap, "--json").json
 
-    assert set(document) == STREAM_TABLE_KEYS | {"refreshes"}
+    assert set(document) == STREAM_TABLE_KEYS | {"refreshes", "reads"}
     assert set(document["refreshes"][0]) == REFRESH_KEYS
     assert document["frontier"]["pg"]["snapshot"]
 
@@ -258,7 +258,7 @@ def test_drop_names_what_went(cli: CommandLine, cheap: str) -> None:
 def test_doctor_reports_every_check(cli: CommandLine) -> None:
     answer = cli("doctor", "--json")
 
-    assert set(answer.json) == {"ok", "checks"}
+    assert set(answer.json) == {"ok", "checks", "missing_indexes"}
     assert answer.exit_code == (0 if answer.json["ok"] else 1)
     assert {"java", "postgresql"} <= {check["name"] for check in answer.json["checks"]}
 

@@ -12,7 +12,7 @@ class SourceRead:
     """How much one read of a refresh brought, and what bounded it."""
 
     source: str
-    kind: str  # "changes", "keyed", "full", "state"
+    kind: str  # "changes", "keyed", "full", "stage"
     bounded_by: str
     rows: int
     bytes: int

@@ -36,6 +36,8 @@ class Runtime:
     settings: Settings
     owner: str = field(default_factory=_owner)
     compiled: dict[tuple[int, str], Compiled] = field(default_factory=dict)
+    # When the shapes of a stream table's sources were last compared, on the monotonic clock.
+    shapes_compared: dict[int, float] = field(default_factory=dict)
 
     @contextmanager
     def connection(self) -> Iterator[Connection[TupleRow]]:

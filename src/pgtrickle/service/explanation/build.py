@@ -63,7 +63,8 @@ def _read(connection: Connection, plan: RefreshPlan, stage: StagePlan, read: Rea
         why = "the query is recomputed whole" if plan.full else why_unbounded(stage.plan, alias)
     elif read.kind is ReadKind.KEYED:
         scan = scans[read.view]
-        missing = missing_indexes(connection, scan, bounds_of(stage.plan)[scan.alias])
+        found = missing_indexes(connection, scan, bounds_of(stage.plan)[scan.alias])
+        missing = tuple(one.statement for one in found)
     return ReadNote(
         read.view, read.source, read.kind.value, read.bounded_by, read.sql, why, missing
     )
