@@ -17,6 +17,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from pgtrickle.errors import ConnectionLostError, TrickleError
 from pgtrickle.ports import Engine
 from pgtrickle.service.compile import Compiled
+from pgtrickle.service.cost_memory import CostMemory
 from pgtrickle.settings import Settings
 from pgtrickle.spark.arrow_reader import ReadConnections
 from pgtrickle.spark.pg_errors import error_for
@@ -36,6 +37,7 @@ class Runtime:
     settings: Settings
     owner: str = field(default_factory=_owner)
     compiled: dict[tuple[int, str], Compiled] = field(default_factory=dict)
+    cost_memories: dict[int, CostMemory] = field(default_factory=dict)  # by stream table
 
     @contextmanager
     def connection(self) -> Iterator[Connection[TupleRow]]:

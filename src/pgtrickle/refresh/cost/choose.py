@@ -18,15 +18,17 @@ known number of refreshes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pgtrickle.model.stream_table import Action
 from pgtrickle.refresh.cost.fit import Observation, Prediction, predict
+from pgtrickle.refresh.cost.work import PRICES, Work, price
 
 EXPLORE_FACTOR = 3.0
 EXPLORE_AFTER = 20
 _MOST_MISSES = 8
+_OTHER = {Action.DIFFERENTIAL: Action.FULL, Action.FULL: Action.DIFFERENTIAL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +46,18 @@ class Exploration:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What both actions would take, and which to run."""
+    """What each possible action would take, and which to run."""
 
-    differential: Prediction
-    full: Prediction
+    work: Mapping[Action, Work]
+    predictions: Mapping[Action, Prediction]
     favoured: Action  # by the predictions
     choice: Action  # the other one where that is to be measured again
-    exploration: Exploration
+    exploration: Exploration = Exploration()
 
-    def of(self, action: Action) -> Prediction:
-        """Return the prediction of one of the two actions."""
-        return self.differential if action is Action.DIFFERENTIAL else self.full
+    def ms(self, action: Action) -> float | None:
+        """Return the time predicted for an action; None where it is not possible."""
+        prediction = self.predictions.get(action)
+        return None if prediction is None else prediction.ms
 
     @property
     def explores(self) -> bool:
@@ -64,36 +67,42 @@ class Forecast:
     @property
     def in_words(self) -> str:
         """Both predictions, for the reason that goes on record."""
-        words = (
-            f"DIFFERENTIAL predicted {in_words(self.differential.ms)},"
-            f" FULL {in_words(self.full.ms)}"
+        first, *others = (
+            f"{action.value} {'' if number else 'predicted '}{in_words(prediction.ms)}"
+            for number, (action, prediction) in enumerate(self.predictions.items())
         )
+        words = ", ".join([first, *others])
         if self.explores:
             words += f"; {self.choice.value} is tried again to measure it"
         return words
 
 
+History = Mapping[Action, Sequence[Observation]]
+
+
 def choose(
-    price_ms: Mapping[Action, float],
-    history: Mapping[Action, list[Observation]],
-    exploration: Exploration,
+    work: Mapping[Action, Work],
+    history: History,
+    exploration: Exploration = Exploration(),  # noqa: B008 - a frozen value
     *,
     margin: float,
+    prices: Work = PRICES,
 ) -> Forecast:
-    """Predict both actions and choose one."""
-    differential, full = (
-        predict(price_ms[one], history.get(one, []), history.get(other, []))
-        for one, other in (
-            (Action.DIFFERENTIAL, Action.FULL),
-            (Action.FULL, Action.DIFFERENTIAL),
+    """Predict the actions that are possible and choose one; FULL always is."""
+    predictions = {
+        action: predict(
+            price(work[action], prices), history.get(action, ()), history.get(other, ())
         )
-    )
-    favoured, other = Action.DIFFERENTIAL, Action.FULL
-    if full.ms < margin * differential.ms:
-        favoured, other = other, favoured
-    predicted = {Action.DIFFERENTIAL: differential, Action.FULL: full}
-    explores = exploration.due and _worth_trying(predicted[favoured], predicted[other])
-    return Forecast(differential, full, favoured, other if explores else favoured, exploration)
+        for action, other in _OTHER.items()
+        if action in work
+    }
+    full, differential = predictions[Action.FULL], predictions.get(Action.DIFFERENTIAL)
+    if differential is None:
+        return Forecast(work, predictions, Action.FULL, Action.FULL, exploration)
+    favoured = Action.FULL if full.ms < margin * differential.ms else Action.DIFFERENTIAL
+    other = _OTHER[favoured]
+    explores = exploration.due and _worth_trying(predictions[favoured], predictions[other])
+    return Forecast(work, predictions, favoured, other if explores else favoured, exploration)
 
 
 def _worth_trying(chosen: Prediction, other: Prediction) -> bool:
@@ -110,7 +119,7 @@ def after(forecast: Forecast, ran: Action, actual_ms: float) -> Exploration:
     before = forecast.exploration
     if ran is forecast.favoured:
         return Exploration(before.since + 1, before.misses)
-    if actual_ms > forecast.of(forecast.favoured).ms:
+    if actual_ms > forecast.predictions[forecast.favoured].ms:
         return Exploration(0, before.misses + 1)
     return Exploration(EXPLORE_AFTER, 0)
 

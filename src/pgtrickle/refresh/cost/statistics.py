@@ -9,11 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-# Of a table that was never analyzed.
-ROWS_PER_PAGE = 60.0
 ROWS_PER_KEY = 10.0  # of a column whose distinct values are not known
-# Of a condition that nothing is known about.
-SELECTIVITY = 0.33
+SELECTIVITY = 0.33  # of a condition that nothing is known about
 
 
 @dataclass(frozen=True, slots=True)
