@@ -12,7 +12,7 @@ from pgtrickle.algebra.nodes import Scan, SourceKind
 from pgtrickle.algebra.schema import scans_of
 from pgtrickle.delta.cut import StagedQuery
 from pgtrickle.model.stream_table import StreamTable
-from pgtrickle.refresh.cost.statistics import Statistics, TableStatistics
+from pgtrickle.refresh.cost.statistics import ROWS, Statistics, TableStatistics
 
 _NOT_ANALYZED = -1
 _PAGE_BYTES = 8168
@@ -85,7 +85,7 @@ def _table(
     unique: Sequence[str],
 ) -> TableStatistics:
     if pages is None:  # a foreign or partitioned table: no file of its own
-        rows = max(analyzed_rows, 0.0)
+        rows = ROWS if analyzed_rows == _NOT_ANALYZED else analyzed_rows
     elif analyzed_rows == _NOT_ANALYZED or not analyzed_pages:
         rows = float(pages * (_PAGE_BYTES // (_ROW_BYTES + (column_bytes or 0))))
     else:

@@ -31,14 +31,14 @@ from pgtrickle.algebra.nodes import (
 )
 from pgtrickle.algebra.schema import column_names
 from pgtrickle.delta.key_sets import Bound, ChangedKeys, KeySet, StoredKeys, equal_columns
-from pgtrickle.refresh.cost.statistics import SELECTIVITY, Statistics, TableStatistics
+from pgtrickle.refresh.cost.statistics import ROWS, SELECTIVITY, Statistics, TableStatistics
 from pgtrickle.refresh.cost.work import Work
 from pgtrickle.sql.emit import stands_at
 from pgtrickle.sql.scalars import bare_column
 
 # A table of which an index must find more than this share is read from end to end instead.
 _INDEX_SHARE = 0.05
-_NOTHING_KNOWN = TableStatistics(1000.0)
+_NOTHING_KNOWN = TableStatistics(ROWS)
 
 
 class Estimate:

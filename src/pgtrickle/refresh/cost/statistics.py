@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+ROWS = 1000.0  # of a table about which PostgreSQL knows nothing
 ROWS_PER_KEY = 10.0  # of a column whose distinct values are not known
 SELECTIVITY = 0.33  # of a condition that nothing is known about
 
