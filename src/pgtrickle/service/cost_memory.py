@@ -12,7 +12,7 @@ from pgtrickle.refresh.cost.statistics import Statistics
 from pgtrickle.refresh.cost.work import Work
 from pgtrickle.service.compile import Compiled
 
-MEASUREMENTS = 50  # of each action; older ones count next to nothing
+MEASUREMENTS = 24  # of each action; older ones count next to nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -13,7 +14,7 @@ from pgtrickle.refresh.cost.work import Work
 DIFFERENTIAL, FULL = Action.DIFFERENTIAL, Action.FULL
 UNIT = Work(refreshes=1.0)  # as a price list: a millisecond for each "refresh"
 MARGIN = 0.9
-_KEPT = 50  # measurements of each action
+_KEPT = 24  # measurements of each action
 
 Costs = dict[Action, float]
 
@@ -27,16 +28,21 @@ def work_of(price_ms: float) -> Work:
 class Course:
     """The history of one stream table."""
 
-    measured: list[tuple[Action, float, float]] = field(default_factory=list)
+    measured: dict[Action, deque[tuple[int, float, float]]] = field(
+        default_factory=lambda: {one: deque(maxlen=_KEPT) for one in (DIFFERENTIAL, FULL)}
+    )
+    refreshes: int = 0
     exploration: Exploration = field(default_factory=Exploration)
 
     def forecast(self, price: Costs) -> Forecast:
         """Predict the next refresh."""
-        history: dict[Action, list[Observation]] = {DIFFERENTIAL: [], FULL: []}
-        for number, (action, price_ms, actual_ms) in enumerate(self.measured):
-            age = len(self.measured) - 1 - number
-            history[action].append(Observation(price_ms, actual_ms, age))
-        kept = {action: found[-_KEPT:] for action, found in history.items()}
+        kept = {
+            action: [
+                Observation(price_ms, actual_ms, self.refreshes - number)
+                for number, price_ms, actual_ms in found
+            ]
+            for action, found in self.measured.items()
+        }
         work = {action: work_of(ms) for action, ms in price.items()}
         return choose(work, kept, self.exploration, margin=MARGIN, prices=UNIT)
 
@@ -44,7 +50,8 @@ class Course:
         """Run the chosen action, or a given one, and measure it."""
         forecast = self.forecast(price)
         ran = action or forecast.choice
-        self.measured.append((ran, price[ran], actual[ran]))
+        self.refreshes += 1
+        self.measured[ran].append((self.refreshes, price[ran], actual[ran]))
         self.exploration = after(forecast, ran, actual[ran])
         return forecast
 

@@ -23,17 +23,17 @@ def test_without_evidence_the_price_is_the_prediction(price: float):
 
 @given(_MS, st.floats(0.1, 10.0))
 def test_much_evidence_is_the_prediction(price: float, factor: float):
-    own = [Observation(price, price * factor, age) for age in range(50)]
+    own = [Observation(price, price * factor, age) for age in range(24)]
 
-    assert predict(price, own).ms == pytest.approx(price * factor, rel=0.15)
+    assert predict(price, own).ms == pytest.approx(price * factor, rel=0.2)
 
 
 def test_the_slope_is_learned():
     """Times that grow with the square root of the price."""
-    own = [Observation(10.0 ** (1 + n % 4), 100 * 10.0 ** ((n % 4) / 2), n) for n in range(40)]
+    own = [Observation(10.0 ** (1 + n % 4), 100 * 10.0 ** ((n % 4) / 2), n) for n in range(24)]
 
     assert predict(100.0, own).ms == pytest.approx(100 * 10**0.5, rel=0.4)
-    assert predict(10_000.0, own).ms < 6000
+    assert predict(10_000.0, own).ms < 5000
 
 
 def test_evidence_from_another_order_of_magnitude_counts_less():
@@ -60,7 +60,7 @@ def test_a_slower_past_never_makes_a_faster_prediction(price: float, first: floa
 
 
 def test_old_evidence_fades():
-    now, then = (predict(100.0, [Observation(100.0, 180.0, age)] * 4) for age in (0, 200))
+    now, then = (predict(100.0, [Observation(100.0, 180.0, age)] * 4) for age in (0, 600))
 
     assert now.ms > 140
     assert then.ms == pytest.approx(100.0, rel=0.01)

@@ -119,6 +119,8 @@ def after(forecast: Forecast, ran: Action, actual_ms: float) -> Exploration:
     before = forecast.exploration
     if ran is forecast.favoured:
         return Exploration(before.since + 1, before.misses)
+    if not forecast.explores:
+        return Exploration(0, before.misses)  # it ran for another reason than its cost
     if actual_ms > forecast.predictions[forecast.favoured].ms:
         return Exploration(0, before.misses + 1)
     return Exploration(EXPLORE_AFTER, 0)

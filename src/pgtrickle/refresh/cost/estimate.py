@@ -33,7 +33,6 @@ from pgtrickle.algebra.schema import column_names
 from pgtrickle.delta.key_sets import Bound, ChangedKeys, KeySet, StoredKeys, equal_columns
 from pgtrickle.refresh.cost.statistics import ROWS, SELECTIVITY, Statistics, TableStatistics
 from pgtrickle.refresh.cost.work import Work
-from pgtrickle.sql.emit import stands_at
 from pgtrickle.sql.scalars import bare_column
 
 # A table of which an index must find more than this share is read from end to end instead.
@@ -71,11 +70,9 @@ class Estimate:
     def _count(self, node: Node) -> float:
         match node:
             case Scan():
-                changed = self.changed_rows(node)
-                if node.version is Version.CHANGES:
-                    return changed
-                stored = self.read_rows(node)
-                return stored if node.version is stands_at(node) else stored + changed
+                # The other version is the stored rows less or plus changes: about as many.
+                changes = node.version is Version.CHANGES
+                return self.changed_rows(node) if changes else self.read_rows(node)
             case Filter():
                 return self.rows(node.child) * SELECTIVITY
             case Project() | Weigh():
@@ -103,7 +100,7 @@ class Estimate:
 
     def distinct(self, node: Node, column: str) -> float:
         """Return how many values a column of an operator has."""
-        return min(self._distinct(node, column), max(self.rows(node), 1.0))
+        return max(min(self._distinct(node, column), self.rows(node)), 1.0)
 
     def _distinct(self, node: Node, column: str) -> float:
         match node:
@@ -111,8 +108,9 @@ class Estimate:
                 known = self._table(node).distinct_values(_own_column(node, column))
                 if node.version is Version.CHANGES:
                     return known
-                found = [self._restricted(bound, column) for bound in self._bounds[node.alias]]
-                return min(known, sum(found))
+                # A bound takes whole keys: each has as many rows as in the whole table.
+                whole = max(self._table(node).rows * self._selectivity(node), 1.0)
+                return self.read_rows(node) * min(known, whole) / whole
             case Project():
                 inner = _inner_column(node, column)
                 return self.rows(node) if inner is None else self.distinct(node.child, inner)
@@ -126,10 +124,6 @@ class Estimate:
             case Aggregate() | Recompute():
                 raise ValueError("a plan is cut at its stateful operators before it is estimated")
         assert_never(node)
-
-    def _restricted(self, bound: Bound, column: str) -> float:
-        found = [self.keys(one.keys) for one in bound if one.column == column]
-        return min(found, default=float("inf"))
 
     # Rows of reads
 
