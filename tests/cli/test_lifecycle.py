@@ -282,3 +282,14 @@ def test_missing_table_is_an_error(cli: CommandLine, command: str) -> None:
         'error ST201: the stream table "public.nowhere" does not exist\n'
         "hint: List them with: pgtrickle list.\n"
     )
+
+
+def test_alter_gives_a_stream_table_its_own_cost_limit(cli: CommandLine, cheap: str) -> None:
+    altered = cli("alter", cheap, "--max-delta-fraction", "0.1", "--json")
+    shown = cli("show", cheap).stdout
+    back = cli("alter", cheap, "--max-delta-fraction", "default", "--json")
+
+    assert altered.json["max_delta_fraction"] == 0.1
+    assert "recomputed in full above 10% changed rows" in shown
+    assert back.json["max_delta_fraction"] is None
+    assert cli("alter", cheap, "--max-delta-fraction", "much").exit_code == 2

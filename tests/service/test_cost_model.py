@@ -43,7 +43,9 @@ def test_a_small_window_is_followed_and_both_predictions_are_on_record(shop: Lab
         newest.predicted_full_ms,
     )
     assert newest.predicted_ms == newest.predicted_differential_ms
-    assert newest.predicted_differential_ms < newest.predicted_full_ms
+    assert report.predicted_ms is not None
+    assert report.alternative_ms is not None
+    assert report.predicted_ms < report.alternative_ms
     assert newest.actual_ms is not None
     assert newest.actual_ms <= report.duration_ms
     assert newest.rows_read == sum(read.rows for read in report.reads)
