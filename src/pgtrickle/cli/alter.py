@@ -60,6 +60,7 @@ def alter(
         raise typer.BadParameter(
             "say what to change: --schedule, --refresh-mode, --status or --max-delta-fraction"
         )
+    fraction = _fraction(max_delta_fraction)
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
         with working(f"Altering {name}"):
             table = trickle.alter_stream_table(
@@ -67,7 +68,7 @@ def alter(
                 schedule=schedule,
                 refresh_mode=None if refresh_mode is None else refresh_mode.value,
                 status=None if status is None else status.value,
-                max_delta_fraction=_fraction(max_delta_fraction),
+                max_delta_fraction=fraction,
             )
         if as_json:
             print_json(stream_table_document(table))
