@@ -15,6 +15,7 @@ from psycopg_pool import ConnectionPool
 from pgtrickle.catalog.migrate import migrate
 from pgtrickle.embedded.server import start_embedded
 from pgtrickle.errors import SettingError, TrickleError
+from pgtrickle.model.delta_fraction import Fraction
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.report import RefreshReport, VerifyReport
 from pgtrickle.model.stream_table import InitiatedBy, RefreshMode, Status, StreamTable
@@ -162,8 +163,12 @@ class Trickle:
         refresh_mode: str = "AUTO",
         *,
         initialize: bool = True,
+        max_delta_fraction: float | None = None,
     ) -> RefreshReport | None:
-        """Declare a stream table and, unless told otherwise, load it."""
+        """Declare a stream table and, unless told otherwise, load it.
+
+        ``max_delta_fraction`` is its own share of changed rows above which AUTO recomputes.
+        """
         return create_stream_table(
             self._runtime,
             self._name(name),
@@ -171,6 +176,7 @@ class Trickle:
             schedule=schedule,
             refresh_mode=_mode(refresh_mode),
             initialize=initialize,
+            max_delta_fraction=max_delta_fraction,
         )
 
     def validate_query(self, query: str) -> Validation:
@@ -199,14 +205,20 @@ class Trickle:
         schedule: str | None = None,
         refresh_mode: str | None = None,
         status: str | None = None,
+        *,
+        max_delta_fraction: Fraction | None = None,
     ) -> StreamTable:
-        """Change schedule, refresh mode or status; what is None stays."""
+        """Change how a stream table is maintained; what is None stays.
+
+        A ``max_delta_fraction`` of ``"default"`` leaves it to ``differential_max_change_ratio``.
+        """
         return alter_stream_table(
             self._runtime,
             self._name(name),
             schedule=schedule,
             refresh_mode=_mode(refresh_mode) if refresh_mode is not None else None,
             status=_status(status) if status is not None else None,
+            max_delta_fraction=max_delta_fraction,
         )
 
     def drop_stream_table(self, name: str, *, cascade: bool = False) -> list[str]:

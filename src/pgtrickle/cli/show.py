@@ -104,6 +104,8 @@ def _facts(table: StreamTable) -> Iterator[tuple[str, str]]:
     yield "runs as", f"{table.effective_refresh_mode.value}{reason}"
     yield "status", table.status.value
     yield "schedule", table.schedule
+    if table.max_delta_fraction is not None:
+        yield "limit", f"recomputed in full above {table.max_delta_fraction:.0%} changed rows"
     yield "owner", table.owner
     yield "frontier", "none" if table.frontier is None else str(table.frontier.snapshot)
     yield "refreshed", ago(table.last_refresh_at)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import assert_never
 
 from pgtrickle.algebra.nodes import (
@@ -27,6 +28,7 @@ from pgtrickle.algebra.nodes import (
     Node,
     Project,
     Recompute,
+    Scalar,
     Scan,
     SourceKind,
     UnionAll,
@@ -119,7 +121,7 @@ def _is_bounded(node: Node, bound: Bound) -> bool:
 def _across(join: InnerJoin, side: Node, bound: Bound, other: Node) -> Bound:
     """Bound ``other`` by the values that the join columns of ``side`` can have."""
     result = []
-    for *pair, nullable in _equal_columns(join):
+    for *pair, nullable in equal_columns(join.on):
         mine, theirs = pair if pair[0] in column_names(side) else pair[::-1]
         if mine not in column_names(side) or theirs not in column_names(other):
             continue
@@ -129,17 +131,18 @@ def _across(join: InnerJoin, side: Node, bound: Bound, other: Node) -> Bound:
     return tuple(result)
 
 
-def _equal_columns(join: InnerJoin) -> list[tuple[str, str, bool]]:
+@lru_cache(maxsize=4096)
+def equal_columns(on: Scalar | None) -> tuple[tuple[str, str, bool], ...]:
     """Return the pairs of columns that a join compares, and whether NULL equals NULL there."""
     pairs = []
-    for condition in conjuncts(join.on) if join.on else ():
+    for condition in conjuncts(on) if on else ():
         plain, null_safe = equality(condition), null_safe_equality(condition)
         sides = plain or null_safe
         if sides is not None:
             left, right = bare_column(sides[0]), bare_column(sides[1])
             if left is not None and right is not None:
                 pairs.append((left, right, plain is None))
-    return pairs
+    return tuple(pairs)
 
 
 def _keys(node: Node, column: str, bound: Bound) -> KeySet | None:

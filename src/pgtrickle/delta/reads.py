@@ -110,7 +110,7 @@ def reads_of(plan: Node, state_rows: StateRows, computed: frozenset[str]) -> tup
     reads: dict[str, Read] = {}
     for scan in scans_of(plan):
         # A scan stands in many arms of a derived plan, and its bounds are long: write them once.
-        if _needs_changes(scan) and changes_view(scan) not in reads:
+        if needs_changes(scan) and changes_view(scan) not in reads:
             reads[changes_view(scan)] = read_changes_of(scan, computed)
         if scan.version is not Version.CHANGES and rows_view(scan) not in reads:
             reads[rows_view(scan)] = writer.rows(scan, bounds[scan.alias], computed)
@@ -150,7 +150,8 @@ def computed_columns(body: Node, summed: frozenset[str] = frozenset()) -> frozen
     return frozenset(_computed_columns(body, summed))
 
 
-def _needs_changes(scan: Scan) -> bool:
+def needs_changes(scan: Scan) -> bool:
+    """Tell whether a scan's version is read, or computed, from its changes."""
     if scan.version is Version.CHANGES:
         return True
     if scan.source.kind is SourceKind.STATE:

@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from psycopg import Connection
@@ -38,7 +38,7 @@ from pgtrickle.errors import (
     ValueOutOfRangeError,
 )
 from pgtrickle.model.names import QualifiedName
-from pgtrickle.model.report import RefreshReport, SourceRead
+from pgtrickle.model.report import CostRecord, RefreshReport, SourceRead
 from pgtrickle.model.stream_table import (
     Action,
     InitiatedBy,
@@ -56,6 +56,7 @@ from pgtrickle.refresh.stages import (
 from pgtrickle.service.change_keys import consolidate
 from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import Compiled, compile_stream_table
+from pgtrickle.service.costs import record_costs
 from pgtrickle.service.facts import captured, find_reshaped, gather_facts
 from pgtrickle.service.lease_keeper import keep_lease
 from pgtrickle.service.read_inputs import (
@@ -417,6 +418,7 @@ class Refresh:
             delta_row_count=applied.inserted + applied.deleted,
             reads=self.reads,
             timings_ms=self.timings,
+            costs=self._costs(decision),
         )
         if applied.inserted or applied.deleted:
             writer.execute(
@@ -451,13 +453,19 @@ class Refresh:
                 reason=self.decision.reason if self.decision else "",
                 reads=self.reads,
                 timings_ms=self.timings,
+                costs=replace(self._costs(self.decision), counted=None),
                 error_code=error.code,
                 error_message=str(error),
             )
             update_error(connection, self.stream_table.id, f"{error.code}: {error}")
 
+    def _costs(self, decision: Decision | None) -> CostRecord:
+        spent = (time.perf_counter() - self.started) * 1000 - self.timings.get("prepare", 0.0)
+        return record_costs(self.stream_table, decision, spent)
+
     def _report(self, refresh_id: int, applied: Applied) -> RefreshReport:
         decision = self.decision or Decision(Action.FULL, "")
+        costs = self._costs(decision)
         duration = (time.perf_counter() - self.started) * 1000
         logger.info(
             "refreshed",
@@ -478,6 +486,8 @@ class Refresh:
             duration,
             tuple(self.reads),
             self.timings,
+            costs.predicted_ms,
+            costs.alternative_ms,
         )
 
     @contextmanager

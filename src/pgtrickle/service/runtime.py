@@ -17,6 +17,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from pgtrickle.errors import ConnectionLostError, TrickleError
 from pgtrickle.ports import Engine
 from pgtrickle.service.compile import Compiled
+from pgtrickle.service.cost_memory import CostMemory
 from pgtrickle.settings import Settings
 from pgtrickle.spark.arrow_reader import ReadConnections
 from pgtrickle.spark.pg_errors import error_for
@@ -38,6 +39,7 @@ class Runtime:
     compiled: dict[tuple[int, str], Compiled] = field(default_factory=dict)
     # When the shapes of a stream table's sources were last compared, on the monotonic clock.
     shapes_compared: dict[int, float] = field(default_factory=dict)
+    cost_memories: dict[int, CostMemory] = field(default_factory=dict)  # by stream table
 
     @contextmanager
     def connection(self) -> Iterator[Connection[TupleRow]]:
