@@ -1,6 +1,6 @@
 """``make bench-check``: fail when a ratio has fallen below its recorded floor by more than 20 %.
 
-Floors are ratios, so that they hold on other machines, and belong to one scale and share of changes.
+Floors are ratios, which hold on other machines too, and belong to one scale and share of changes.
 ``--record`` writes the ratios of a run down as the new floors.
 """
 

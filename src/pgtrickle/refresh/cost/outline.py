@@ -15,6 +15,7 @@ from pgtrickle.delta.cut import RowsStage, StagedQuery, StatefulStage
 from pgtrickle.delta.derive import derive, full
 from pgtrickle.delta.key_sets import Bound, bounds_of
 from pgtrickle.delta.reads import needs_changes
+from pgtrickle.refresh.stages import changing_scans
 from pgtrickle.sql.emit import changes_view, rows_view
 
 
