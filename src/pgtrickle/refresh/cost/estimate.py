@@ -117,10 +117,31 @@ class Estimate:
             case Filter() | Weigh():
                 return self.distinct(node.child, column)
             case UnionAll():
-                return sum(self.distinct(child, column) for child in node.children)
+                # The arms share values: together they have no more than the column ever had.
+                together = sum(self.distinct(child, column) for child in node.children)
+                return min(together, self._known_values(node, column))
             case InnerJoin():
                 inner_left = column in self._columns(node.left)
                 return self.distinct(node.left if inner_left else node.right, column)
+            case Aggregate() | Recompute():
+                raise ValueError("a plan is cut at its stateful operators before it is estimated")
+        assert_never(node)
+
+    def _known_values(self, node: Node, column: str) -> float:
+        """Return how many values the stored column behind a column of an operator has."""
+        match node:
+            case Scan():
+                return self._table(node).distinct_values(_own_column(node, column))
+            case Project():
+                inner = _inner_column(node, column)
+                return self.rows(node) if inner is None else self._known_values(node.child, inner)
+            case Filter() | Weigh():
+                return self._known_values(node.child, column)
+            case UnionAll():
+                return max(self._known_values(child, column) for child in node.children)
+            case InnerJoin():
+                inner_left = column in self._columns(node.left)
+                return self._known_values(node.left if inner_left else node.right, column)
             case Aggregate() | Recompute():
                 raise ValueError("a plan is cut at its stateful operators before it is estimated")
         assert_never(node)
