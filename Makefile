@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup format lint unit test fuzz fuzz-pipeline workloads demo bench check ci docs clean
+.PHONY: help setup format lint unit test fuzz fuzz-pipeline workloads demo bench bench-tpch bench-check check ci docs clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -55,6 +55,14 @@ bench: setup  ## time refreshes and capture beside what a user would do instead
 	$(BIN)/python -m benchmarks.refresh_latency
 	$(BIN)/python -m benchmarks.capture_overhead
 	$(BIN)/python -m benchmarks.idle_tables
+
+# SCALE, SHARE, QUERIES, ROUNDS; OUTPUT=file keeps the results.
+bench-tpch: setup  ## TPC-H beside REFRESH MATERIALIZED VIEW, Spark in full and DuckDB
+	$(BIN)/python -m benchmarks.tpch --scale $(or $(SCALE),0.1) --share $(or $(SHARE),0.001) \
+	  --rounds $(or $(ROUNDS),5) $(if $(OUTPUT),--output $(OUTPUT)) $(QUERIES)
+
+bench-check: setup  ## fail if a ratio of RESULTS=file fell below its recorded floor
+	$(BIN)/python -m benchmarks.check $(RESULTS)
 
 check: lint unit  ## what to run before each commit
 

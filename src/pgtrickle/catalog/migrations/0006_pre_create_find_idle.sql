@@ -1,4 +1,4 @@
--- 0007 · pre · create the function that finds stream tables with nothing to do
+-- 0006 · pre · create the function that finds stream tables with nothing to do
 --
 -- Why:   a thousand idle stream tables are looked at in one round trip, not one by one.
 -- Reads: nothing before this version calls the function.
