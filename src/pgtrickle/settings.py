@@ -39,7 +39,7 @@ class Settings:
         1,
     )
     cost_model_safety_margin: float = _setting(
-        0.85,
+        0.9,
         "Under AUTO, a refresh recomputes in full where that is predicted to take less than this"
         " share of what following the changes is predicted to take; 0: never for its cost.",
         0,

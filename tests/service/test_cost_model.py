@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from pgtrickle.errors import SettingError
 from pgtrickle.model.stream_table import Action
+from pgtrickle.settings import Settings
 from tests.service.lab import Lab
 
 QUERY = "SELECT c.region, sum(o.qty) AS qty FROM c JOIN o ON o.cid = c.id GROUP BY c.region"
@@ -18,7 +20,10 @@ EVERYTHING = "UPDATE o SET qty = qty + 1; UPDATE c SET region = region + 1"
 
 
 @pytest.fixture
-def shop(lab: Lab) -> Lab:
+def shop(lab: Lab) -> Iterator[Lab]:
+    runtime = lab.trickle._runtime
+    usual = runtime.settings
+    runtime.settings = replace(usual, cost_model_safety_margin=Settings().cost_model_safety_margin)
     lab.run(
         "CREATE TABLE c (id int PRIMARY KEY, region int)",
         "CREATE TABLE o (id int PRIMARY KEY, cid int, qty int)",
@@ -27,7 +32,8 @@ def shop(lab: Lab) -> Lab:
         "INSERT INTO o SELECT g, 1 + g % 200, g % 9 FROM generate_series(1, 60000) AS g",
         "ANALYZE c, o",
     )
-    return lab
+    yield lab
+    runtime.settings = usual
 
 
 def test_a_small_window_is_followed_and_both_predictions_are_on_record(shop: Lab):

@@ -13,7 +13,7 @@ from pgtrickle.refresh.cost.work import Work
 
 DIFFERENTIAL, FULL = Action.DIFFERENTIAL, Action.FULL
 UNIT = Work(refreshes=1.0)  # as a price list: a millisecond for each "refresh"
-MARGIN = 0.85
+MARGIN = 0.9
 _KEPT = 24  # measurements of each action
 
 Costs = dict[Action, float]
