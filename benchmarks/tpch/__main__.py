@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import statistics
 import sys
 import tempfile
 import time
@@ -25,6 +24,7 @@ from psycopg.rows import TupleRow
 
 import pgtrickle
 from benchmarks.machine import describe_machine
+from benchmarks.ratios import geometric_mean, medians, ratios
 from benchmarks.tpch.changes import change, share_for_rows
 from benchmarks.tpch.contenders import Contender, Ours, PlainSpark, Timed, View
 from benchmarks.tpch.duckdb_parquet import DuckDbParquet
@@ -207,23 +207,17 @@ class _Run:
         print(f"\nscale {self._options.scale:g}, {self._share:.4%} of the rows changed\n")
         print("| query |" + "".join(f" {name} ms |" for name in names) + " rows read |")
         print("|---|" + "---:|" * (len(names) + 1))
-        ratios: dict[str, list[float]] = {name: [] for name in names}
         for query, result in results.items():
             if "failure" in result:
                 print(f"| {query} | {result['failure']} |")
                 continue
-            medians = {
-                name: statistics.median(result[name]["ms"]) for name in names if result[name]["ms"]
-            }
-            for name, median in medians.items():
-                ratios[name].append(median / medians["ours"] if "ours" in medians else math.nan)
-            cells = "".join(f" {medians.get(name, math.nan):.0f} |" for name in names)
+            times = medians(result)
+            cells = "".join(f" {times.get(name, math.nan):.0f} |" for name in names)
             read = result["ours"]["facts"][-1]["rows_read"] if "ours" in result else ""
             print(f"| {query} |{cells} {read} |")
-        for name, values in ratios.items():
-            if values:
-                mean = math.exp(statistics.fmean(map(math.log, values)))
-                print(f"{name} / ours: geometric mean {mean:.2f}, least {min(values):.2f}")
+        for name, by_query in ratios({"queries": results}).items():
+            mean, least = geometric_mean(by_query.values()), min(by_query.values())
+            print(f"{name} / ours: geometric mean {mean:.2f}, least {least:.2f}")
 
 
 def _say(text: str) -> None:

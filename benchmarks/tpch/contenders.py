@@ -117,9 +117,7 @@ class PlainSpark:
 
     def prepare(self, query: str, sql: str) -> Timed:
         """Make the table for the answer."""
-        create = f"CREATE TABLE IF NOT EXISTS spark_{query} AS {sql} LIMIT 0"
-        if " LIMIT " in sql:
-            create = f"CREATE TABLE IF NOT EXISTS spark_{query} AS SELECT * FROM ({sql}) q LIMIT 0"
+        create = f"CREATE TABLE IF NOT EXISTS spark_{query} AS SELECT * FROM ({sql}) q LIMIT 0"
         return Timed(_timed(lambda: self.connection.execute(create.encode())))
 
     def refresh(self, query: str, sql: str) -> Timed:

@@ -21,7 +21,7 @@ from pgtrickle.model.sql_type import Column
 from pgtrickle.ports import Engine
 from pgtrickle.refresh.stages import (
     StagePlan,
-    changes_read,
+    changes_reads,
     changing_scans,
     plan_full,
     plan_stage,
@@ -171,7 +171,7 @@ class _Maintained:
                 yield plan
 
     def _has_changes(self, stage: StatefulStage | RowsStage, scan: Scan) -> bool:
-        read = changes_read(stage, scan)
+        [read] = changes_reads(stage, [scan])
         names = ", ".join(quote_identifier(column.name) for column in read.columns)
         grouped = f" GROUP BY {names}" if names else ""
         rows = self._world.rows(

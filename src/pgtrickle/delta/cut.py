@@ -90,6 +90,11 @@ def follows(stage: StatefulStage | RowsStage) -> str | None:
     return None
 
 
+def passes_through(stage: StatefulStage | RowsStage) -> bool:
+    """Tell whether the rows of an earlier stage are the result as they are."""
+    return isinstance(stage, RowsStage) and stage.passes_through is not None
+
+
 @dataclass(frozen=True, slots=True)
 class StagedQuery:
     """A defining query as stages, in the order they run."""

@@ -37,7 +37,13 @@ from pgtrickle.algebra.nodes import (
 )
 from pgtrickle.algebra.schema import column_names, scans_of
 from pgtrickle.sql.emit import stands_at
-from pgtrickle.sql.scalars import bare_column, conjuncts, equality, null_safe_equality
+from pgtrickle.sql.scalars import (
+    bare_column,
+    column_behind,
+    conjuncts,
+    equality,
+    null_safe_equality,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +168,7 @@ def _keys(node: Node, column: str, bound: Bound) -> KeySet | None:
         case Filter() | Weigh():
             return _keys(node.child, column, bound)
         case Project():
-            inner = _inner_name(node, column)
+            inner = column_behind(node.outputs, column)
             return _keys(node.child, inner, _below(node, bound)) if inner else None
         case UnionAll():
             sets = [_keys(child, column, bound) for child in node.children]
@@ -187,14 +193,7 @@ def _below(node: Project, bound: Bound) -> Bound:
     """Translate a bound on a projection's outputs to its input, where a column passes as it is."""
     result = []
     for restriction in bound:
-        inner = _inner_name(node, restriction.column)
+        inner = column_behind(node.outputs, restriction.column)
         if inner is not None:
             result.append(Restriction(inner, restriction.keys, restriction.nullable))
     return tuple(result)
-
-
-def _inner_name(node: Project, column: str) -> str | None:
-    for output in node.outputs:
-        if output.name == column:
-            return bare_column(output.scalar)
-    return None

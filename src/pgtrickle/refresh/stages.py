@@ -5,12 +5,18 @@ Building a plan, showing it and executing it are three things over these values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from pgtrickle.algebra.nodes import Node, Scan, SourceKind
 from pgtrickle.algebra.schema import columns_of, scans_of
-from pgtrickle.delta.cut import AggregateStage, RowsStage, StagedQuery, StatefulStage
+from pgtrickle.delta.cut import (
+    AggregateStage,
+    RowsStage,
+    StagedQuery,
+    StatefulStage,
+    passes_through,
+)
 from pgtrickle.delta.derive import derive, full
 from pgtrickle.delta.key_sets import bounds_of
 from pgtrickle.delta.layout import WEIGHT
@@ -84,14 +90,15 @@ def plan_stage(
 ) -> StagePlan | None:
     """Plan one stage for changes in the given scans; None where there is nothing to compute."""
     plan = derive(stage.body, aliases)
-    if plan is None or _passes_through(stage):
+    if plan is None or passes_through(stage):
         return None
     return _stage_plan(stage, plan, dialect, state_rows)
 
 
-def changes_read(stage: StatefulStage | RowsStage, scan: Scan) -> Read:
-    """Return the read of the changes of one of a stage's scans."""
-    return read_changes_of(scan, _computed(stage))
+def changes_reads(stage: StatefulStage | RowsStage, scans: Iterable[Scan]) -> list[Read]:
+    """Return the reads of the changes of some of a stage's scans."""
+    computed = _computed(stage)
+    return [read_changes_of(scan, computed) for scan in scans]
 
 
 def plan_full(
@@ -101,7 +108,7 @@ def plan_full(
     stages = tuple(
         _stage_plan(stage, full(stage.body), dialect, state_rows)
         for stage in query.stages
-        if not _passes_through(stage)
+        if not passes_through(stage)
     )
     return RefreshPlan(stages, full=True)
 
@@ -133,10 +140,6 @@ def sources_of(query: StagedQuery) -> dict[str, int]:
         for scan in scans_of(stage.body)
         if scan.source.kind is SourceKind.TABLE
     }
-
-
-def _passes_through(stage: StatefulStage | RowsStage) -> bool:
-    return isinstance(stage, RowsStage) and stage.passes_through is not None
 
 
 def _stage_plan(

@@ -48,7 +48,7 @@ from pgtrickle.model.stream_table import (
 from pgtrickle.refresh.decide import Decision, decide
 from pgtrickle.refresh.stages import (
     StagePlan,
-    changes_read,
+    changes_reads,
     changing_scans,
     plan_full,
     plan_stage,
@@ -284,7 +284,7 @@ class Refresh:
         writer: Connection,
     ) -> Inputs:
         """Read the changes of some scans; those in which everything cancels out are left out."""
-        reads = [changes_read(stage, scan) for scan in scans]
+        reads = changes_reads(stage, scans)
         found = read_inputs(reads, self.stream_table.frontier, reader, writer)
         self.reads += count_reads(reads, found)
         changes = {view: consolidate(table) for view, table in found.items()}

@@ -33,7 +33,7 @@ from pgtrickle.algebra.schema import column_names
 from pgtrickle.delta.key_sets import Bound, ChangedKeys, KeySet, StoredKeys, equal_columns
 from pgtrickle.refresh.cost.statistics import ROWS, SELECTIVITY, Statistics, TableStatistics
 from pgtrickle.refresh.cost.work import Work
-from pgtrickle.sql.scalars import bare_column
+from pgtrickle.sql.scalars import column_behind
 
 # A table of which an index must find more than this share is read from end to end instead.
 _INDEX_SHARE = 0.05
@@ -105,14 +105,14 @@ class Estimate:
     def _distinct(self, node: Node, column: str) -> float:
         match node:
             case Scan():
-                known = self._table(node).distinct_values(_own_column(node, column))
+                known = self._table(node).distinct_values(column_behind(node.outputs, column))
                 if node.version is Version.CHANGES:
                     return known
                 # A bound takes whole keys: each has as many rows as in the whole table.
                 whole = max(self._table(node).rows * self._selectivity(node), 1.0)
                 return self.read_rows(node) * min(known, whole) / whole
             case Project():
-                inner = _inner_column(node, column)
+                inner = column_behind(node.outputs, column)
                 return self.rows(node) if inner is None else self.distinct(node.child, inner)
             case Filter() | Weigh():
                 return self.distinct(node.child, column)
@@ -131,9 +131,9 @@ class Estimate:
         """Return how many values the stored column behind a column of an operator has."""
         match node:
             case Scan():
-                return self._table(node).distinct_values(_own_column(node, column))
+                return self._table(node).distinct_values(column_behind(node.outputs, column))
             case Project():
-                inner = _inner_column(node, column)
+                inner = column_behind(node.outputs, column)
                 return self.rows(node) if inner is None else self._known_values(node.child, inner)
             case Filter() | Weigh():
                 return self._known_values(node.child, column)
@@ -163,7 +163,7 @@ class Estimate:
         return table.rows * self._selectivity(scan) * _together(shares)
 
     def _share(self, table: TableStatistics, scan: Scan, column: str, keys: KeySet) -> float:
-        values = table.distinct_values(_own_column(scan, column))
+        values = table.distinct_values(column_behind(scan.outputs, column))
         return min(1.0, self.keys(keys) / values)
 
     def keys(self, keys: KeySet) -> float:
@@ -173,7 +173,7 @@ class Estimate:
         return self._keys[id(keys)]
 
     def _values(self, key: ChangedKeys | StoredKeys) -> float:
-        known = self._table(key.scan).distinct_values(_own_column(key.scan, key.column))
+        known = self._table(key.scan).distinct_values(column_behind(key.scan.outputs, key.column))
         if isinstance(key, ChangedKeys):
             return self.changed_rows(key.scan)  # they need not be in the table any more
         return min(known, self._bounded(key.scan, key.bound))
@@ -204,7 +204,7 @@ class Estimate:
         shares = [
             self._share(table, scan, one.column, one.keys)
             for one in bound
-            if _own_column(scan, one.column) in table.indexed
+            if column_behind(scan.outputs, one.column) in table.indexed
         ]
         work = Work(scanned_rows=table.rows)
         if shares:
@@ -271,18 +271,3 @@ def _together(shares: Iterable[float]) -> float:
         result *= share**power
         power /= 2
     return result
-
-
-def _own_column(scan: Scan, name: str) -> str | None:
-    """Return the stored column behind an output; None where it is computed."""
-    for output in scan.outputs:
-        if output.name == name:
-            return bare_column(output.scalar)
-    return None
-
-
-def _inner_column(node: Project, name: str) -> str | None:
-    for output in node.outputs:
-        if output.name == name:
-            return bare_column(output.scalar)
-    return None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pgtrickle.algebra.nodes import Node, Scan, Version
 from pgtrickle.algebra.schema import scans_of
-from pgtrickle.delta.cut import RowsStage, StagedQuery, StatefulStage
+from pgtrickle.delta.cut import RowsStage, StagedQuery, StatefulStage, passes_through
 from pgtrickle.delta.derive import derive, full
 from pgtrickle.delta.key_sets import Bound, bounds_of
 from pgtrickle.delta.reads import needs_changes
@@ -41,14 +41,14 @@ def outline_differential(query: StagedQuery, changed: Collection[str]) -> tuple[
         plan = derive(stage.body, {scan.alias for scan in changing_scans(stage, seen)})
         if plan is not None:
             seen.add(stage.name)
-            outlines.append(_outline(stage, None if _passes_through(stage) else plan))
+            outlines.append(_outline(stage, None if passes_through(stage) else plan))
     return tuple(outlines)
 
 
 def outline_full(query: StagedQuery) -> tuple[StageOutline, ...]:
     """Outline the computation of everything."""
     return tuple(
-        _outline(stage, None if _passes_through(stage) else full(stage.body))
+        _outline(stage, None if passes_through(stage) else full(stage.body))
         for stage in query.stages
     )
 
@@ -64,7 +64,3 @@ def _outline(stage: StatefulStage | RowsStage, plan: Node | None) -> StageOutlin
         if scan.version is not Version.CHANGES:
             rows.setdefault(rows_view(scan), scan)
     return StageOutline(stage, plan, bounds_of(plan), tuple(changes.values()), tuple(rows.values()))
-
-
-def _passes_through(stage: StatefulStage | RowsStage) -> bool:
-    return isinstance(stage, RowsStage) and stage.passes_through is not None
