@@ -8,6 +8,7 @@ is written here once more, in the simplest way.
 from __future__ import annotations
 
 import math
+import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -166,7 +167,9 @@ class _Maintained:
             moved.add(stage.name)
             key = (stage.name, frozenset(scan.alias for scan in scans))
             if key not in self._plans:
-                self._plans[key] = plan_stage(stage, key[1], self._dialect, self._state_rows)
+                self._plans[key] = plan_stage(
+                    stage, key[1], self._dialect, self._state_rows, _any_spread
+                )
             if (plan := self._plans[key]) is not None:
                 yield plan
 
@@ -251,6 +254,11 @@ class _Maintained:
             self.observed.changed_rows += 1
             self.result[_rounded(row)] += int(weight)
         self.result = Counter({row: n for row, n in self.result.items() if n})
+
+
+def _any_spread(scan: Scan, column: str) -> float:
+    """Let sometimes this and sometimes that side of a join bound the other."""
+    return float(zlib.crc32(f"{scan.alias}.{column}".encode()) % 97)
 
 
 def _blanked(world: World, changes: Window, captured: Mapping[str, Collection[str]]) -> Window:

@@ -23,7 +23,7 @@ from pgtrickle.algebra.nodes import (
     Weigh,
 )
 from pgtrickle.algebra.schema import children_of, scans_of
-from pgtrickle.delta.key_sets import Bound, ChangedKeys, KeySet, Restriction, StoredKeys, bounds_of
+from pgtrickle.delta.key_sets import Bound, ChangedKeys, KeySet, Restriction, StoredKeys
 from pgtrickle.errors import InternalError
 from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.sql_type import Column, SqlType
@@ -100,12 +100,16 @@ def keys_mark(stage: str, column: str) -> str:
 StateRows = Callable[[str], str]  # a stage's name -> the query that shows its stored rows
 
 
-def reads_of(plan: Node, state_rows: StateRows, computed: frozenset[str]) -> tuple[Read, ...]:
+def reads_of(
+    plan: Node,
+    state_rows: StateRows,
+    computed: frozenset[str],
+    bounds: Mapping[str, tuple[Bound, ...]],
+) -> tuple[Read, ...]:
     """Return the reads of a derived plan, one for each relation it names.
 
     ``computed`` names the columns with which the engine computes, see ``computed_columns``.
     """
-    bounds = bounds_of(plan)
     writer = _Writer(state_rows)
     reads: dict[str, Read] = {}
     for scan in scans_of(plan):

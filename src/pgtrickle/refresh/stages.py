@@ -5,7 +5,7 @@ Building a plan, showing it and executing it are three things over these values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from pgtrickle.algebra.nodes import Node, Scan, SourceKind
@@ -18,7 +18,7 @@ from pgtrickle.delta.cut import (
     passes_through,
 )
 from pgtrickle.delta.derive import derive, full
-from pgtrickle.delta.key_sets import bounds_of
+from pgtrickle.delta.key_sets import Bound, Spread, bounds_of, unknown_spread
 from pgtrickle.delta.layout import WEIGHT
 from pgtrickle.delta.partial import emit_partial, partial_columns, summed_columns
 from pgtrickle.delta.reads import Read, computed_columns, read_changes_of, reads_of
@@ -40,6 +40,7 @@ class StagePlan:
     reads: tuple[Read, ...]
     sql: str
     columns: tuple[Column, ...]  # of the engine's result
+    bounds: Mapping[str, tuple[Bound, ...]]  # of the reads of rows, by alias
 
     @property
     def as_query(self) -> str:
@@ -61,6 +62,7 @@ def plan_differential(
     changed: Collection[str],
     dialect: Dialect,
     state_rows: Callable[[str], str],
+    spread: Spread = unknown_spread,
 ) -> RefreshPlan:
     """Plan the refresh for changes in the given sources; others contribute nothing."""
     seen = set(changed)
@@ -70,7 +72,7 @@ def plan_differential(
         if not aliases:
             continue
         seen.add(stage.name)
-        planned = plan_stage(stage, aliases, dialect, state_rows)
+        planned = plan_stage(stage, aliases, dialect, state_rows, spread)
         if planned is not None:
             stages.append(planned)
     return RefreshPlan(tuple(stages), full=False)
@@ -87,12 +89,13 @@ def plan_stage(
     aliases: Collection[str],
     dialect: Dialect,
     state_rows: Callable[[str], str],
+    spread: Spread = unknown_spread,
 ) -> StagePlan | None:
     """Plan one stage for changes in the given scans; None where there is nothing to compute."""
     plan = derive(stage.body, aliases)
     if plan is None or passes_through(stage):
         return None
-    return _stage_plan(stage, plan, dialect, state_rows)
+    return _stage_plan(stage, plan, dialect, state_rows, spread)
 
 
 def changes_reads(stage: StatefulStage | RowsStage, scans: Iterable[Scan]) -> list[Read]:
@@ -147,13 +150,15 @@ def _stage_plan(
     plan: Node,
     dialect: Dialect,
     state_rows: Callable[[str], str],
+    spread: Spread = unknown_spread,
 ) -> StagePlan:
-    reads = reads_of(plan, state_rows, _computed(stage))
+    bounds = bounds_of(plan, spread)
+    reads = reads_of(plan, state_rows, _computed(stage), bounds)
     if isinstance(stage, AggregateStage):
         sql = emit_partial(plan, stage.layout, dialect)
-        return StagePlan(stage, plan, reads, sql, partial_columns(stage.layout))
+        return StagePlan(stage, plan, reads, sql, partial_columns(stage.layout), bounds)
     columns = (*columns_of(plan), _WEIGHT_COLUMN)
-    return StagePlan(stage, plan, reads, emit(plan, dialect), columns)
+    return StagePlan(stage, plan, reads, emit(plan, dialect), columns, bounds)
 
 
 def _computed(stage: StatefulStage | RowsStage) -> frozenset[str]:

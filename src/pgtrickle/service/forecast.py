@@ -50,7 +50,9 @@ def make_forecast(
     if changed is not None:
         sources = frozenset(changed)
         if sources not in memory.differential:
-            memory.differential[sources] = outline_differential(compiled.staged, sources)
+            memory.differential[sources] = outline_differential(
+                compiled.staged, sources, compiled.spread
+            )
         differential = count_differential(memory.differential[sources], statistics, changed)
         work[Action.DIFFERENTIAL] = differential.work
     work[Action.FULL] = count_full(memory.full, statistics, differential)

@@ -10,7 +10,6 @@ from psycopg import Connection
 
 from pgtrickle.algebra.schema import scans_of
 from pgtrickle.catalog.stream_tables import list_stream_tables
-from pgtrickle.delta.key_sets import bounds_of
 from pgtrickle.delta.reads import ReadKind
 from pgtrickle.errors import TrickleError
 from pgtrickle.model.stream_table import StreamTable
@@ -65,17 +64,17 @@ def _missing(runtime: Runtime, connection: Connection, table: StreamTable) -> se
         return set()
     state_rows = StateRows(table.id, compiled)
     changed = list(sources_of(compiled.staged))
-    plan = plan_differential(compiled.staged, changed, runtime.engine.dialect, state_rows)
+    dialect = runtime.engine.dialect
+    plan = plan_differential(compiled.staged, changed, dialect, state_rows, compiled.spread)
     return {index for stage in plan.stages for index in _missing_in(connection, stage)}
 
 
 def _missing_in(connection: Connection, stage: StagePlan) -> Iterator[MissingIndex]:
     scans = {rows_view(scan): scan for scan in scans_of(stage.plan)}
-    bounds = bounds_of(stage.plan)
     for read in stage.reads:
         if read.kind is ReadKind.KEYED:
             scan = scans[read.view]
-            yield from missing_indexes(connection, scan, bounds[scan.alias])
+            yield from missing_indexes(connection, scan, stage.bounds[scan.alias])
 
 
 # As the planner reckons: the density that ANALYZE found, in the pages that are there now.

@@ -298,7 +298,9 @@ class Refresh:
         if key not in compiled.plans:
             own = follows(stage) is not None
             dialect = Dialect.POSTGRES if own else self.runtime.engine.dialect
-            planned = plan_stage(stage, aliases, dialect, self._state_rows(compiled))
+            planned = plan_stage(
+                stage, aliases, dialect, self._state_rows(compiled), compiled.spread
+            )
             if planned is None:
                 return None
             compiled.plans[key] = planned

@@ -13,7 +13,7 @@ from pgtrickle.algebra.nodes import Node, Scan, Version
 from pgtrickle.algebra.schema import scans_of
 from pgtrickle.delta.cut import RowsStage, StagedQuery, StatefulStage, passes_through
 from pgtrickle.delta.derive import derive, full
-from pgtrickle.delta.key_sets import Bound, bounds_of
+from pgtrickle.delta.key_sets import Bound, Spread, bounds_of, unknown_spread
 from pgtrickle.delta.reads import needs_changes
 from pgtrickle.refresh.stages import changing_scans
 from pgtrickle.sql.emit import changes_view, rows_view
@@ -30,7 +30,9 @@ class StageOutline:
     rows: tuple[Scan, ...]  # whose rows are read
 
 
-def outline_differential(query: StagedQuery, changed: Collection[str]) -> tuple[StageOutline, ...]:
+def outline_differential(
+    query: StagedQuery, changed: Collection[str], spread: Spread = unknown_spread
+) -> tuple[StageOutline, ...]:
     """Outline the refresh for changes in the given sources; stages they do not reach are left out.
 
     It follows ``plan_differential`` step by step.
@@ -41,7 +43,7 @@ def outline_differential(query: StagedQuery, changed: Collection[str]) -> tuple[
         plan = derive(stage.body, {scan.alias for scan in changing_scans(stage, seen)})
         if plan is not None:
             seen.add(stage.name)
-            outlines.append(_outline(stage, None if passes_through(stage) else plan))
+            outlines.append(_outline(stage, None if passes_through(stage) else plan, spread))
     return tuple(outlines)
 
 
@@ -53,7 +55,9 @@ def outline_full(query: StagedQuery) -> tuple[StageOutline, ...]:
     )
 
 
-def _outline(stage: StatefulStage | RowsStage, plan: Node | None) -> StageOutline:
+def _outline(
+    stage: StatefulStage | RowsStage, plan: Node | None, spread: Spread = unknown_spread
+) -> StageOutline:
     if plan is None:
         return StageOutline(stage, None, {}, (), ())
     changes: dict[str, Scan] = {}
@@ -63,4 +67,5 @@ def _outline(stage: StatefulStage | RowsStage, plan: Node | None) -> StageOutlin
             changes.setdefault(changes_view(scan), scan)
         if scan.version is not Version.CHANGES:
             rows.setdefault(rows_view(scan), scan)
-    return StageOutline(stage, plan, bounds_of(plan), tuple(changes.values()), tuple(rows.values()))
+    bounds = bounds_of(plan, spread)
+    return StageOutline(stage, plan, bounds, tuple(changes.values()), tuple(rows.values()))
