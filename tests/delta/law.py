@@ -258,7 +258,7 @@ class _Maintained:
 
 def _any_spread(scan: Scan, column: str) -> float:
     """Let sometimes this and sometimes that side of a join bound the other."""
-    return float(zlib.crc32(f"{scan.alias}.{column}".encode()) % 97)
+    return float(zlib.crc32(f"{scan.alias}.{column}".encode()) % 97 + 1)
 
 
 def _blanked(world: World, changes: Window, captured: Mapping[str, Collection[str]]) -> Window:
