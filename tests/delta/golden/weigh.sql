@@ -38,16 +38,16 @@ FROM {group_1__changes} AS q1
 -- schema: a(id int), b(id int)
 SELECT a.id, b.id AS other FROM (a LEFT JOIN b ON (a.id < b.id))
 -- plan of group_1:
---   (π[a_id_2, in_left, in_right](Δa) + π[a_id_2, in_left, in_right](((Δa_2 ⋈["a_id_2" < "b_id"] b⁺) + (a_2⁻ ⋈["a_id_2" < "b_id"] Δb))))
+--   (π[a_id_2, in_left, in_right](Δa) + π[a_id_2, in_left, in_right](((Δa_2 ⋈["a_id_3" < "b_id"] b⁺) + (a_2⁻ ⋈["a_id_3" < "b_id"] Δb))))
 -- reads:
 --   a__changes, bounded by the window since the last refresh:
 --     SELECT "id" AS "a_id", __weight FROM "pgtrickle_changes"."changes_1" WHERE (:window AND __weight <> 0)
 --   a_2__changes, bounded by the window since the last refresh:
---     SELECT "id" AS "a_id_2", __weight FROM "pgtrickle_changes"."changes_1" WHERE (:window AND __weight <> 0)
+--     SELECT "id" AS "a_id_3", __weight FROM "pgtrickle_changes"."changes_1" WHERE (:window AND __weight <> 0)
 --   b__rows, bounded by nothing: every row is read:
 --     SELECT "id" AS "b_id" FROM "public"."b"
 --   a_2__rows, bounded by nothing: every row is read:
---     SELECT "id" AS "a_id_2" FROM "public"."a"
+--     SELECT "id" AS "a_id_3" FROM "public"."a"
 --   b__changes, bounded by the window since the last refresh:
 --     SELECT "id" AS "b_id", __weight FROM "pgtrickle_changes"."changes_2" WHERE (:window AND __weight <> 0)
 -- delta:
@@ -59,22 +59,22 @@ FROM (
   SELECT `a_id` AS `a_id_2`, TRUE AS `in_left`, FALSE AS `in_right`, q1.`__weight` AS `__weight`
   FROM {a__changes} AS q1
   UNION ALL
-  SELECT /* one partition */ `a_id_2` AS `a_id_2`, FALSE AS `in_left`, TRUE AS `in_right`, q7.`__weight` AS `__weight`
+  SELECT /* one partition */ `a_id_3` AS `a_id_2`, FALSE AS `in_left`, TRUE AS `in_right`, q7.`__weight` AS `__weight`
   FROM (
-    SELECT /* one partition */ `a_id_2`, `b_id`, q2.`__weight` AS `__weight`
+    SELECT /* one partition */ `a_id_3`, `b_id`, q2.`__weight` AS `__weight`
     FROM {a_2__changes} AS q2
-    JOIN {b__rows} AS q3 ON (`a_id_2` < `b_id`)
+    JOIN {b__rows} AS q3 ON (`a_id_3` < `b_id`)
     UNION ALL
-    SELECT /* one partition */ `a_id_2`, `b_id`, q4.`__weight` * q6.`__weight` AS `__weight`
+    SELECT /* one partition */ `a_id_3`, `b_id`, q4.`__weight` * q6.`__weight` AS `__weight`
     FROM (
-      SELECT /* one partition */ `a_id_2`, q5.`__weight` AS `__weight`
+      SELECT /* one partition */ `a_id_3`, q5.`__weight` AS `__weight`
       FROM (
-        SELECT `a_id_2`, 1 AS `__weight` FROM {a_2__rows}
+        SELECT `a_id_3`, 1 AS `__weight` FROM {a_2__rows}
         UNION ALL
-        SELECT `a_id_2`, -`__weight` AS `__weight` FROM {a_2__changes}
+        SELECT `a_id_3`, -`__weight` AS `__weight` FROM {a_2__changes}
       ) AS q5
     ) AS q4
-    JOIN {b__changes} AS q6 ON (`a_id_2` < `b_id`)
+    JOIN {b__changes} AS q6 ON (`a_id_3` < `b_id`)
   ) AS q7
 ) AS q8
 ) AS input
