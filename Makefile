@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup format lint unit test fuzz fuzz-pipeline workloads demo bench bench-large check \
-  ci docs clean
+.PHONY: help setup format lint unit test fuzz fuzz-pipeline workloads demo bench bench-tpch bench-large \
+  bench-memory bench-check check ci docs clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -55,11 +55,25 @@ demo: setup  ## a small shop whose stream tables maintain themselves, on an embe
 bench: setup  ## time refreshes and capture beside what a user would do instead
 	$(BIN)/python -m benchmarks.refresh_latency
 	$(BIN)/python -m benchmarks.capture_overhead
+	$(BIN)/python -m benchmarks.idle_tables
 
-# JDBC_JAR=path compares with Spark's JDBC reader too; SCALE=n of TPC-H.
-bench-large: setup  ## first loads and large deltas: rows a second, and what they take of memory
+# SCALE, SHARE, QUERIES, ROUNDS; OUTPUT=file keeps the results.
+bench-tpch: setup  ## TPC-H beside REFRESH MATERIALIZED VIEW, Spark in full and DuckDB
+	$(BIN)/python -m benchmarks.tpch --scale $(or $(SCALE),0.1) --share $(or $(SHARE),0.001) \
+	  --rounds $(or $(ROUNDS),5) $(if $(OUTPUT),--output $(OUTPUT)) $(QUERIES)
+
+bench-check: setup  ## fail if a ratio of RESULTS=file fell below its recorded floor
+	$(BIN)/python -m benchmarks.check $(RESULTS)
+
+# SCALE=n of TPC-H; JDBC_JAR=path of the PostgreSQL driver, or JDBC_PACKAGE=org.postgresql:...
+bench-large: setup  ## the first load of lineitem beside Spark's JDBC reader
 	$(BIN)/python -m benchmarks.large $(if $(SCALE),--scale $(SCALE)) \
-	  $(if $(JDBC_JAR),--jdbc-jar $(JDBC_JAR))
+	  $(if $(JDBC_JAR),--jdbc-jar $(JDBC_JAR)) $(if $(JDBC_PACKAGE),--jdbc-package $(JDBC_PACKAGE))
+
+# SCALE=n of TPC-H, CHANGES=n, HEAP=2g.
+bench-memory: setup  ## a first load of 6 M rows and a delta of 5 M, with a heap of 2 GiB
+	$(BIN)/python -m benchmarks.memory $(if $(SCALE),--scale $(SCALE)) \
+	  $(if $(CHANGES),--changes $(CHANGES)) $(if $(HEAP),--heap $(HEAP))
 
 check: lint unit  ## what to run before each commit
 

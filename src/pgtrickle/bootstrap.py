@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from psycopg_pool import ConnectionPool
 from pgtrickle.catalog.migrate import migrate
 from pgtrickle.embedded.server import start_embedded
 from pgtrickle.errors import SettingError, TrickleError
+from pgtrickle.model.delta_fraction import Fraction
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.report import Progress, RefreshReport, VerifyReport
 from pgtrickle.model.stream_table import InitiatedBy, RefreshMode, Status, StreamTable
@@ -23,6 +24,7 @@ from pgtrickle.service.create import create_stream_table
 from pgtrickle.service.doctor import Check, check_machine, check_server
 from pgtrickle.service.drop import drop_stream_table
 from pgtrickle.service.explain import explain_stream_table
+from pgtrickle.service.idle import find_idle
 from pgtrickle.service.refresh import refresh_stream_table
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.service.status import (
@@ -172,8 +174,12 @@ class Trickle:
         refresh_mode: str = "AUTO",
         *,
         initialize: bool = True,
+        max_delta_fraction: float | None = None,
     ) -> RefreshReport | None:
-        """Declare a stream table and, unless told otherwise, load it."""
+        """Declare a stream table and, unless told otherwise, load it.
+
+        ``max_delta_fraction`` is its own share of changed rows above which AUTO recomputes.
+        """
         return create_stream_table(
             self._runtime,
             self._name(name),
@@ -181,6 +187,7 @@ class Trickle:
             schedule=schedule,
             refresh_mode=_mode(refresh_mode),
             initialize=initialize,
+            max_delta_fraction=max_delta_fraction,
         )
 
     def validate_query(self, query: str) -> Validation:
@@ -209,14 +216,20 @@ class Trickle:
         schedule: str | None = None,
         refresh_mode: str | None = None,
         status: str | None = None,
+        *,
+        max_delta_fraction: Fraction | None = None,
     ) -> StreamTable:
-        """Change schedule, refresh mode or status; what is None stays."""
+        """Change how a stream table is maintained; what is None stays.
+
+        A ``max_delta_fraction`` of ``"default"`` leaves it to ``differential_max_change_ratio``.
+        """
         return alter_stream_table(
             self._runtime,
             self._name(name),
             schedule=schedule,
             refresh_mode=_mode(refresh_mode) if refresh_mode is not None else None,
             status=_status(status) if status is not None else None,
+            max_delta_fraction=max_delta_fraction,
         )
 
     def drop_stream_table(self, name: str, *, cascade: bool = False) -> list[str]:
@@ -239,6 +252,10 @@ class Trickle:
     def dependencies(self) -> dict[str, list[str]]:
         """Return, for each stream table, the stream tables it reads."""
         return show_dependencies(self._runtime)
+
+    def find_idle(self, stream_tables: Sequence[StreamTable]) -> frozenset[int]:
+        """Return the ids of those with nothing to do, by one query; note that they are current."""
+        return find_idle(self._runtime, stream_tables)
 
     def doctor(self) -> list[Check]:
         """Check Java, Spark, PostgreSQL, privileges, versions and the stream tables."""

@@ -33,7 +33,15 @@ class Settings:
     differential_max_change_ratio: float = _setting(
         0.5,
         "Under AUTO, the share of changed rows among a query's source rows above which a refresh"
-        " recomputes in full.",
+        " recomputes in full, whatever it is predicted to cost. A stream table's own"
+        " max_delta_fraction comes first.",
+        0,
+        1,
+    )
+    cost_model_safety_margin: float = _setting(
+        0.9,
+        "Under AUTO, a refresh recomputes in full where that is predicted to take less than this"
+        " share of what following the changes is predicted to take; 0: never for its cost.",
         0,
         1,
     )

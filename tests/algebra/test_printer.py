@@ -20,7 +20,7 @@ def test_one_line() -> None:
 
 
 def test_the_delta_in_one_line() -> None:
-    node = derive(lowered("SELECT t.c FROM public.t t, public.u u").node, {"1", "2"})
+    node = derive(lowered("SELECT t.c FROM public.t t, public.u u").node, {"t", "u"})
 
     assert node is not None
     assert show(node) == "((Δt ⋈ u⁺) + (t⁻ ⋈ Δu))"

@@ -19,7 +19,7 @@ from pgtrickle.errors import (
 )
 from pgtrickle.model.frontier import Frontier, PgSnapshot
 from pgtrickle.model.names import QualifiedName
-from pgtrickle.model.report import SourceRead
+from pgtrickle.model.report import CostRecord, SourceRead
 from pgtrickle.model.stream_table import (
     Action,
     InitiatedBy,
@@ -226,7 +226,7 @@ def test_refresh_is_recorded_from_start_to_end(catalog: Database, stream_table: 
         delta_row_count=12,
         reads=[read],
         timings_ms={"read": 1.5},
-        predicted_ms=7.0,
+        costs=CostRecord(7.0, 7.0, 30.0, 6.5),
     )
 
     [found] = refresh_history.list_refreshes(catalog, stream_table.name)
@@ -234,6 +234,8 @@ def test_refresh_is_recorded_from_start_to_end(catalog: Database, stream_table: 
     assert (found.action, found.status) == (Action.DIFFERENTIAL, RefreshStatus.COMPLETED)
     assert (found.rows_inserted, found.rows_deleted, found.delta_row_count) == (3, 2, 12)
     assert (found.reads, found.timings_ms, found.predicted_ms) == ((read,), {"read": 1.5}, 7.0)
+    assert (found.predicted_differential_ms, found.predicted_full_ms) == (7.0, 30.0)
+    assert (found.actual_ms, found.rows_read, found.bytes_read) == (6.5, 10, 400)
     assert found.end_time is not None
     assert found.end_time >= found.start_time
 

@@ -16,15 +16,17 @@ STREAM_TABLE_KEYS = {
     "name", "query", "defining_query", "schedule", "refresh_mode", "effective_refresh_mode",
     "downgrade_reason", "status", "populated", "needs_reinit", "frontier", "data_timestamp",
     "last_refresh_at", "consecutive_errors", "last_error", "owner",
+    "max_delta_fraction",
 }  # fmt: skip
 REPORT_KEYS = {
     "stream_table", "refresh_id", "action", "reason", "rows_inserted", "rows_deleted",
-    "duration_ms", "reads", "timings_ms",
+    "duration_ms", "reads", "timings_ms", "predicted_ms", "alternative_ms",
 }  # fmt: skip
 REFRESH_KEYS = {
     "refresh_id", "stream_table", "action", "status", "reason", "initiated_by", "start_time",
     "end_time", "data_timestamp", "rows_inserted", "rows_deleted", "delta_row_count", "reads",
-    "timings_ms", "predicted_ms", "error_code", "error_message",
+    "timings_ms", "predicted_ms", "predicted_differential_ms", "predicted_full_ms", "actual_ms",
+    "rows_read", "bytes_read", "error_code", "error_message",
 }  # fmt: skip
 
 
@@ -119,7 +121,7 @@ def test_show_tells_everything(cli: CommandLine, cheap: str) -> None:
 def test_show_as_json(cli: CommandLine, cheap: str) -> None:
     document = cli("show", cheap, "--json").json
 
-    assert set(document) == STREAM_TABLE_KEYS | {"refreshes"}
+    assert set(document) == STREAM_TABLE_KEYS | {"refreshes", "reads"}
     assert set(document["refreshes"][0]) == REFRESH_KEYS
     assert document["frontier"]["pg"]["snapshot"]
 
@@ -258,7 +260,7 @@ def test_drop_names_what_went(cli: CommandLine, cheap: str) -> None:
 def test_doctor_reports_every_check(cli: CommandLine) -> None:
     answer = cli("doctor", "--json")
 
-    assert set(answer.json) == {"ok", "checks"}
+    assert set(answer.json) == {"ok", "checks", "missing_indexes"}
     assert answer.exit_code == (0 if answer.json["ok"] else 1)
     assert {"java", "postgresql"} <= {check["name"] for check in answer.json["checks"]}
 
@@ -280,3 +282,14 @@ def test_missing_table_is_an_error(cli: CommandLine, command: str) -> None:
         'error ST201: the stream table "public.nowhere" does not exist\n'
         "hint: List them with: pgtrickle list.\n"
     )
+
+
+def test_alter_gives_a_stream_table_its_own_cost_limit(cli: CommandLine, cheap: str) -> None:
+    altered = cli("alter", cheap, "--max-delta-fraction", "0.1", "--json")
+    shown = cli("show", cheap).stdout
+    back = cli("alter", cheap, "--max-delta-fraction", "default", "--json")
+
+    assert altered.json["max_delta_fraction"] == 0.1
+    assert "recomputed in full above 10% changed rows" in shown
+    assert back.json["max_delta_fraction"] is None
+    assert cli("alter", cheap, "--max-delta-fraction", "much").exit_code == 2

@@ -8,18 +8,25 @@ is written here once more, in the simplest way.
 from __future__ import annotations
 
 import math
+import zlib
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pgtrickle.algebra.nodes import Scan
-from pgtrickle.delta.cut import AggregateStage, RowsStage, StagedQuery, cut
+from pgtrickle.delta.cut import AggregateStage, RowsStage, StagedQuery, StatefulStage, cut
 from pgtrickle.delta.layout import WEIGHT
 from pgtrickle.delta.reads import ReadKind, stage_changes
 from pgtrickle.model.names import quote_identifier
 from pgtrickle.model.sql_type import Column
 from pgtrickle.ports import Engine
-from pgtrickle.refresh.stages import RefreshPlan, StagePlan, plan_differential, plan_full
+from pgtrickle.refresh.stages import (
+    StagePlan,
+    changes_reads,
+    changing_scans,
+    plan_full,
+    plan_stage,
+)
 from pgtrickle.sql.lower import lower
 from pgtrickle.sql.translate import Dialect, translate
 from tests.delta.dialect import to_duckdb
@@ -139,28 +146,52 @@ class _Maintained:
             for stage in self._full.stages
             for read in stage.reads
         }
-        self._plans: dict[frozenset[str], RefreshPlan] = {}
+        self._plans: dict[tuple[str, frozenset[str]], StagePlan | None] = {}
         self.result: Counter[Row] = Counter()
         self.observed = Observed()
 
     def load(self) -> None:
-        self._run(self._full)
+        self._run(self._full.stages)
 
     def refresh(self, changed: Collection[str]) -> None:
-        key = frozenset(changed)
-        if key not in self._plans:
-            self._plans[key] = plan_differential(
-                self._query, changed, self._dialect, self._state_rows
-            )
-        self._run(self._plans[key])
+        self._run(self._changing_stages(set(changed)))
+
+    def _changing_stages(self, moved: set[str]) -> Iterator[StagePlan]:
+        """Yield the stages with changes that do not cancel out, as a refresh finds them."""
+        for stage in self._query.stages:
+            scans = [
+                scan for scan in changing_scans(stage, moved) if self._has_changes(stage, scan)
+            ]
+            if not scans:
+                continue
+            moved.add(stage.name)
+            key = (stage.name, frozenset(scan.alias for scan in scans))
+            if key not in self._plans:
+                self._plans[key] = plan_stage(
+                    stage, key[1], self._dialect, self._state_rows, _any_spread
+                )
+            if (plan := self._plans[key]) is not None:
+                yield plan
+
+    def _has_changes(self, stage: StatefulStage | RowsStage, scan: Scan) -> bool:
+        [read] = changes_reads(stage, [scan])
+        names = ", ".join(quote_identifier(column.name) for column in read.columns)
+        grouped = f" GROUP BY {names}" if names else ""
+        rows = self._world.rows(
+            f"SELECT 1 FROM ({self._world.fill(read.sql)}) AS changes{grouped}"
+            f" HAVING sum({WEIGHT}) <> 0 LIMIT 1"
+        )
+        return bool(rows)
 
     def _state_rows(self, stage: str) -> str:
         return self._memories[stage].rows_query
 
-    def _run(self, plan: RefreshPlan) -> None:
+    def _run(self, stages: Iterable[StagePlan]) -> None:
         for memory in self._memories.values():
             memory.begin()
-        for stage in plan.stages:
+        ran = set()
+        for stage in stages:
+            ran.add(stage.stage.name)
             self.observed.stages += 1
             self.observed.kinds.update(read.kind for read in stage.reads)
             if isinstance(stage.stage, RowsStage):
@@ -168,7 +199,7 @@ class _Maintained:
             else:
                 self._memories[stage.stage.name].merge(self._evaluate(stage))
         through = self._query.rows.passes_through
-        if through is not None and plan.stages:
+        if through is not None and through in ran:
             self._apply_changes_of(through)
         for memory in self._memories.values():
             memory.commit()
@@ -223,6 +254,11 @@ class _Maintained:
             self.observed.changed_rows += 1
             self.result[_rounded(row)] += int(weight)
         self.result = Counter({row: n for row, n in self.result.items() if n})
+
+
+def _any_spread(scan: Scan, column: str) -> float:
+    """Let sometimes this and sometimes that side of a join bound the other."""
+    return float(zlib.crc32(f"{scan.alias}.{column}".encode()) % 97 + 1)
 
 
 def _blanked(world: World, changes: Window, captured: Mapping[str, Collection[str]]) -> Window:

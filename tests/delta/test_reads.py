@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgtrickle.delta.cut import StagedQuery, cut
+from pgtrickle.delta.key_sets import Spread
 from pgtrickle.delta.reads import Read, ReadKind
 from pgtrickle.refresh.stages import plan_differential, plan_full, sources_of
 from pgtrickle.sql.translate import Dialect
@@ -137,3 +138,29 @@ def test_a_full_plan_bounds_nothing() -> None:
                      Dialect.SPARK, str)  # fmt: skip
 
     assert {read.kind for stage in plan.stages for read in stage.reads} == {ReadKind.FULL}
+
+
+def _between(spread: Spread) -> dict[str, str]:
+    """Return what bounds the reads of two joined tables that both meet the third, which changed."""
+    staged = _staged(
+        "SELECT t.c FROM ((public.t t JOIN public.u u ON ((t.k = u.id)))"
+        " JOIN public.v v ON (((u.k = v.id) AND (t.c = v.c))))"
+    )
+    [stage] = plan_differential(staged, ["3"], Dialect.SPARK, str, spread).stages
+    return {read.view: read.bounded_by for read in stage.reads}
+
+
+def test_of_two_bounded_sides_the_tighter_bounds_the_other() -> None:
+    few_values_in_t = _between(lambda scan, _: 25.0 if scan.alias == "t" else 10_000.0)
+    few_values_in_u = _between(lambda scan, _: 25.0 if scan.alias == "u" else 10_000.0)
+
+    by_v = '"k" in the changes of public.v ("id")'
+    assert few_values_in_t["u__rows"] == by_v
+    assert few_values_in_t["t__rows"] == (
+        '"c" in the changes of public.v ("c") and "k" in "id" of public.u where ' + by_v
+    )
+    by_v = '"c" in the changes of public.v ("c")'
+    assert few_values_in_u["t__rows"] == by_v
+    assert few_values_in_u["u__rows"] == (
+        '"k" in the changes of public.v ("id") and "id" in "k" of public.t where ' + by_v
+    )

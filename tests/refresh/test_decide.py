@@ -10,6 +10,8 @@ import pytest
 from pgtrickle.model.frontier import Frontier, PgSnapshot
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.stream_table import Action, RefreshMode, Status, StreamTable
+from pgtrickle.refresh.cost.choose import Forecast, choose
+from pgtrickle.refresh.cost.work import Work
 from pgtrickle.refresh.decide import Decision, Facts, decide
 
 
@@ -125,3 +127,58 @@ def test_decision(
     table: dict[str, Any], facts: dict[str, Any], action: Action, reason: str
 ) -> None:
     assert _decide(table, **facts) == Decision(action, reason)
+
+
+def _forecast(differential_ms: float, full_ms: float) -> Forecast:
+    work = {
+        Action.DIFFERENTIAL: Work(refreshes=differential_ms),
+        Action.FULL: Work(refreshes=full_ms),
+    }
+    return choose(work, {}, margin=0.9, prices=Work(refreshes=1))
+
+
+_CHEAP, _DEAR = _forecast(140, 2300), _forecast(2300, 140)
+_CHANGES = "changed rows in public.s: 4, public.t: 3"
+
+
+@pytest.mark.parametrize(
+    ("mode", "forecast", "facts", "action", "reason"),
+    [
+        (
+            RefreshMode.AUTO,
+            _CHEAP,
+            {},
+            Action.DIFFERENTIAL,
+            f"DIFFERENTIAL predicted 140 ms, FULL 2.3 s; {_CHANGES}",
+        ),
+        (
+            RefreshMode.AUTO,
+            _DEAR,
+            {},
+            Action.FULL,
+            f"DIFFERENTIAL predicted 2.3 s, FULL 140 ms; {_CHANGES}",
+        ),
+        (
+            RefreshMode.AUTO,
+            _CHEAP,
+            {"max_change_ratio": 0.0},
+            Action.FULL,
+            "7 changed rows exceed 0% of about 1000 source rows",
+        ),
+        (RefreshMode.DIFFERENTIAL, _DEAR, {}, Action.DIFFERENTIAL, _CHANGES),
+        (RefreshMode.FULL, _CHEAP, {}, Action.FULL, "refresh_mode is FULL"),
+        (
+            RefreshMode.AUTO,
+            _CHEAP,
+            {"truncated": ("public.t",)},
+            Action.FULL,
+            "public.t was truncated",
+        ),
+    ],
+)
+def test_cost_decides_last_and_only_under_auto(
+    mode: RefreshMode, forecast: Forecast, facts: dict[str, Any], action: Action, reason: str
+) -> None:
+    decision = _decide({"refresh_mode": mode}, forecast=forecast, **facts)
+
+    assert decision == Decision(action, reason, forecast)

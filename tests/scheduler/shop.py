@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
@@ -64,6 +64,8 @@ class Shop:
     refreshes: list[tuple[float, str]] = field(default_factory=list)
     trouble: dict[str, Exception] = field(default_factory=dict)
     lost: list[TrickleError] = field(default_factory=list)  # raised by the next lists, in turn
+    idle: set[str] = field(default_factory=set)  # names with nothing to do
+    looked_at: list[list[str]] = field(default_factory=list)  # by find_idle, call by call
     takes: timedelta = timedelta(milliseconds=100)
     on_refresh: Callable[[], None] = lambda: None
 
@@ -104,6 +106,10 @@ class Shop:
 
     def dependencies(self) -> dict[str, list[str]]:
         return self.reads
+
+    def find_idle(self, stream_tables: Sequence[StreamTable]) -> frozenset[int]:
+        self.looked_at.append([str(table.name) for table in stream_tables])
+        return frozenset(table.id for table in stream_tables if str(table.name) in self.idle)
 
     def refresh_stream_table(self, name: str, *, initiated_by: InitiatedBy) -> RefreshReport:
         self.refreshes.append((round((self.clock.at - NOON).total_seconds(), 1), name))

@@ -180,3 +180,72 @@ def test_new_table_is_noticed_within_a_second(shop: Shop, loop: Loop) -> None:
     run_for(loop, shop, seconds=12)
 
     assert [name for _, name in shop.refreshes] == ["public.a", "public.b"]
+
+
+def test_idle_tables_are_looked_at_together_and_not_refreshed(shop: Shop, loop: Loop) -> None:
+    for name in ("a", "b", "c"):
+        shop.add(name)
+    shop.idle = {"public.a", "public.c"}
+
+    loop.run_once(threading.Event())
+
+    assert shop.looked_at == [["public.a", "public.b", "public.c"]]
+    assert [name for _, name in shop.refreshes] == ["public.b"]
+
+
+def test_idle_table_keeps_its_cadence(shop: Shop, loop: Loop) -> None:
+    shop.add("a", schedule="2s")
+    shop.idle = {"public.a"}
+
+    run_for(loop, shop, seconds=7)
+
+    assert len(shop.looked_at) == 4
+    assert shop.refreshes == []
+
+
+def test_idle_child_follows_a_parent_that_changed(shop: Shop, loop: Loop) -> None:
+    shop.add("child", reads=("parent",))
+    shop.add("grandchild", reads=("child",))
+    shop.add("parent")
+    shop.add("stranger")
+    shop.idle = {"public.child", "public.grandchild", "public.stranger"}
+
+    loop.run_once(threading.Event())
+
+    refreshed = [name for _, name in shop.refreshes]
+    assert refreshed == ["public.parent", "public.child", "public.grandchild"]
+
+
+def test_idle_child_does_not_follow_a_parent_that_failed(shop: Shop, loop: Loop) -> None:
+    shop.add("child", reads=("parent",))
+    shop.add("parent")
+    shop.idle = {"public.child"}
+    shop.trouble["public.parent"] = SourceNotFoundError("gone")
+
+    loop.run_once(threading.Event())
+
+    assert [name for _, name in shop.refreshes] == ["public.parent"]
+
+
+def test_table_that_becomes_due_meanwhile_waits_to_be_looked_at(shop: Shop, loop: Loop) -> None:
+    shop.takes = timedelta(seconds=3)
+    shop.add("a")
+    shop.add("b", last_refresh_at=NOON)
+    shop.idle = {"public.b"}
+
+    loop.run_once(threading.Event())
+    loop.run_once(threading.Event())
+
+    assert "public.b" in shop.looked_at[1]
+    assert {name for _, name in shop.refreshes} == {"public.a"}
+
+
+def test_schedule_of_a_newer_version_is_reported_also_without_changes(
+    shop: Shop, loop: Loop, watched: Watched
+) -> None:
+    shop.add("a", schedule="@daily")
+    shop.idle = {"public.a"}
+
+    loop.run_once(threading.Event())
+
+    assert watched.failures == [("public.a", "ST501", 300.0)]

@@ -75,7 +75,7 @@ def test_p18_float_sums_do_not_drift(lab: Lab):
 
 def test_p18_ten_thousand_steps_up_and_down_come_back(lab: Lab):
     lab.run("CREATE TABLE m (id int, x float8)", "INSERT INTO m VALUES (0, 0.3)")
-    lab.trickle.create_stream_table("sums", "SELECT sum(x) AS s FROM m")
+    lab.create("sums", "SELECT sum(x) AS s FROM m")
 
     for start in range(1, 10_001, 2500):
         lab.run(

@@ -39,10 +39,12 @@ def list_fingerprints(
         shape = shapes.setdefault(relid, [])
         if name in sources[relid]:
             shape.append([number, name, *type_])
-    return {
-        relid: hashlib.sha256(json.dumps(shape).encode()).hexdigest()
-        for relid, shape in shapes.items()
-    }
+    return {relid: _hash(shape) for relid, shape in shapes.items()}
+
+
+def _hash(shape: list[list[object]]) -> str:
+    # Written as PostgreSQL writes jsonb: the function pgtrickle.find_idle hashes the same text.
+    return hashlib.sha256(json.dumps(shape, ensure_ascii=False).encode()).hexdigest()
 
 
 _LIST_VIEWS = """

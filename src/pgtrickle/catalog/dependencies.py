@@ -91,6 +91,26 @@ def list_dependencies(connection: Connection[TupleRow], stream_table_id: int) ->
     ]
 
 
+_LIST_PARENTS = """
+    SELECT s.pgt_schema, s.pgt_name, p.pgt_schema, p.pgt_name
+      FROM pgtrickle.pgt_stream_tables AS s
+      LEFT JOIN pgtrickle.pgt_dependencies AS d
+        ON d.pgt_id = s.pgt_id AND d.source_type = 'STREAM_TABLE'
+      LEFT JOIN pgtrickle.pgt_stream_tables AS p ON p.pgt_relid = d.source_relid
+     ORDER BY 1, 2, 3, 4
+"""
+
+
+def list_parents(connection: Connection[TupleRow]) -> dict[str, list[str]]:
+    """Return, for each stream table, the stream tables it reads, by one query."""
+    parents: dict[str, list[str]] = {}
+    for schema, name, parent_schema, parent_name in connection.execute(_LIST_PARENTS):
+        listed = parents.setdefault(str(QualifiedName(schema, name)), [])
+        if parent_name is not None:
+            listed.append(str(QualifiedName(parent_schema, parent_name)))
+    return parents
+
+
 _LIST_DEPENDENTS = f"""
     SELECT {STREAM_TABLE_COLUMNS}
       FROM pgtrickle.pgt_dependencies AS d

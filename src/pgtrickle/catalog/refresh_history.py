@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 
 from pgtrickle.errors import InternalError
 from pgtrickle.model.names import QualifiedName
-from pgtrickle.model.report import SourceRead
+from pgtrickle.model.report import CostRecord, SourceRead
 from pgtrickle.model.stream_table import Action, InitiatedBy
 
 
@@ -44,15 +44,22 @@ class Refresh:
     delta_row_count: int
     reads: tuple[SourceRead, ...]
     timings_ms: dict[str, float]
-    predicted_ms: float | None
+    predicted_ms: float | None  # for the action that ran
+    predicted_differential_ms: float | None
+    predicted_full_ms: float | None
+    actual_ms: float | None
+    rows_read: int | None  # None where executors read without counting
+    bytes_read: int | None
     error_code: str | None
     error_message: str | None
 
 
+_NO_COSTS = CostRecord()
 _INSERT = """
     INSERT INTO pgtrickle.pgt_refresh_history
         (pgt_id, start_time, end_time, data_timestamp, action, status, reason, initiated_by,
          rows_inserted, rows_deleted, delta_row_count, reads, timings, predicted_ms,
+         predicted_differential_ms, predicted_full_ms, actual_ms, rows_read, bytes_read, cost,
          error_code, error_message)
     VALUES
         (%(stream_table_id)s,
@@ -62,7 +69,8 @@ _INSERT = """
          CASE WHEN %(status)s <> 'RUNNING' THEN pg_catalog.clock_timestamp() END,
          %(data_timestamp)s, %(action)s, %(status)s, %(reason)s, %(initiated_by)s,
          %(rows_inserted)s, %(rows_deleted)s, %(delta_row_count)s, %(reads)s, %(timings)s,
-         %(predicted_ms)s, %(error_code)s, %(error_message)s)
+         %(predicted_ms)s, %(predicted_differential_ms)s, %(predicted_full_ms)s, %(actual_ms)s,
+         %(rows_read)s, %(bytes_read)s, %(cost)s, %(error_code)s, %(error_message)s)
     RETURNING refresh_id
 """
 
@@ -82,7 +90,7 @@ def insert_refresh(
     delta_row_count: int = 0,
     reads: Sequence[SourceRead] = (),
     timings_ms: Mapping[str, float] | None = None,
-    predicted_ms: float | None = None,
+    costs: CostRecord = _NO_COSTS,
     error_code: str | None = None,
     error_message: str | None = None,
 ) -> int:
@@ -98,13 +106,36 @@ def insert_refresh(
         "rows_inserted": rows_inserted,
         "rows_deleted": rows_deleted,
         "delta_row_count": delta_row_count,
-        "reads": Jsonb([asdict(read) for read in reads]),
         "timings": Jsonb(dict(timings_ms or {})),
-        "predicted_ms": predicted_ms,
         "error_code": error_code,
         "error_message": error_message,
+        **_read_values(reads),
+        **_cost_values(costs),
     }
     return int(connection.execute(_INSERT, values).fetchall()[0][0])
+
+
+def _read_values(reads: Sequence[SourceRead]) -> dict[str, object]:
+    return {
+        "reads": Jsonb([asdict(read) for read in reads]),
+        "rows_read": _total([read.rows for read in reads]),
+        "bytes_read": _total([read.bytes for read in reads]),
+    }
+
+
+def _total(amounts: Sequence[int]) -> int | None:
+    """Add up what reads brought; None where one of them did not count."""
+    return None if any(amount < 0 for amount in amounts) else sum(amounts)
+
+
+def _cost_values(costs: CostRecord) -> dict[str, object]:
+    return {
+        "predicted_ms": costs.predicted_ms,
+        "predicted_differential_ms": costs.predicted_differential_ms,
+        "predicted_full_ms": costs.predicted_full_ms,
+        "actual_ms": costs.actual_ms,
+        "cost": None if costs.counted is None else Jsonb(dict(costs.counted)),
+    }
 
 
 _FINISH = """
@@ -120,6 +151,12 @@ _FINISH = """
            reads = %(reads)s,
            timings = %(timings)s,
            predicted_ms = %(predicted_ms)s,
+           predicted_differential_ms = %(predicted_differential_ms)s,
+           predicted_full_ms = %(predicted_full_ms)s,
+           actual_ms = %(actual_ms)s,
+           rows_read = %(rows_read)s,
+           bytes_read = %(bytes_read)s,
+           cost = %(cost)s,
            error_code = %(error_code)s,
            error_message = %(error_message)s
      WHERE refresh_id = %(refresh_id)s AND status = 'RUNNING'
@@ -139,7 +176,7 @@ def finish_refresh(
     delta_row_count: int = 0,
     reads: Sequence[SourceRead] = (),
     timings_ms: Mapping[str, float] | None = None,
-    predicted_ms: float | None = None,
+    costs: CostRecord = _NO_COSTS,
     error_code: str | None = None,
     error_message: str | None = None,
 ) -> None:
@@ -153,11 +190,11 @@ def finish_refresh(
         "rows_inserted": rows_inserted,
         "rows_deleted": rows_deleted,
         "delta_row_count": delta_row_count,
-        "reads": Jsonb([asdict(read) for read in reads]),
         "timings": Jsonb(dict(timings_ms or {})),
-        "predicted_ms": predicted_ms,
         "error_code": error_code,
         "error_message": error_message,
+        **_read_values(reads),
+        **_cost_values(costs),
     }
     if connection.execute(_FINISH, values).rowcount != 1:
         raise InternalError(f"the refresh {refresh_id} is not running")
@@ -166,7 +203,9 @@ def finish_refresh(
 _LIST = """
     SELECT h.refresh_id, s.pgt_schema, s.pgt_name, h.action, h.status, h.reason, h.initiated_by,
            h.start_time, h.end_time, h.data_timestamp, h.rows_inserted, h.rows_deleted,
-           h.delta_row_count, h.reads, h.timings, h.predicted_ms, h.error_code, h.error_message
+           h.delta_row_count, h.reads, h.timings, h.predicted_ms, h.predicted_differential_ms,
+           h.predicted_full_ms, h.actual_ms, h.rows_read, h.bytes_read, h.error_code,
+           h.error_message
       FROM pgtrickle.pgt_refresh_history AS h
       JOIN pgtrickle.pgt_stream_tables AS s ON s.pgt_id = h.pgt_id
      WHERE %(name)s::pg_catalog.text IS NULL
@@ -205,6 +244,11 @@ def _read(row: TupleRow) -> Refresh:
         reads=tuple(SourceRead(**read) for read in row[13]),
         timings_ms=row[14],
         predicted_ms=row[15],
-        error_code=row[16],
-        error_message=row[17],
+        predicted_differential_ms=row[16],
+        predicted_full_ms=row[17],
+        actual_ms=row[18],
+        rows_read=row[19],
+        bytes_read=row[20],
+        error_code=row[21],
+        error_message=row[22],
     )

@@ -23,7 +23,7 @@ STREAM_TABLE_COLUMNS = """
     s.pgt_id, s.pgt_relid, s.pgt_schema, s.pgt_name, s.defining_query, s.original_query,
     s.schedule, s.refresh_mode, s.effective_refresh_mode, s.downgrade_reason, s.status,
     s.is_populated, s.needs_reinit, s.frontier, s.data_timestamp, s.last_refresh_at,
-    s.consecutive_errors, s.last_error_message, s.owner_role
+    s.consecutive_errors, s.last_error_message, s.owner_role, s.max_delta_fraction
 """
 
 
@@ -48,17 +48,19 @@ def read_stream_table(row: TupleRow) -> StreamTable:
         consecutive_errors=row[16],
         last_error_message=row[17],
         owner=row[18],
+        max_delta_fraction=row[19],
     )
 
 
 _INSERT = """
     INSERT INTO pgtrickle.pgt_stream_tables AS s
         (pgt_relid, pgt_schema, pgt_name, defining_query, original_query, query_search_path,
-         schedule, refresh_mode, effective_refresh_mode, downgrade_reason, plan)
+         schedule, refresh_mode, effective_refresh_mode, downgrade_reason, plan,
+         max_delta_fraction)
     VALUES
         (%(relid)s, %(schema)s, %(name)s, %(defining_query)s, %(original_query)s,
          %(query_search_path)s, %(schedule)s, %(refresh_mode)s, %(effective_refresh_mode)s,
-         %(downgrade_reason)s, %(plan)s)
+         %(downgrade_reason)s, %(plan)s, %(max_delta_fraction)s)
     RETURNING
 """ + STREAM_TABLE_COLUMNS  # fmt: skip
 
@@ -76,6 +78,7 @@ def insert_stream_table(
     effective_refresh_mode: RefreshMode,
     downgrade_reason: str | None = None,
     plan: dict[str, Any] | None = None,
+    max_delta_fraction: float | None = None,
 ) -> StreamTable:
     """Record a new stream table, INITIALIZING and without a frontier, owned by the current role."""
     values = {
@@ -90,6 +93,7 @@ def insert_stream_table(
         "effective_refresh_mode": effective_refresh_mode.value,
         "downgrade_reason": downgrade_reason,
         "plan": None if plan is None else Jsonb(plan),
+        "max_delta_fraction": max_delta_fraction,
     }
     try:
         return read_stream_table(connection.execute(_INSERT, values).fetchall()[0])
@@ -242,6 +246,25 @@ def update_refresh_mode(
         refresh_mode=refresh_mode.value,
         effective_refresh_mode=effective_refresh_mode.value,
         downgrade_reason=downgrade_reason,
+    )
+
+
+_UPDATE_MAX_DELTA_FRACTION = """
+    UPDATE pgtrickle.pgt_stream_tables
+       SET max_delta_fraction = %(max_delta_fraction)s, updated_at = pg_catalog.now()
+     WHERE pgt_id = %(id)s
+"""
+
+
+def update_max_delta_fraction(
+    connection: Connection[TupleRow], stream_table_id: int, max_delta_fraction: float | None
+) -> None:
+    """Give a stream table its own limit of change; None leaves it to the setting."""
+    _update(
+        connection,
+        _UPDATE_MAX_DELTA_FRACTION,
+        stream_table_id,
+        max_delta_fraction=max_delta_fraction,
     )
 
 

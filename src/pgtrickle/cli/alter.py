@@ -11,6 +11,7 @@ from pgtrickle.cli.documents import stream_table_document
 from pgtrickle.cli.options import Dsn, Json, Name
 from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout, working
 from pgtrickle.cli.session import connected
+from pgtrickle.model.delta_fraction import DEFAULT, Fraction
 from pgtrickle.model.stream_table import RefreshMode
 
 
@@ -19,6 +20,15 @@ class WantedStatus(Enum):
 
     ACTIVE = "ACTIVE"
     SUSPENDED = "SUSPENDED"
+
+
+def _fraction(text: str | None) -> Fraction | None:
+    if text is None or text == DEFAULT:
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter('give a share between 0 and 1, or "default"') from None
 
 
 def alter(
@@ -35,12 +45,22 @@ def alter(
         WantedStatus | None,
         typer.Option(case_sensitive=False, help="SUSPENDED stops refreshes, ACTIVE resumes them."),
     ] = None,
+    max_delta_fraction: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Share of changed rows, 0 to 1, above which AUTO recomputes in full; or default.",
+        ),
+    ] = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Change the schedule, the refresh mode or the status of a stream table."""
-    if schedule is None and refresh_mode is None and status is None:
-        raise typer.BadParameter("say what to change: --schedule, --refresh-mode or --status")
+    """Change the schedule, the refresh mode, the status or the cost limit of a stream table."""
+    if (schedule, refresh_mode, status, max_delta_fraction) == (None, None, None, None):
+        raise typer.BadParameter(
+            "say what to change: --schedule, --refresh-mode, --status or --max-delta-fraction"
+        )
+    fraction = _fraction(max_delta_fraction)
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
         with working(f"Altering {name}"):
             table = trickle.alter_stream_table(
@@ -48,6 +68,7 @@ def alter(
                 schedule=schedule,
                 refresh_mode=None if refresh_mode is None else refresh_mode.value,
                 status=None if status is None else status.value,
+                max_delta_fraction=fraction,
             )
         if as_json:
             print_json(stream_table_document(table))

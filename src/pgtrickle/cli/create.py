@@ -47,6 +47,12 @@ def create(
     initialize: Annotated[
         bool, typer.Option("--initialize/--no-initialize", help="Fill it now.")
     ] = True,
+    max_delta_fraction: Annotated[
+        float | None,
+        typer.Option(
+            min=0, max=1, help="Share of changed rows above which AUTO recomputes in full."
+        ),
+    ] = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
@@ -60,6 +66,7 @@ def create(
                 schedule=schedule,
                 refresh_mode=refresh_mode.value,
                 initialize=initialize,
+                max_delta_fraction=max_delta_fraction,
             )
         table = trickle.get_stream_table(name)
         if as_json:

@@ -50,6 +50,7 @@ def stream_table_document(table: StreamTable) -> Document:
         "consecutive_errors": table.consecutive_errors,
         "last_error": table.last_error_message,
         "owner": table.owner,
+        "max_delta_fraction": table.max_delta_fraction,
     }
 
 
@@ -87,6 +88,11 @@ def refresh_document(refresh: Refresh) -> Document:
         "reads": [asdict(read) for read in refresh.reads],
         "timings_ms": refresh.timings_ms,
         "predicted_ms": refresh.predicted_ms,
+        "predicted_differential_ms": refresh.predicted_differential_ms,
+        "predicted_full_ms": refresh.predicted_full_ms,
+        "actual_ms": refresh.actual_ms,
+        "rows_read": refresh.rows_read,
+        "bytes_read": refresh.bytes_read,
         "error_code": refresh.error_code,
         "error_message": refresh.error_message,
     }

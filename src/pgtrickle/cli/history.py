@@ -42,8 +42,8 @@ def history(
 def refresh_listing(refreshes: Iterable[Refresh]) -> Table:
     """Lay refreshes of the past out as a table."""
     listing = plain_table(
-        "id", "started", "stream table", "action", "+", "-", "took", "why",
-        right=("id", "+", "-", "took"),
+        "id", "started", "stream table", "action", "+", "-", "took", "predicted", "why",
+        right=("id", "+", "-", "took", "predicted"),
     )  # fmt: skip
     for refresh in refreshes:
         failure = f"{refresh.error_code or 'error'}: {refresh.error_message}"
@@ -55,6 +55,7 @@ def refresh_listing(refreshes: Iterable[Refresh]) -> Table:
             str(refresh.rows_inserted),
             str(refresh.rows_deleted),
             lasted(refresh.start_time, refresh.end_time),
+            "" if refresh.predicted_ms is None else f"{refresh.predicted_ms:,.0f} ms",
             Text(failure if refresh.error_message else refresh.reason),
         )
     return listing

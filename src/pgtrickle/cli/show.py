@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import typer
@@ -30,7 +31,8 @@ def show(ctx: typer.Context, name: Name, dsn: Dsn = None, as_json: Json = False)
         refreshes = trickle.refresh_history(name, limit=_REFRESHES)
         if as_json:
             documents = [refresh_document(refresh) for refresh in refreshes]
-            print_json(stream_table_document(table) | {"refreshes": documents})
+            totals = [asdict(total) for total in total_reads(refreshes)]
+            print_json(stream_table_document(table) | {"refreshes": documents, "reads": totals})
             return
         _print(table, refreshes)
 
@@ -49,6 +51,46 @@ def _print(table: StreamTable, refreshes: list[Refresh]) -> None:
     for refresh in refreshes:
         for read in refresh.reads:
             console.print(Text(f"  refresh {refresh.id} read {_describe(read)}"))
+    for total in total_reads(refreshes):
+        console.print(
+            Text(
+                f"  together {total.source} ({total.kind}): {_count(total.rows)} rows,"
+                f" {total.bytes} bytes in {total.reads} reads"
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTotal:
+    """What several refreshes have read of one source in one way."""
+
+    source: str
+    kind: str
+    reads: int
+    rows: int | None  # None where one of the reads was not counted
+    bytes: int
+
+
+def total_reads(refreshes: Iterable[Refresh]) -> list[ReadTotal]:
+    """Add up what refreshes have read, by source and kind of read."""
+    grouped: dict[tuple[str, str], list[SourceRead]] = {}
+    for refresh in refreshes:
+        for read in refresh.reads:
+            grouped.setdefault((read.source, read.kind), []).append(read)
+    return [
+        ReadTotal(
+            source,
+            kind,
+            len(reads),
+            None if any(read.rows < 0 for read in reads) else sum(read.rows for read in reads),
+            sum(read.bytes for read in reads),
+        )
+        for (source, kind), reads in sorted(grouped.items())
+    ]
+
+
+def _count(rows: int | None) -> str:
+    return "uncounted" if rows is None else str(rows)
 
 
 def _describe(read: SourceRead) -> str:
@@ -62,6 +104,8 @@ def _facts(table: StreamTable) -> Iterator[tuple[str, str]]:
     yield "runs as", f"{table.effective_refresh_mode.value}{reason}"
     yield "status", table.status.value
     yield "schedule", table.schedule
+    if table.max_delta_fraction is not None:
+        yield "limit", f"recomputed in full above {table.max_delta_fraction:.0%} changed rows"
     yield "owner", table.owner
     yield "frontier", "none" if table.frontier is None else str(table.frontier.snapshot)
     yield "refreshed", ago(table.last_refresh_at)

@@ -76,9 +76,23 @@ class RowsStage:
     @property
     def passes_through(self) -> str | None:
         """The earlier stage whose rows are the result, where nothing is left for Spark to do."""
-        if isinstance(self.body, Scan) and self.body.source.kind is SourceKind.STATE:
-            return self.body.source.key
-        return None
+        return follows(self)
+
+
+def follows(stage: StatefulStage | RowsStage) -> str | None:
+    """Return the one earlier stage that a stage reads, where it reads nothing else.
+
+    PostgreSQL has the changes of that stage at hand: they need not go to the engine and back.
+    """
+    body = stage.body
+    if isinstance(body, Scan) and body.source.kind is SourceKind.STATE:
+        return body.source.key
+    return None
+
+
+def passes_through(stage: StatefulStage | RowsStage) -> bool:
+    """Tell whether the rows of an earlier stage are the result as they are."""
+    return isinstance(stage, RowsStage) and stage.passes_through is not None
 
 
 @dataclass(frozen=True, slots=True)

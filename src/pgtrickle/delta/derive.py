@@ -38,15 +38,15 @@ from pgtrickle.sql.emit import stands_at
 def derive(node: Node, changed: Collection[str]) -> Node | None:
     """Return a plan for the weighted rows by which ``node`` changed since the last refresh.
 
-    ``changed`` holds the keys of the sources whose window is not empty; None means that nothing
-    can have changed.
+    ``changed`` holds the aliases of the scans that have changes; None means that nothing can have
+    changed.
     """
     return _Recursion(frozenset(changed)).delta(node)
 
 
 def full(node: Node) -> Node:
     """Return a plan for all rows of ``node`` at the new frontier."""
-    everything = frozenset(scan.source.key for scan in scans_of(node))
+    everything = frozenset(scan.alias for scan in scans_of(node))
     return _Recursion(everything).at(node, Version.AFTER)
 
 
@@ -57,7 +57,7 @@ class _Recursion:
     def delta(self, node: Node) -> Node | None:
         match node:
             case Scan():
-                return delta_scan(node, changed=node.source.key in self._changed)
+                return delta_scan(node, changed=node.alias in self._changed)
             case Filter():
                 return delta_filter(node, self)
             case Project():
@@ -76,7 +76,7 @@ class _Recursion:
         match node:
             case Scan():
                 # Both versions of an unchanged source are the same rows: read the plain one.
-                changed = node.source.key in self._changed
+                changed = node.alias in self._changed
                 return replace(node, version=version if changed else stands_at(node))
             case Filter() | Project() | Weigh():
                 return replace(node, child=self.at(node.child, version))

@@ -9,6 +9,9 @@ bound travels along the equalities from the change buffers to every table that i
     o is bounded by   o.cid ∈ Δc.id
     p is bounded by   p.id ∈ { o.pid of orders with o.cid ∈ Δc.id }
 
+Where both sides are bounded, the one whose bound leaves fewer rows bounds the other: a supplier's
+lines are bounded by the supplier, not by the customers of its nation.
+
 A bound may let through more rows than needed, never fewer: the joins above check every condition
 again.  Rows that stood in a table before and are gone now are in its changes, and those bound
 the tables around them too, so both versions of a neighbour are covered.
@@ -16,8 +19,10 @@ the tables around them too, so both versions of a neighbour are covered.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from math import inf
 from typing import assert_never
 
 from pgtrickle.algebra.nodes import (
@@ -27,6 +32,7 @@ from pgtrickle.algebra.nodes import (
     Node,
     Project,
     Recompute,
+    Scalar,
     Scan,
     SourceKind,
     UnionAll,
@@ -35,7 +41,13 @@ from pgtrickle.algebra.nodes import (
 )
 from pgtrickle.algebra.schema import column_names, scans_of
 from pgtrickle.sql.emit import stands_at
-from pgtrickle.sql.scalars import bare_column, conjuncts, equality, null_safe_equality
+from pgtrickle.sql.scalars import (
+    bare_column,
+    column_behind,
+    conjuncts,
+    equality,
+    null_safe_equality,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +67,8 @@ class StoredKeys:
     bound: Bound
 
 
+_UNCUT = "a plan is cut at its stateful operators before its reads are bounded"
+
 KeySet = tuple[ChangedKeys | StoredKeys, ...]  # the union of its members
 
 
@@ -70,110 +84,154 @@ class Restriction:
 Bound = tuple[Restriction, ...]  # all of them hold; empty: unbounded
 
 
-def bounds_of(node: Node) -> Mapping[str, tuple[Bound, ...]]:
+# How many values a scan's column has: the more, the fewer rows a bound on it lets through.
+Spread = Callable[[Scan, str], float]
+
+
+def unknown_spread(scan: Scan, column: str) -> float:  # noqa: ARG001 - a Spread
+    """Take all columns for equally telling."""
+    return 1.0
+
+
+def bounds_of(node: Node, spread: Spread = unknown_spread) -> Mapping[str, tuple[Bound, ...]]:
     """Return, by alias, the bounds under which each scan's rows are needed: one of them holds.
 
     Scans of which only the changes are read do not appear.  An empty bound among the
     alternatives means that the whole source is needed.
     """
-    found: dict[str, dict[Bound, None]] = {}
-    _collect(node, (), found)
-    return {alias: tuple(bounds) for alias, bounds in found.items()}
+    bounding = _Bounding(spread)
+    bounding.collect(node, ())
+    return {alias: tuple(bounds) for alias, bounds in bounding.found.items()}
 
 
-def _collect(node: Node, bound: Bound, found: dict[str, dict[Bound, None]]) -> None:
+class _Bounding:
+    def __init__(self, spread: Spread) -> None:
+        self._spread = spread
+        self.found: dict[str, dict[Bound, None]] = {}
+
+    def collect(self, node: Node, bound: Bound) -> None:
+        match node:
+            case Scan():
+                if node.version is not Version.CHANGES:
+                    self.found.setdefault(node.alias, {})[bound] = None
+            case Filter() | Weigh():
+                self.collect(node.child, bound)
+            case Project():
+                self.collect(node.child, _below(node, bound))
+            case UnionAll():
+                for child in node.children:
+                    self.collect(child, bound)
+            case InnerJoin():
+                left, right = self._sides(node, bound)
+                self.collect(node.left, left)
+                self.collect(node.right, right)
+            case Aggregate() | Recompute():
+                raise ValueError(_UNCUT)
+
+    def _sides(self, join: InnerJoin, bound: Bound) -> tuple[Bound, Bound]:
+        """Split a bound over the sides of a join, and let the tighter side bound the other."""
+        left = tuple(one for one in bound if one.column in column_names(join.left))
+        right = tuple(one for one in bound if one.column in column_names(join.right))
+        first, second = self._strength(join.left, left), self._strength(join.right, right)
+        for from_left in (True, False) if first >= second else (False, True):
+            if from_left and first and (more := self._across(join, join.left, left, join.right)):
+                return left, right + more
+            if (
+                not from_left
+                and second
+                and (more := self._across(join, join.right, right, join.left))
+            ):
+                return left + more, right
+        return left, right
+
+    def _strength(self, node: Node, bound: Bound) -> float:
+        """Tell how few rows of a side are left; 0 means all of them."""
+        if any(scan.version is Version.CHANGES for scan in scans_of(node)):
+            return inf
+        return max((self._spread(*_origin(node, one.column)) for one in bound), default=0.0)
+
+    def _across(self, join: InnerJoin, side: Node, bound: Bound, other: Node) -> Bound:
+        """Bound ``other`` by the values that the join columns of ``side`` can have."""
+        result = []
+        for *pair, nullable in equal_columns(join.on):
+            mine, theirs = pair if pair[0] in column_names(side) else pair[::-1]
+            if mine not in column_names(side) or theirs not in column_names(other):
+                continue
+            keys = self._keys(side, mine, bound)
+            if keys is not None:
+                result.append(Restriction(theirs, keys, nullable))
+        return tuple(result)
+
+    def _keys(self, node: Node, column: str, bound: Bound) -> KeySet | None:
+        """Return the values a column of ``node`` can have; None where they cannot be bounded."""
+        match node:
+            case Scan():
+                return _keys_of(node, column, bound)
+            case Filter() | Weigh():
+                return self._keys(node.child, column, bound)
+            case Project():
+                inner = column_behind(node.outputs, column)
+                return self._keys(node.child, inner, _below(node, bound)) if inner else None
+            case UnionAll():
+                sets = [self._keys(child, column, bound) for child in node.children]
+                if any(keys is None for keys in sets):
+                    return None
+                return tuple(dict.fromkeys(key for keys in sets if keys for key in keys))
+            case InnerJoin():
+                left, right = self._sides(node, bound)
+                if column in column_names(node.left):
+                    return self._keys(node.left, column, left)
+                return self._keys(node.right, column, right)
+            case Aggregate() | Recompute():
+                raise ValueError(_UNCUT)
+        assert_never(node)
+
+
+def _keys_of(scan: Scan, column: str, bound: Bound) -> KeySet | None:
+    if scan.source.kind is SourceKind.STATE and not _stored_as(scan, column):
+        return None  # a stage's changes hold its columns, not what a scan computes of them
+    if scan.version is Version.CHANGES:
+        return (ChangedKeys(scan, column),)
+    if not bound:
+        return None
+    stored: KeySet = (StoredKeys(scan, column, bound),)
+    if scan.version is not stands_at(scan):
+        return (*stored, ChangedKeys(scan, column))
+    return stored
+
+
+def _origin(node: Node, column: str) -> tuple[Scan, str]:
+    """Return the scan from which a column of a bounded side comes, and its name there."""
     match node:
         case Scan():
-            if node.version is not Version.CHANGES:
-                found.setdefault(node.alias, {})[bound] = None
-        case Filter() | Weigh():
-            _collect(node.child, bound, found)
+            return node, column
         case Project():
-            _collect(node.child, _below(node, bound), found)
+            inner = column_behind(node.outputs, column)
+            return _origin(node.child, inner if inner is not None else column)
+        case Filter() | Weigh():
+            return _origin(node.child, column)
         case UnionAll():
-            for child in node.children:
-                _collect(child, bound, found)
+            return _origin(node.children[0], column)
         case InnerJoin():
-            left, right = _sides(node, bound)
-            _collect(node.left, left, found)
-            _collect(node.right, right, found)
+            side = node.left if column in column_names(node.left) else node.right
+            return _origin(side, column)
         case Aggregate() | Recompute():
-            raise ValueError("a plan is cut at its stateful operators before its reads are bounded")
+            raise ValueError(_UNCUT)
+    assert_never(node)
 
 
-def _sides(join: InnerJoin, bound: Bound) -> tuple[Bound, Bound]:
-    """Split a bound over the sides of a join, and let each side bound the other."""
-    left = tuple(one for one in bound if one.column in column_names(join.left))
-    right = tuple(one for one in bound if one.column in column_names(join.right))
-    if _is_bounded(join.left, left):
-        right += _across(join, join.left, left, join.right)
-    elif _is_bounded(join.right, right):
-        left += _across(join, join.right, right, join.left)
-    return left, right
-
-
-def _is_bounded(node: Node, bound: Bound) -> bool:
-    return bool(bound) or any(scan.version is Version.CHANGES for scan in scans_of(node))
-
-
-def _across(join: InnerJoin, side: Node, bound: Bound, other: Node) -> Bound:
-    """Bound ``other`` by the values that the join columns of ``side`` can have."""
-    result = []
-    for *pair, nullable in _equal_columns(join):
-        mine, theirs = pair if pair[0] in column_names(side) else pair[::-1]
-        if mine not in column_names(side) or theirs not in column_names(other):
-            continue
-        keys = _keys(side, mine, bound)
-        if keys is not None:
-            result.append(Restriction(theirs, keys, nullable))
-    return tuple(result)
-
-
-def _equal_columns(join: InnerJoin) -> list[tuple[str, str, bool]]:
+@lru_cache(maxsize=4096)
+def equal_columns(on: Scalar | None) -> tuple[tuple[str, str, bool], ...]:
     """Return the pairs of columns that a join compares, and whether NULL equals NULL there."""
     pairs = []
-    for condition in conjuncts(join.on) if join.on else ():
+    for condition in conjuncts(on) if on else ():
         plain, null_safe = equality(condition), null_safe_equality(condition)
         sides = plain or null_safe
         if sides is not None:
             left, right = bare_column(sides[0]), bare_column(sides[1])
             if left is not None and right is not None:
                 pairs.append((left, right, plain is None))
-    return pairs
-
-
-def _keys(node: Node, column: str, bound: Bound) -> KeySet | None:
-    """Return the values a column of ``node`` can have; None where they cannot be bounded."""
-    match node:
-        case Scan():
-            if node.source.kind is SourceKind.STATE and not _stored_as(node, column):
-                return None  # a stage's changes hold its columns, not what a scan computes of them
-            if node.version is Version.CHANGES:
-                return (ChangedKeys(node, column),)
-            if not bound:
-                return None
-            stored: KeySet = (StoredKeys(node, column, bound),)
-            if node.version is not stands_at(node):
-                return (*stored, ChangedKeys(node, column))
-            return stored
-        case Filter() | Weigh():
-            return _keys(node.child, column, bound)
-        case Project():
-            inner = _inner_name(node, column)
-            return _keys(node.child, inner, _below(node, bound)) if inner else None
-        case UnionAll():
-            sets = [_keys(child, column, bound) for child in node.children]
-            if any(keys is None for keys in sets):
-                return None
-            return tuple(dict.fromkeys(key for keys in sets if keys for key in keys))
-        case InnerJoin():
-            left, right = _sides(node, bound)
-            if column in column_names(node.left):
-                return _keys(node.left, column, left)
-            return _keys(node.right, column, right)
-        case Aggregate() | Recompute():
-            raise ValueError("a plan is cut at its stateful operators before its reads are bounded")
-    assert_never(node)
+    return tuple(pairs)
 
 
 def _stored_as(scan: Scan, column: str) -> bool:
@@ -184,14 +242,7 @@ def _below(node: Project, bound: Bound) -> Bound:
     """Translate a bound on a projection's outputs to its input, where a column passes as it is."""
     result = []
     for restriction in bound:
-        inner = _inner_name(node, restriction.column)
+        inner = column_behind(node.outputs, restriction.column)
         if inner is not None:
             result.append(Restriction(inner, restriction.keys, restriction.nullable))
     return tuple(result)
-
-
-def _inner_name(node: Project, column: str) -> str | None:
-    for output in node.outputs:
-        if output.name == column:
-            return bare_column(output.scalar)
-    return None

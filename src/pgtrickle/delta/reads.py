@@ -8,7 +8,7 @@ earlier in the same refresh (``:keys(stage,column)``), which no other connection
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -23,7 +23,7 @@ from pgtrickle.algebra.nodes import (
     Weigh,
 )
 from pgtrickle.algebra.schema import children_of, scans_of
-from pgtrickle.delta.key_sets import Bound, ChangedKeys, KeySet, Restriction, StoredKeys, bounds_of
+from pgtrickle.delta.key_sets import Bound, ChangedKeys, KeySet, Restriction, StoredKeys
 from pgtrickle.errors import InternalError
 from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.sql_type import Column, SqlType
@@ -36,6 +36,7 @@ PAGES_MARK = "{ctid range}"
 _CHANGES_SCHEMA = "pgtrickle_changes"
 _WINDOW = f"{WINDOW_MARK} AND __weight <> 0"
 _KEYS_MARK = r":keys\((?P<stage>[^,()]+),(?P<column>[^()]+)\)"
+_ARRAY_MARK = r":array_(?P<number>\d+)\b"
 
 
 class ReadKind(Enum):
@@ -45,6 +46,16 @@ class ReadKind(Enum):
     KEYED = "keyed"  # a table or state, bounded by key sets
     FULL = "full"  # a table, state or query, unbounded
     STAGE = "stage"  # the changes that an earlier stage of this refresh found
+
+
+@dataclass(frozen=True, slots=True)
+class KeyArray:
+    """The values of a column among changes: whoever has read those changes knows them already."""
+
+    view: str  # the relation of the changes
+    column: str
+    type: SqlType
+    sql: str  # how PostgreSQL finds the values by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +73,15 @@ class Read:
     relation: QualifiedName | None = None  # the table or change buffer; None for other sources
     # The same rows and perhaps more, unbounded, with a mark for a range of the table's pages.
     parts_sql: str = ""
+    marked_sql: str = ""  # the query with a mark for each of ...
+    key_arrays: tuple[KeyArray, ...] = ()
+
+    def sql_with(self, known: Callable[[KeyArray], str | None]) -> str:
+        """Write the query with the key values that the caller knows; others it finds itself."""
+        return _fill_arrays(
+            self.marked_sql,
+            [literal or array.sql for array in self.key_arrays for literal in [known(array)]],
+        )
 
 
 def buffer_relation(relid: int) -> QualifiedName:
@@ -82,26 +102,65 @@ StateRows = Callable[[str], str]  # a stage's name -> the query that shows its s
 
 
 def reads_of(
-    plan: Node, state_rows: StateRows, summed: frozenset[str] = frozenset()
+    plan: Node,
+    state_rows: StateRows,
+    computed: frozenset[str],
+    bounds: Mapping[str, tuple[Bound, ...]],
 ) -> tuple[Read, ...]:
     """Return the reads of a derived plan, one for each relation it names.
 
-    ``summed`` names the plan's columns with which the engine goes on to compute.
+    ``computed`` names the columns with which the engine computes, see ``computed_columns``.
     """
-    computed = frozenset(_computed_columns(plan, summed))
-    bounds = bounds_of(plan)
     writer = _Writer(state_rows)
     reads: dict[str, Read] = {}
     for scan in scans_of(plan):
         # A scan stands in many arms of a derived plan, and its bounds are long: write them once.
-        if _needs_changes(scan) and changes_view(scan) not in reads:
-            reads[changes_view(scan)] = writer.changes(scan, computed)
+        if needs_changes(scan) and changes_view(scan) not in reads:
+            reads[changes_view(scan)] = read_changes_of(scan, computed)
         if scan.version is not Version.CHANGES and rows_view(scan) not in reads:
             reads[rows_view(scan)] = writer.rows(scan, bounds[scan.alias], computed)
     return tuple(reads.values())
 
 
-def _needs_changes(scan: Scan) -> bool:
+def read_changes_of(scan: Scan, computed: frozenset[str]) -> Read:
+    """Return the read of a scan's changes."""
+    columns = tuple(output.column for output in scan.outputs)
+    listed = _outputs(scan, "__weight")
+    buffer: QualifiedName | None = None
+    if scan.source.kind is SourceKind.STATE:
+        relation, where = stage_changes(scan.source.key), _where(scan)
+        kind, bounded_by = ReadKind.STAGE, f"the changes of {scan.source.key}"
+    else:
+        buffer = buffer_relation(scan.source.relid)
+        relation, where = buffer.sql, _where(scan, _WINDOW)
+        kind, bounded_by = ReadKind.CHANGES, "the window since the last refresh"
+    sql = f"SELECT {listed} FROM {relation}{where}"
+    part = f"(SELECT * FROM {relation} WHERE {PAGES_MARK}) AS changes"
+    return Read(
+        changes_view(scan),
+        _label(scan),
+        kind,
+        columns,
+        computed.intersection(column.name for column in columns),
+        sql,
+        bounded_by,
+        weighted=True,
+        relation=buffer,
+        parts_sql=f"SELECT {listed} FROM {part}{where}",
+        marked_sql=sql,
+    )
+
+
+def computed_columns(body: Node, summed: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Return the columns that the engine compares or computes with; others only pass through.
+
+    ``summed`` names those with which it goes on to compute above ``body``.
+    """
+    return frozenset(_computed_columns(body, summed))
+
+
+def needs_changes(scan: Scan) -> bool:
+    """Tell whether a scan's version is read, or computed, from its changes."""
     if scan.version is Version.CHANGES:
         return True
     if scan.source.kind is SourceKind.STATE:
@@ -130,68 +189,43 @@ def _computed_columns(node: Node, above: frozenset[str]) -> Iterator[str]:
 
 
 class _Writer:
+    """Writes the reads of rows."""
+
     def __init__(self, state_rows: StateRows) -> None:
         self._state_rows = state_rows
-
-    def changes(self, scan: Scan, computed: frozenset[str]) -> Read:
-        columns = tuple(output.column for output in scan.outputs)
-        listed = self._outputs(scan, "__weight")
-        if scan.source.kind is SourceKind.STATE:
-            buffer = None
-            relation, where = stage_changes(scan.source.key), self._where(scan)
-            kind, bounded_by = ReadKind.STAGE, f"the changes of {scan.source.key}"
-        else:
-            buffer = buffer_relation(scan.source.relid)
-            relation = buffer.sql
-            where = self._where(scan, _WINDOW)
-            kind, bounded_by = ReadKind.CHANGES, "the window since the last refresh"
-        part = f"(SELECT * FROM {relation} WHERE {PAGES_MARK}) AS changes"
-        return Read(
-            changes_view(scan),
-            _label(scan),
-            kind,
-            columns,
-            computed.intersection(column.name for column in columns),
-            f"SELECT {listed} FROM {relation}{where}",
-            bounded_by,
-            weighted=True,
-            relation=buffer,
-            parts_sql=f"SELECT {listed} FROM {part}{where}",
-        )
+        self._arrays: dict[KeyArray, int] = {}  # of the read that is being written, by number
 
     def rows(self, scan: Scan, bounds: tuple[Bound, ...], computed: frozenset[str]) -> Read:
         columns = tuple(output.column for output in scan.outputs)
         bounded = all(bounds)
-        listed = self._outputs(scan) or "1 AS __one"
+        listed = _outputs(scan) or "1 AS __one"
+        self._arrays = {}
         condition = " OR ".join(self._bound(scan, bound) for bound in bounds) if bounded else ""
+        marked = f"SELECT {listed} FROM {self._from(scan)}{_where(scan, condition)}"
         return Read(
             rows_view(scan),
             _label(scan),
             ReadKind.KEYED if bounded else ReadKind.FULL,
             columns,
             computed.intersection(column.name for column in columns),
-            f"SELECT {listed} FROM {self._from(scan)}{self._where(scan, condition)}",
+            _fill_arrays(marked, [array.sql for array in self._arrays]),
             "; or ".join(_describe(scan, bound) for bound in bounds)
             if bounded
             else "nothing: every row is read",
             weighted=False,
             relation=scan.source.relation,
             parts_sql=self._parts(scan, listed),
+            marked_sql=marked,
+            key_arrays=tuple(self._arrays),
         )
 
     def _parts(self, scan: Scan, listed: str) -> str:
         if scan.source.kind is SourceKind.TABLE:
-            return f"SELECT {listed} FROM {self._from(scan)}{self._where(scan, PAGES_MARK)}"
+            return f"SELECT {listed} FROM {self._from(scan)}{_where(scan, PAGES_MARK)}"
         if scan.source.kind is SourceKind.STATE:
             stored = f"{self._state_rows(scan.source.key)} WHERE {PAGES_MARK}"
-            return f"SELECT {listed} FROM ({stored}) AS stored{self._where(scan)}"
+            return f"SELECT {listed} FROM ({stored}) AS stored{_where(scan)}"
         return ""
-
-    def _outputs(self, scan: Scan, *more: str) -> str:
-        parts = [
-            f"{output.scalar.sql} AS {quote_identifier(output.name)}" for output in scan.outputs
-        ]
-        return ", ".join([*parts, *more])
 
     def _from(self, scan: Scan) -> str:
         if scan.source.relation is not None:
@@ -199,11 +233,6 @@ class _Writer:
         if scan.source.kind is SourceKind.STATE:
             return f"({self._state_rows(scan.source.key)}) AS stored"
         return f"({scan.source.query}) AS answer"
-
-    def _where(self, scan: Scan, *conditions: str) -> str:
-        parts = [f"({part})" for part in conditions if part]
-        parts += [f"({scan.predicate.sql})"] if scan.predicate else []
-        return f" WHERE {' AND '.join(parts)}" if parts else ""
 
     def _bound(self, scan: Scan, bound: Bound) -> str:
         parts = []
@@ -221,13 +250,30 @@ class _Writer:
     def _key_array(self, key: ChangedKeys | StoredKeys) -> str:
         expression = _expression(key.scan, key.column)
         if isinstance(key, StoredKeys):
-            where = self._where(key.scan, self._bound(key.scan, key.bound))
+            where = _where(key.scan, self._bound(key.scan, key.bound))
             return f"ARRAY(SELECT {expression} FROM {self._from(key.scan)}{where})"
         if key.scan.source.kind is SourceKind.STATE:
-            return keys_mark(key.scan.source.key, key.column)
-        buffer = buffer_relation(key.scan.source.relid)
-        where = self._where(key.scan, _WINDOW)
-        return f"ARRAY(SELECT {expression} FROM {buffer.sql}{where})"
+            sql = keys_mark(key.scan.source.key, key.column)
+        else:
+            buffer = buffer_relation(key.scan.source.relid)
+            sql = f"ARRAY(SELECT {expression} FROM {buffer.sql}{_where(key.scan, _WINDOW)})"
+        array = KeyArray(changes_view(key.scan), key.column, _type(key.scan, key.column), sql)
+        return f":array_{self._arrays.setdefault(array, len(self._arrays))}"
+
+
+def _fill_arrays(sql: str, arrays: Sequence[str]) -> str:
+    return fill(sql, _ARRAY_MARK, lambda match: arrays[int(match["number"])])
+
+
+def _outputs(scan: Scan, *more: str) -> str:
+    parts = [f"{output.scalar.sql} AS {quote_identifier(output.name)}" for output in scan.outputs]
+    return ", ".join([*parts, *more])
+
+
+def _where(scan: Scan, *conditions: str) -> str:
+    parts = [f"({part})" for part in conditions if part]
+    parts += [f"({scan.predicate.sql})"] if scan.predicate else []
+    return f" WHERE {' AND '.join(parts)}" if parts else ""
 
 
 def _collate(scan: Scan, restriction: Restriction) -> str:

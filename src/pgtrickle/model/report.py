@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from pgtrickle.model.stream_table import Action
 
@@ -12,7 +14,7 @@ class SourceRead:
     """How much one read of a refresh brought, and what bounded it."""
 
     source: str
-    kind: str  # "changes", "keyed", "full", "state"
+    kind: str  # "changes", "keyed", "full", "stage"
     bounded_by: str
     rows: int
     bytes: int
@@ -30,6 +32,23 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class CostRecord:
+    """What was predicted for a refresh, and what it came to."""
+
+    predicted_ms: float | None = None  # for the action that ran
+    predicted_differential_ms: float | None = None
+    predicted_full_ms: float | None = None
+    actual_ms: float | None = None
+    counted: Mapping[str, Any] | None = None  # from which later predictions learn
+
+    @property
+    def alternative_ms(self) -> float | None:
+        """The prediction for the action that did not run."""
+        both = (self.predicted_differential_ms, self.predicted_full_ms)
+        return next((one for one in both if one != self.predicted_ms), None)
+
+
+@dataclass(frozen=True, slots=True)
 class RefreshReport:
     """The outcome of one refresh, as the history records it."""
 
@@ -42,6 +61,8 @@ class RefreshReport:
     duration_ms: float
     reads: tuple[SourceRead, ...] = ()
     timings_ms: dict[str, float] = field(default_factory=dict)
+    predicted_ms: float | None = None  # for this action; None where nothing was to be done
+    alternative_ms: float | None = None  # for the other of DIFFERENTIAL and FULL, where possible
 
 
 @dataclass(frozen=True, slots=True)

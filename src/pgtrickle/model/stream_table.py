@@ -68,3 +68,4 @@ class StreamTable:
     consecutive_errors: int
     last_error_message: str | None
     owner: str
+    max_delta_fraction: float | None = None  # instead of differential_max_change_ratio

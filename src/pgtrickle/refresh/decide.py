@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pgtrickle.model.frontier import Frontier
 from pgtrickle.model.stream_table import Action, RefreshMode, StreamTable
+from pgtrickle.refresh.cost.choose import Forecast
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class Facts:
     time_dependent: bool
     requested_full: bool
     max_change_ratio: float
+    forecast: Forecast | None = None  # where something must be done
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +33,15 @@ class Decision:
 
     action: Action
     reason: str
+    forecast: Forecast | None = None
 
 
 def decide(facts: Facts) -> Decision:
     """Choose the action; the first rule that applies decides."""
+    return replace(_first_rule(facts), forecast=facts.forecast)
+
+
+def _first_rule(facts: Facts) -> Decision:
     table = facts.stream_table
     if table.frontier is None or not table.populated:
         return Decision(Action.FULL, "first load")
@@ -60,17 +67,25 @@ def decide(facts: Facts) -> Decision:
         return Decision(Action.FULL, "refresh_mode is FULL")
     if facts.truncated:
         return Decision(Action.FULL, f"{', '.join(facts.truncated)} was truncated")
-    return _by_size(facts)
+    if table.refresh_mode is RefreshMode.AUTO:
+        return _by_cost(facts)
+    return Decision(Action.DIFFERENTIAL, _changes(facts))
 
 
-def _by_size(facts: Facts) -> Decision:
+def _by_cost(facts: Facts) -> Decision:
     changed = sum(facts.changed_rows.values())
     limit = facts.max_change_ratio * facts.source_rows
-    if facts.stream_table.refresh_mode is RefreshMode.AUTO and 0 < limit < changed:
+    if facts.source_rows > 0 and limit < changed:
         return Decision(
             Action.FULL,
             f"{changed} changed rows exceed {facts.max_change_ratio:.0%} of about"
             f" {facts.source_rows:.0f} source rows",
         )
+    if facts.forecast is None:
+        return Decision(Action.DIFFERENTIAL, _changes(facts))
+    return Decision(facts.forecast.choice, f"{facts.forecast.in_words}; {_changes(facts)}")
+
+
+def _changes(facts: Facts) -> str:
     listed = ", ".join(f"{name}: {rows}" for name, rows in sorted(facts.changed_rows.items()))
-    return Decision(Action.DIFFERENTIAL, f"changed rows in {listed}")
+    return f"changed rows in {listed}"

@@ -8,7 +8,7 @@ its stream table's lease.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
@@ -16,7 +16,7 @@ from typing import Protocol
 from pgtrickle.errors import InternalError, Retry, SettingError, TrickleError
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.schedule import Schedule, parse_schedule
-from pgtrickle.model.stream_table import InitiatedBy, Status, StreamTable
+from pgtrickle.model.stream_table import Action, InitiatedBy, Status, StreamTable
 from pgtrickle.scheduler.due import LONGEST_BACKOFF, Attempt, backoff, due_at
 from pgtrickle.scheduler.order import in_dependency_order
 
@@ -32,6 +32,10 @@ class StreamTables(Protocol):
 
     def dependencies(self) -> dict[str, list[str]]:
         """Return, for each stream table, the stream tables it reads."""
+        ...
+
+    def find_idle(self, stream_tables: Sequence[StreamTable]) -> frozenset[int]:
+        """Return the ids of those with nothing to do, and note that they are current."""
         ...
 
     def refresh_stream_table(self, name: str, *, initiated_by: InitiatedBy) -> RefreshReport:
@@ -82,11 +86,10 @@ class Loop:
             stop.wait(max(pause.total_seconds(), 0))
 
     def run_once(self, stop: threading.Event) -> datetime | None:
-        """Refresh every stream table that is due, in dependency order.
+        """Bring every stream table up to date that is due, in dependency order.
 
-        Whether one is due is asked when its turn comes, so that it follows what it reads even if
-        it was not due yet when the pass began.  Returns when the next one will be due, None if
-        there is none.
+        One query tells for all of them which have nothing to do; only the others are refreshed.
+        Returns when the next one will be due, None if there is none.
         """
         tables = {
             str(table.name): table
@@ -94,13 +97,42 @@ class Loop:
             if table.status is not Status.SUSPENDED
         }
         self._forget_all_but({table.id for table in tables.values()})
-        if any(map(self._due, tables.values())):
-            for name in in_dependency_order(tables, self.stream_tables.dependencies()):
-                if stop.is_set():
-                    break
-                if self._due(tables[name]):
-                    self._refresh(name, tables[name])
+        due = {name: table for name, table in tables.items() if self._due(table)}
+        busy = self._pass_over_idle(due)
+        if busy:
+            self._refresh_in_order(tables, due, busy, stop)
         return min(map(self._due_at, tables.values()), default=None)
+
+    def _pass_over_idle(self, due: Mapping[str, StreamTable]) -> set[str]:
+        """Take note of the stream tables with nothing to do; return the names of the others."""
+        # A schedule that cannot be read is complained about by an attempt, changes or not.
+        known = [table for table in due.values() if _has_known_schedule(table)]
+        began = self.now()
+        idle = self.stream_tables.find_idle(known) if known else frozenset[int]()
+        self._attempts |= {number: Attempt(began) for number in idle}
+        return {name for name, table in due.items() if table.id not in idle}
+
+    def _refresh_in_order(
+        self,
+        tables: Mapping[str, StreamTable],
+        due: Mapping[str, StreamTable],
+        busy: set[str],
+        stop: threading.Event,
+    ) -> None:
+        """Refresh ``busy``, and what follows from it.
+
+        A stream table that had nothing to do, or was not due yet, follows when one that it reads
+        has been refreshed in this pass, so that a change needs one pass for a whole chain.
+        """
+        dependencies = self.stream_tables.dependencies()
+        refreshed: set[str] = set()
+        for name in in_dependency_order(tables, dependencies):
+            if stop.is_set():
+                break
+            follows = not refreshed.isdisjoint(dependencies.get(name, ()))
+            wanted = name in due or self._due(tables[name])
+            if (name in busy or (follows and wanted)) and self._refresh(name, tables[name]):
+                refreshed.add(name)
 
     def _due(self, table: StreamTable) -> bool:
         return self._due_at(table) <= self.now()
@@ -108,7 +140,8 @@ class Loop:
     def _due_at(self, table: StreamTable) -> datetime:
         return due_at(_schedule_of(table), table.last_refresh_at, self._attempts.get(table.id))
 
-    def _refresh(self, name: str, table: StreamTable) -> None:
+    def _refresh(self, name: str, table: StreamTable) -> bool:
+        """Refresh one stream table; tell whether that may have changed it."""
         began = self.now()
         try:
             parse_schedule(table.schedule)
@@ -124,6 +157,8 @@ class Loop:
         else:
             self._attempts[table.id] = Attempt(began)
             self.watcher.refreshed(report)
+            return report.action is not Action.NO_DATA
+        return False
 
     def _note_failure(self, name: str, table: StreamTable, error: TrickleError) -> None:
         before = self._attempts.get(table.id)
@@ -134,6 +169,14 @@ class Loop:
 
     def _forget_all_but(self, ids: set[int]) -> None:
         self._attempts = {key: self._attempts[key] for key in self._attempts.keys() & ids}
+
+
+def _has_known_schedule(table: StreamTable) -> bool:
+    try:
+        parse_schedule(table.schedule)
+    except SettingError:
+        return False
+    return True
 
 
 def _schedule_of(table: StreamTable) -> Schedule:

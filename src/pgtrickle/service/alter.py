@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pgtrickle.catalog.stream_tables import (
     get_stream_table,
+    update_max_delta_fraction,
     update_refresh_mode,
     update_schedule,
     update_status,
 )
 from pgtrickle.errors import StatusForbidsError
+from pgtrickle.model.delta_fraction import DEFAULT, Fraction, check_fraction
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.schedule import parse_schedule
 from pgtrickle.model.stream_table import RefreshMode, Status, StreamTable
@@ -26,6 +28,7 @@ def alter_stream_table(
     schedule: str | None,
     refresh_mode: RefreshMode | None,
     status: Status | None,
+    max_delta_fraction: Fraction | None = None,
 ) -> StreamTable:
     """Apply the changes that are not None, all or none of them."""
     if schedule is not None:
@@ -52,6 +55,9 @@ def alter_stream_table(
                 effective_refresh_mode=effective,
                 downgrade_reason=reason,
             )
+        if max_delta_fraction is not None:
+            own = None if max_delta_fraction == DEFAULT else check_fraction(max_delta_fraction)
+            update_max_delta_fraction(connection, stream_table.id, own)
         if status is not None:
             update_status(connection, stream_table.id, status)
         return get_stream_table(connection, name)

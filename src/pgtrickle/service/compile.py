@@ -6,8 +6,8 @@ whole, which a FULL refresh can read, and the refusal says why.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import psycopg
 from psycopg import Connection
@@ -15,19 +15,20 @@ from sqlglot.errors import SqlglotError
 
 from pgtrickle.algebra.nodes import Output, Query, Scan, Source, SourceKind
 from pgtrickle.catalog.bind import Binding, bind_query
+from pgtrickle.catalog.distinct_values import list_distinct_values
 from pgtrickle.catalog.stream_tables import get_query_search_path
 from pgtrickle.catalog.typer import PgTyper
 from pgtrickle.delta.cut import AggregateStage, RowsStage, StagedQuery, cut
 from pgtrickle.errors import UnsupportedExpressionError, UnsupportedQueryError
 from pgtrickle.model.sql_type import Column
 from pgtrickle.model.stream_table import RefreshMode, StreamTable
-from pgtrickle.refresh.stages import plan_differential, plan_full, sources_of
+from pgtrickle.refresh.stages import StagePlan, plan_differential, plan_full, sources_of
 from pgtrickle.sql.bound import BoundQuery
 from pgtrickle.sql.count_inputs import count_inputs
 from pgtrickle.sql.limits import allow_depth, check_bound, check_inputs, check_text, too_deep
 from pgtrickle.sql.lower import lower
 from pgtrickle.sql.refusal import Refusal, unsupported
-from pgtrickle.sql.scalars import column_scalar
+from pgtrickle.sql.scalars import bare_column, column_scalar
 from pgtrickle.sql.translate import Dialect
 
 _TIME_WORDS = (
@@ -49,15 +50,24 @@ class Compiled:
     staged: StagedQuery
     refusal: UnsupportedQueryError | UnsupportedExpressionError | None
     algebra: Query | None
+    distinct: Mapping[int, Mapping[str, float]] = field(default_factory=dict, compare=False)
+    # Plans of stages by name and changed scans: writing one down costs as much as running it.
+    plans: dict[tuple[str, frozenset[str]], StagePlan] = field(default_factory=dict, compare=False)
 
     @property
     def opaque(self) -> bool:
         """Whether PostgreSQL answers the query whole."""
         return self.algebra is None
 
+    def spread(self, scan: Scan, column: str) -> float:
+        """Return how many values a column of a scan has, as far as is known (a ``Spread``)."""
+        known = self.distinct.get(scan.source.relid, {})
+        own = next((bare_column(one.scalar) for one in scan.outputs if one.name == column), None)
+        return known.get(own, 1.0) if own is not None else 1.0
+
     def as_opaque(self) -> Compiled:
         """Return the same query as one that PostgreSQL answers whole."""
-        return replace(self, staged=_opaque(self.binding), algebra=None)
+        return replace(self, staged=_opaque(self.binding), algebra=None, plans={})
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -97,7 +107,8 @@ def compile_bound(connection: Connection, binding: Binding, user_sql: str) -> Co
         return Compiled(binding, _opaque(binding), unsupported(refusal, user_sql), None)
     except UnsupportedExpressionError as error:
         return Compiled(binding, _opaque(binding), error, None)
-    return Compiled(binding, staged, None, algebra)
+    distinct = list_distinct_values(connection, list(sources_of(staged).values()))
+    return Compiled(binding, staged, None, algebra, distinct)
 
 
 def build(connection: Connection, query: BoundQuery) -> tuple[Query, StagedQuery]:

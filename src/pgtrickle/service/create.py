@@ -15,6 +15,7 @@ from pgtrickle.errors import (
     ReservedColumnError,
     TrickleError,
 )
+from pgtrickle.model.delta_fraction import check_fraction
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.schedule import parse_schedule
@@ -40,12 +41,14 @@ def create_stream_table(
     schedule: str,
     refresh_mode: RefreshMode,
     initialize: bool,
+    max_delta_fraction: float | None = None,
 ) -> RefreshReport | None:
     """Create the table, its state and its capture in one transaction, then load it.
 
     A first load that fails takes everything back, so the next attempt starts from nothing.
     """
     parse_schedule(schedule)
+    fraction = None if max_delta_fraction is None else check_fraction(max_delta_fraction)
     if name.schema in _OUR_SCHEMAS:
         raise NameNotUsableError(
             f'the schema "{name.schema}" belongs to pgtrickle',
@@ -57,7 +60,7 @@ def create_stream_table(
         if compiled.refusal is not None and refresh_mode is RefreshMode.DIFFERENTIAL:
             raise compiled.refusal
         with connection.transaction():
-            _declare(connection, name, query, compiled, schedule, refresh_mode)
+            _declare(connection, name, query, compiled, schedule, refresh_mode, fraction)
     if not initialize:
         return None
     try:
@@ -87,6 +90,7 @@ def _declare(
     compiled: Compiled,
     schedule: str,
     refresh_mode: RefreshMode,
+    max_delta_fraction: float | None,
 ) -> None:
     _check_name(connection, name)
     effective, reason = effective_mode(compiled, refresh_mode)
@@ -117,6 +121,7 @@ def _declare(
         refresh_mode=refresh_mode,
         effective_refresh_mode=effective,
         downgrade_reason=reason,
+        max_delta_fraction=max_delta_fraction,
     )
     create_state_tables(
         connection, stream_table.id, compiled.staged, looked_up_columns(compiled.staged)

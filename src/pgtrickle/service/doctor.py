@@ -12,6 +12,7 @@ from pgtrickle.catalog.migrate import check_version
 from pgtrickle.catalog.stream_tables import list_stream_tables
 from pgtrickle.errors import TrickleError
 from pgtrickle.model.stream_table import Status
+from pgtrickle.service.index_advice import IndexAdvice, advise_indexes
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.spark.java import require_java
 
@@ -26,6 +27,7 @@ class Check:
     ok: bool
     detail: str
     hint: str = ""
+    missing_indexes: tuple[IndexAdvice, ...] = ()  # advice: nothing is wrong without them
 
 
 def check_machine() -> list[Check]:
@@ -43,6 +45,7 @@ def check_server(runtime: Runtime) -> list[Check]:
             _privileges(connection),
             _settings(connection),
             _stream_tables(connection),
+            _indexes(runtime, connection),
         ]
 
 
@@ -137,3 +140,9 @@ def _stream_tables(connection: Connection) -> Check:
             hint=f"Look at them with: pgtrickle show {troubled[0].name}.",
         )
     return Check("stream tables", ok=True, detail=detail)
+
+
+def _indexes(runtime: Runtime, connection: Connection) -> Check:
+    advice = advise_indexes(runtime, connection)
+    detail = f"{len(advice)} missing: refreshes scan tables" if advice else "none missing"
+    return Check("indexes", ok=True, detail=detail, missing_indexes=advice)

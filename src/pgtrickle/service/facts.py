@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from psycopg import Connection
 
@@ -16,16 +16,13 @@ from pgtrickle.capture.windows import SourceChanges, changed_sources
 from pgtrickle.catalog.dependencies import Dependency, SourceType
 from pgtrickle.catalog.stream_tables import find_plan
 from pgtrickle.errors import SourceNotFoundError
-from pgtrickle.model.stream_table import RefreshMode, StreamTable
-from pgtrickle.refresh.decide import Facts
+from pgtrickle.model.stream_table import Action, RefreshMode, StreamTable
+from pgtrickle.refresh.decide import Facts, decide
 from pgtrickle.service.compile import Compiled
+from pgtrickle.service.forecast import make_forecast
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.service.snapshot import Snapshot
-
-_ESTIMATE_ROWS = """
-    SELECT COALESCE(sum(reltuples) FILTER (WHERE reltuples > 0), 0)
-      FROM pg_catalog.pg_class WHERE oid = ANY(%(relids)s::oid[])
-"""
+from pgtrickle.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +83,31 @@ def gather_facts(
         changed_rows={names[one.relid]: one.rows for one in changes if one.rows},
         truncated=tuple(names[relid] for relid in sorted(truncated)),
         rewritten=tuple(rewritten),
-        source_rows=_estimate_rows(snapshot.connection, list(names))
-        if any(one.changed for one in changes)
-        else 0,
+        source_rows=0.0,
         refusal=str(compiled.refusal) if compiled.refusal else None,
         reshaped=reshaped,
         time_dependent=compiled.binding.time_dependent,
         requested_full=requested_full or forced,
-        max_change_ratio=settings.differential_max_change_ratio,
+        max_change_ratio=_max_change_ratio(settings, stream_table),
     )
-    return Findings(facts, frozenset(str(one.relid) for one in changes if one.rows), files)
+    changed = {str(one.relid): one.rows for one in changes if one.rows}
+    if decide(facts).action is not Action.NO_DATA:
+        follows = changed and not truncated and not rewritten and compiled.refusal is None
+        forecast, statistics = make_forecast(
+            runtime,
+            stream_table,
+            snapshot.connection,
+            compiled,
+            list(names),
+            changed if follows else None,
+        )
+        facts = replace(facts, forecast=forecast, source_rows=statistics.source_rows)
+    return Findings(facts, frozenset(changed), files)
+
+
+def _max_change_ratio(settings: Settings, stream_table: StreamTable) -> float:
+    own = stream_table.max_delta_fraction
+    return settings.differential_max_change_ratio if own is None else own
 
 
 def captured(dependencies: Sequence[Dependency]) -> list[Dependency]:
@@ -112,8 +124,3 @@ def _changes(
         return []
     windows = [(relid, frontier.snapshot) for relid in relids]
     return changed_sources(snapshot.connection, windows)
-
-
-def _estimate_rows(connection: Connection, relids: list[int]) -> float:
-    [(rows,)] = connection.execute(_ESTIMATE_ROWS, {"relids": relids}).fetchall()
-    return float(rows)

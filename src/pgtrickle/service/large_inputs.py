@@ -6,19 +6,19 @@ and of what an earlier stage found it turns out while the driver reads, which th
 
 Parts are ranges of pages: of a table, of a change buffer and its settled child, of state, and of
 the shared copy of what an earlier stage found.  Where very many keys bound the read of a table,
-the whole table is read that way, for the joins check every condition again; where they are few
-beside its rows, one part follows them by index.
+the whole table is read, for the joins check every condition again; where they are few beside its
+rows, the read follows them by index.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from psycopg import Connection
 
-from pgtrickle.delta.reads import Read, ReadKind, stage_changes
+from pgtrickle.delta.reads import Read, ReadKind, stage_changes, stage_keys
 from pgtrickle.errors import ValueOutOfRangeError
 from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.report import SourceRead
@@ -29,7 +29,7 @@ from pgtrickle.service.staging import Staging
 from pgtrickle.spark.arrow_reader import SnapshotReader
 from pgtrickle.spark.carriers import MAX_DECIMAL_DIGITS, Carrier
 from pgtrickle.spark.decimal_size import probe_sql
-from pgtrickle.spark.large_read import LargeRead, Report, page_count_sql
+from pgtrickle.spark.large_read import LargeRead, Report, page_count_sql, with_range
 from pgtrickle.storage.state_tables import groups_table
 
 _PAGE_BYTES = 8192
@@ -53,28 +53,51 @@ class LargeInputs:
     changed_rows: Mapping[str, int]  # in the windows, by source
     staging: Staging
 
-    def expected(self, reads: Sequence[Read]) -> list[Read]:
-        """Return the reads known to be large before anything is read."""
-        if not self.runtime.engine.distributed:
-            return []
-        large = [read for read in reads if self._is_large(read)]
-        if any(read.kind is ReadKind.CHANGES for read in large):
-            # As many keys would bound these: more than an array in a query should hold.
-            large += [read for read in reads if read.kind is ReadKind.KEYED]
-        return large
+    def is_large(self, read: Read) -> bool:
+        """Tell whether a read is known to be large before anything is read."""
+        limit = self.runtime.settings.large_read_bytes
+        if read.kind is ReadKind.CHANGES:
+            rows = self.changed_rows.get(read.source, 0)
+            return rows * _VALUE_BYTES * (len(read.columns) + 1) >= limit
+        if read.kind is ReadKind.FULL and (relations := self._relations(read)):
+            return self._pages(relations) * _PAGE_BYTES >= limit
+        return False
+
+    def unbound(self, read: Read, large: Collection[str]) -> Read:
+        """Return a read without its bound, if that consists of very many keys.
+
+        ``large`` names the changes that are large.
+        """
+        bounding = [array for array in read.key_arrays if array.view in large]
+        if read.kind is not ReadKind.KEYED or not read.parts_sql or not bounding:
+            return read
+        of_a_stage = any(stage_keys(array.sql) for array in bounding)
+        if not of_a_stage and self._keys_are_few(read):
+            return read
+        sql = with_range(read.parts_sql, "true")
+        return replace(
+            read,
+            kind=ReadKind.FULL,
+            sql=sql,
+            marked_sql=sql,
+            key_arrays=(),
+            bounded_by="nothing: very many keys",
+        )
 
     def describe(
-        self, read: Read, marks: Marks, reader: SnapshotReader, writer: Connection
+        self, read: Read, sql: str, marks: Marks, reader: SnapshotReader, writer: Connection
     ) -> LargeRead:
-        """Describe a read for the executors."""
-        sql, pages = read.parts_sql, self._pages(self._relations(read))
+        """Describe a read for the executors; ``sql`` is its query in one part."""
+        pages = 0
         if read.kind is ReadKind.STAGE:
             shared = self.staging.share_changes(writer, read.source)
-            sql = sql.replace(f"FROM {stage_changes(read.source)} ", f"FROM {shared.sql} ", 1)
+            sql = marks.filled(read.parts_sql).replace(
+                f"FROM {stage_changes(read.source)} ", f"FROM {shared.sql} ", 1
+            )
             pages = self._pages([shared], writer)
-        elif not sql or (read.kind is ReadKind.KEYED and self._keys_are_few(read, marks, pages)):
-            sql = read.sql
-        sql = marks.filled(sql)
+        elif read.kind is not ReadKind.KEYED and read.parts_sql:
+            sql = marks.filled(read.parts_sql)
+            pages = self._pages(self._relations(read))
         carriers = [
             self._sized(reader, read, name, carrier, sql)
             for name, carrier in zip(names_of(read), carriers_of(read), strict=True)
@@ -86,15 +109,6 @@ class LargeInputs:
             relpages=pages,
             report=Report(self.staging.parts(), read.view),
         )
-
-    def _is_large(self, read: Read) -> bool:
-        limit = self.runtime.settings.large_read_bytes
-        if read.kind is ReadKind.CHANGES:
-            rows = self.changed_rows.get(read.source, 0)
-            return rows * _VALUE_BYTES * (len(read.columns) + 1) >= limit
-        if read.kind is ReadKind.FULL and (relations := self._relations(read)):
-            return self._pages(relations) * _PAGE_BYTES >= limit
-        return False
 
     def _relations(self, read: Read) -> list[QualifiedName]:
         """Return the tables whose pages a read may be cut by."""
@@ -117,12 +131,8 @@ class LargeInputs:
             default=0,
         )
 
-    def _keys_are_few(self, read: Read, marks: Marks, pages: int) -> bool:
+    def _keys_are_few(self, read: Read) -> bool:
         """Tell whether following the keys of the changes by index is quicker than a scan."""
-        if pages == 0:
-            return True
-        if marks.has_shared_keys(read.sql):
-            return False
         [(rows,)] = self.snapshot.connection.execute(
             "SELECT COALESCE(max(reltuples), 0) FROM pg_catalog.pg_class WHERE oid = ANY ("
             "SELECT pg_catalog.to_regclass(name)::oid FROM unnest(%s::text[]) AS name)",
@@ -136,8 +146,7 @@ class LargeInputs:
         """Give a decimal without declared digits the size that holds every value of the read."""
         if carrier.arrow is not None:
             return carrier
-        whole = LargeRead(sql, (), self.snapshot.name).with_range("true")
-        probe = probe_sql(quote_identifier(name), f"({whole}) AS read")
+        probe = probe_sql(quote_identifier(name), f"({with_range(sql, 'true')}) AS read")
         # Not on the snapshot's own connection: verify holds that one, and with it locks on what
         # the refresh shares with its executors and drops at its end.
         probed = reader.read(probe, _PROBED)
@@ -164,16 +173,10 @@ def count_large_reads(
         SourceRead(
             read.source,
             read.kind.value,
-            f"{_bounded_by(read, large[read.view])}, in"
-            f" {len(large[read.view].partition_queries())} parts",
+            f"{read.bounded_by}, in {len(large[read.view].partition_queries())} parts",
             rows.get(read.view, 0),
             large[read.view].relpages * _PAGE_BYTES,
         )
         for read in reads
         if read.view in large
     ]
-
-
-def _bounded_by(read: Read, large: LargeRead) -> str:
-    whole = read.kind is ReadKind.KEYED and len(large.partition_queries()) > 1
-    return "nothing: very many keys" if whole else read.bounded_by

@@ -1,8 +1,8 @@
-"""Read what a stage needs: from the sources under the snapshot, and from earlier stages."""
+"""Small reads: what a stage needs of the sources and of earlier stages, into this process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from pgtrickle.delta.reads import Read, ReadKind, fill_marks, keys_mark, stage_c
 from pgtrickle.model.frontier import Frontier
 from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.report import SourceRead
+from pgtrickle.service.change_keys import MAX_KEYS
 from pgtrickle.spark.arrow_reader import SmallRead, SnapshotReader
 from pgtrickle.spark.carriers import Carrier, Use, carrier_for
 from pgtrickle.spark.conform import (
@@ -23,52 +24,31 @@ from pgtrickle.spark.conform import (
     conform_column,
 )
 
-# Above this the changes are copied once for all readers instead of being part of each query.
-_MOST_LITERAL_KEYS = 10_000
-_SHARED_KEYS = "ARRAY("
 _VALUE_BYTES = 32  # that a value of a stage's changes takes, roughly
 _WEIGHT = Carrier("{}::int4", pa.int32(), equality_faithful=True, order_faithful=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """What a stage's SQL names: relations in memory, and reads that turned out too large for it."""
-
-    tables: dict[str, pa.Table]
-    too_large: tuple[Read, ...] = ()
-
-
 def read_inputs(
-    reads: Sequence[Read],
-    marks: Marks,
+    reads: Mapping[str, tuple[Read, str]],
     reader: SnapshotReader,
     writer: Connection,
     limit: int | None = None,
-) -> Inputs:
-    """Return the relations that a stage's SQL names, each under its name.
+) -> dict[str, pa.Table | None]:
+    """Return the relations that a stage's SQL names, given each read with its finished query.
 
     Changes of earlier stages exist only inside the writer's transaction; everything else is read
-    under the snapshot, side by side.  A read that brings more than ``limit`` bytes is given up.
+    under the snapshot, side by side.  A read that brings more than ``limit`` bytes is given up:
+    None stands in its place.
     """
     tables: dict[str, pa.Table | None] = {}
     small: dict[str, SmallRead] = {}
-    for read in reads:
+    for view, (read, sql) in reads.items():
         carriers = carriers_of(read)
-        sql = marks.filled(read.sql)
         if read.kind is ReadKind.STAGE:
-            tables[read.view] = _read_stage(writer, read, sql, carriers, limit)
+            tables[view] = _read_stage(writer, read, sql, carriers, limit)
         else:
-            small[read.view] = SmallRead(cast_read(read, carriers, sql), carriers)
-    if None in tables.values():
-        # As many keys would bound these: more than an array in a query should hold.
-        keyed = {read.view for read in reads if read.kind is ReadKind.KEYED}
-        tables |= dict.fromkeys(keyed)
-        small = {view: one for view, one in small.items() if view not in keyed}
-    tables |= reader.read_all(small, limit)
-    return Inputs(
-        {view: table for view, table in tables.items() if table is not None},
-        tuple(read for read in reads if tables[read.view] is None),
-    )
+            small[view] = SmallRead(cast_read(read, carriers, sql), carriers)
+    return tables | reader.read_all(small, limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,31 +62,26 @@ class Marks:
         """Return a query with its marks filled in."""
         return fill_marks(sql, self.window, self.keys)
 
-    def has_shared_keys(self, sql: str) -> bool:
-        """Tell whether a query is bounded by more keys than a literal may hold."""
-        marks = [keys_mark(stage, column) for stage, column in stage_keys(sql)]
-        return any(self.keys[mark].startswith(_SHARED_KEYS) for mark in marks)
-
 
 def marks_of(
-    reads: Sequence[Read],
+    texts: Iterable[str],
     frontier: Frontier | None,
     writer: Connection,
     share: Callable[[str], QualifiedName] | None = None,
 ) -> Marks:
-    """Find what the marks of the reads stand for.
+    """Find what the marks of some queries stand for.
 
     Keys of earlier stages become array literals.  Where there are very many, ``share`` gives a
     table of the stage's changes from which each query collects them itself.
     """
     window = window_predicate(frontier.snapshot) if frontier else "true"
-    wanted = {mark for read in reads for mark in stage_keys(read.sql)}
+    wanted = {mark for text in texts for mark in stage_keys(text)}
     keys = {}
     for stage, column in sorted(wanted):
         literal = _key_literal(writer, stage, column, limited=share is not None)
         if literal is None and share is not None:
             name = quote_identifier(column)
-            literal = f"{_SHARED_KEYS}SELECT DISTINCT {name} FROM {share(stage).sql})"
+            literal = f"ARRAY(SELECT DISTINCT {name} FROM {share(stage).sql})"
         keys[keys_mark(stage, column)] = str(literal)
     return Marks(window, keys)
 
@@ -162,7 +137,7 @@ def _key_literal(writer: Connection, stage: str, column: str, *, limited: bool) 
         " || pg_typeof(array_agg(c))::text"
     )
     if limited:
-        literal = f"CASE WHEN count(*) <= {_MOST_LITERAL_KEYS} THEN {literal} END"
+        literal = f"CASE WHEN count(*) <= {MAX_KEYS} THEN {literal} END"
     query = f"SELECT {literal} FROM (SELECT {name} AS c FROM {stage_changes(stage)}) AS changes"
     [(found,)] = writer.execute(query.encode()).fetchall()
     return None if found is None else str(found)

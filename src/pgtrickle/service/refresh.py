@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from psycopg import Connection
@@ -30,7 +29,7 @@ from pgtrickle.catalog.stream_tables import (
     update_needs_reinit,
     update_plan,
 )
-from pgtrickle.delta.cut import RecomputeStage, RowsStage, StatefulStage
+from pgtrickle.delta.cut import RecomputeStage, RowsStage, StatefulStage, follows
 from pgtrickle.delta.reads import stage_changes
 from pgtrickle.errors import (
     DataError,
@@ -39,7 +38,7 @@ from pgtrickle.errors import (
     ValueOutOfRangeError,
 )
 from pgtrickle.model.names import QualifiedName
-from pgtrickle.model.report import RefreshReport, SourceRead
+from pgtrickle.model.report import CostRecord, RefreshReport, SourceRead
 from pgtrickle.model.stream_table import (
     Action,
     InitiatedBy,
@@ -48,22 +47,31 @@ from pgtrickle.model.stream_table import (
 )
 from pgtrickle.ports import ResultTooLargeError
 from pgtrickle.refresh.decide import Decision, decide
-from pgtrickle.refresh.stages import RefreshPlan, StagePlan, plan_differential, plan_full
+from pgtrickle.refresh.stages import (
+    StagePlan,
+    changes_reads,
+    changing_scans,
+    plan_full,
+    plan_stage,
+)
 from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import Compiled, compile_stream_table
+from pgtrickle.service.costs import record_costs
 from pgtrickle.service.facts import captured, find_reshaped, gather_facts
-from pgtrickle.service.large_inputs import LargeInputs, count_large_reads
+from pgtrickle.service.large_inputs import count_large_reads
 from pgtrickle.service.lease_keeper import keep_lease
 from pgtrickle.service.progress import ProgressReporter
-from pgtrickle.service.read_inputs import count_reads, marks_of, read_inputs
+from pgtrickle.service.read_inputs import count_reads
 from pgtrickle.service.reinitialize import prepare_reinitialize
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.service.snapshot import Snapshot, open_snapshot
+from pgtrickle.service.stage_inputs import InputReader, Inputs
 from pgtrickle.service.staging import Staging
 from pgtrickle.service.state_rows import StateRows
 from pgtrickle.service.trim import trim_sources
 from pgtrickle.spark.arrow_reader import SnapshotReader
-from pgtrickle.spark.large_read import LargeRead
+from pgtrickle.sql.emit import changes_view
+from pgtrickle.sql.translate import Dialect
 from pgtrickle.storage.apply import (
     Applied,
     apply_result,
@@ -110,6 +118,7 @@ class Refresh:
     decision: Decision | None = None
     files: dict[str, int] = field(default_factory=dict)  # that store the sources
     changed_rows: Mapping[str, int] = field(default_factory=dict)  # in the windows, by source
+    moved: set[str] = field(default_factory=set)  # sources and stages that have changes
 
     # The order of things
 
@@ -147,9 +156,8 @@ class Refresh:
             if self.decision.action is Action.NO_DATA:
                 report = self._commit_nothing(snapshot)
             else:
-                plan = self._plan(compiled, findings.changed)
                 with keep_lease(self.runtime, self.lease):
-                    report = self._execute(snapshot, plan, compiled)
+                    report = self._execute(snapshot, compiled, findings.changed)
             if after is not None:
                 after(snapshot, compiled)
         if report.action is not Action.NO_DATA:
@@ -195,18 +203,14 @@ class Refresh:
             self.runtime.compiled[key] = compiled
         return self.runtime.compiled[key]
 
-    def _plan(self, compiled: Compiled, changed: frozenset[str]) -> RefreshPlan:
-        dialect = self.runtime.engine.dialect
-        if self.decision is not None and self.decision.action is Action.DIFFERENTIAL:
-            return plan_differential(compiled.staged, changed, dialect, self._state_rows(compiled))
-        return plan_full(compiled.staged, dialect, self._state_rows(compiled))
-
     def _state_rows(self, compiled: Compiled) -> StateRows:
         return StateRows(self.stream_table.id, compiled)
 
-    def _execute(self, snapshot: Snapshot, plan: RefreshPlan, compiled: Compiled) -> RefreshReport:
+    def _execute(
+        self, snapshot: Snapshot, compiled: Compiled, changed: frozenset[str]
+    ) -> RefreshReport:
         try:
-            return self._run_plan(snapshot, plan, compiled)
+            return self._run(snapshot, compiled, changed)
         except (ValueOutOfRangeError, DataError) as error:
             # PostgreSQL holds values that the engine cannot; it may answer by itself, unless the
             # user insists on the delta.  If the data is at fault, it fails in the same way.
@@ -214,12 +218,13 @@ class Refresh:
             if strict or snapshot.released or compiled.opaque:
                 raise
             self.decision = Decision(Action.FULL, f"answered by PostgreSQL alone: {error}")
-            whole = compiled.as_opaque()
-            plan = plan_full(whole.staged, self.runtime.engine.dialect, self._state_rows(whole))
-            return self._run_plan(snapshot, plan, whole)
+            return self._run(snapshot, compiled.as_opaque(), changed)
 
-    def _run_plan(self, snapshot: Snapshot, plan: RefreshPlan, compiled: Compiled) -> RefreshReport:
+    def _run(
+        self, snapshot: Snapshot, compiled: Compiled, changed: frozenset[str]
+    ) -> RefreshReport:
         staging = Staging(self.runtime, self.stream_table)
+        self.moved = set(changed)
         with (
             staging.cleaned_up(),
             self.runtime.connection() as writer,
@@ -227,13 +232,27 @@ class Refresh:
         ):
             with SnapshotReader(
                 self.runtime.reads, snapshot.name, width=self.runtime.settings.read_connections
-            ) as reader:
-                for stage in plan.stages:
-                    self._run_stage(stage, plan, snapshot, reader, writer, staging)
+            ) as connections:
+                reader = InputReader(
+                    self.runtime,
+                    self.stream_table,
+                    snapshot,
+                    connections,
+                    writer,
+                    staging,
+                    self.changed_rows,
+                )
+                stages = (
+                    self._full_stages(compiled)
+                    if self._full
+                    else self._differential_stages(compiled, reader)
+                )
+                for stage, changes in stages:
+                    self._run_stage(stage, changes, reader, writer, staging)
             if not self.hold_snapshot:
                 snapshot.release()
             with self.timed("apply"), translated_errors():
-                applied = self._apply(writer, plan, compiled, staging)
+                applied = self._apply(writer, compiled, staging)
             with self.timed("commit"):
                 report = self._commit(writer, snapshot, applied)
                 if compiled.opaque and compiled.refusal is None:
@@ -241,60 +260,98 @@ class Refresh:
                     update_needs_reinit(writer, self.stream_table.id, needs_reinit=True)
         return report
 
+    @property
+    def _full(self) -> bool:
+        return self.decision is None or self.decision.action is not Action.DIFFERENTIAL
+
+    def _full_stages(self, compiled: Compiled) -> Iterator[tuple[StagePlan, Inputs]]:
+        """Yield every stage, to be computed from all rows of its sources."""
+        dialect = self.runtime.engine.dialect
+        for stage in plan_full(compiled.staged, dialect, self._state_rows(compiled)).stages:
+            yield stage, Inputs()
+
+    def _differential_stages(
+        self, compiled: Compiled, reader: InputReader
+    ) -> Iterator[tuple[StagePlan, Inputs]]:
+        """Yield each stage that has something to do, with the changes it starts from.
+
+        Which one has is known only when those before it are done: a change may cancel out, or
+        leave no trace in what an aggregate shows.
+        """
+        for stage in compiled.staged.stages:
+            scans = changing_scans(stage, self.moved)
+            changes = Inputs()
+            if scans and follows(stage) is None:
+                with self.timed("read"):
+                    changes = reader.read(changes_reads(stage, scans))
+                self.reads += count_reads(changes.reads, changes.tables)
+                changes = changes.consolidated()
+                scans = [scan for scan in scans if changes_view(scan) in changes]
+            planned = self._plan_stage(compiled, stage, scans) if scans else None
+            if planned is not None:
+                yield planned, changes
+
+    def _plan_stage(
+        self, compiled: Compiled, stage: StatefulStage | RowsStage, scans: Sequence[Scan]
+    ) -> StagePlan | None:
+        aliases = frozenset(scan.alias for scan in scans)
+        key = (stage.name, aliases)
+        if key not in compiled.plans:
+            own = follows(stage) is not None
+            dialect = Dialect.POSTGRES if own else self.runtime.engine.dialect
+            planned = plan_stage(
+                stage, aliases, dialect, self._state_rows(compiled), compiled.spread
+            )
+            if planned is None:
+                return None
+            compiled.plans[key] = planned
+        return compiled.plans[key]
+
     def _run_stage(
         self,
         stage: StagePlan,
-        plan: RefreshPlan,
-        snapshot: Snapshot,
-        reader: SnapshotReader,
+        changes: Inputs,
+        reader: InputReader,
         writer: Connection,
         staging: Staging,
     ) -> None:
-        large_inputs = LargeInputs(
-            self.runtime, self.stream_table.id, snapshot, self.changed_rows, staging
-        )
+        if not self._full and follows(stage.stage) is not None:
+            staging.use(stage.stage.name, f"({stage.as_query}) AS staged")
+        else:
+            self._compute(stage, changes, reader, writer, staging)
+        if not isinstance(stage.stage, RowsStage):
+            with self.timed("merge"), translated_errors():
+                self._merge(writer, stage.stage, staging.table(stage.stage.name))
+
+    def _compute(
+        self,
+        stage: StagePlan,
+        changes: Inputs,
+        reader: InputReader,
+        writer: Connection,
+        staging: Staging,
+    ) -> None:
         with self.timed("read"):
-            large = large_inputs.expected(stage.reads)
-            small = [read for read in stage.reads if read not in large]
-            distributed = self.runtime.engine.distributed
-            marks = marks_of(
-                stage.reads,
-                self.stream_table.frontier,
-                writer,
-                partial(staging.share_changes, writer) if distributed else None,
-            )
-            limit = self.runtime.settings.large_read_bytes if distributed else None
-            inputs = read_inputs(small, marks, reader, writer, limit)
-            described = {
-                read.view: large_inputs.describe(read, marks, reader, writer)
-                for read in (*large, *inputs.too_large)
-            }
-        self.reads += count_reads(small, inputs.tables)
-        result = None if described else self._compute(stage, inputs.tables)
+            rest = reader.read([read for read in stage.reads if read.view not in changes], changes)
+            inputs = changes.of({read.view for read in stage.reads}, rest)
+        self.reads += count_reads(rest.reads, rest.tables)
+        result = None if inputs.large else self._compute_small(stage, inputs.tables)
         if result is None:
             with self.timed("compute"):
-                self._compute_large(stage, {**inputs.tables, **described}, staging)
-            with self.runtime.connection() as connection:
-                rows = count_parts(connection, staging.parts())
-            self.reads += count_large_reads(stage.reads, described, rows)
+                self._compute_large(stage, inputs, staging)
         else:
             with self.timed("stage"), translated_errors():
                 staging.copy(writer, stage, result)
-        if not isinstance(stage.stage, RowsStage):
-            with self.timed("merge"), translated_errors():
-                self._merge(writer, stage.stage, staging.table(stage.stage.name), plan)
 
-    def _compute(self, stage: StagePlan, inputs: Mapping[str, pa.Table]) -> pa.Table | None:
-        """Return the result of a stage over inputs in memory; None where it is too large."""
+    def _compute_small(self, stage: StagePlan, tables: Mapping[str, pa.Table]) -> pa.Table | None:
+        """Return the result of a stage over relations in memory; None where it is too large."""
         try:
             with self.timed("compute"):
-                return self.runtime.engine.run(stage.sql, inputs)
+                return self.runtime.engine.run(stage.sql, tables)
         except ResultTooLargeError:
             return None
 
-    def _compute_large(
-        self, stage: StagePlan, inputs: Mapping[str, pa.Table | LargeRead], staging: Staging
-    ) -> None:
+    def _compute_large(self, stage: StagePlan, inputs: Inputs, staging: Staging) -> None:
         """Let the executors write the result of a stage, and tell how far they are."""
         table, parts = staging.create_shared(stage), staging.parts()
         reporter = ProgressReporter(
@@ -303,21 +360,27 @@ class Refresh:
         with self.runtime.connection() as connection:
             clear_parts(connection, parts)
         with reporter.watching(stage.stage.name, parts):
-            self.runtime.engine.stage(stage.sql, inputs, table, parts)
+            self.runtime.engine.stage(stage.sql, {**inputs.tables, **inputs.large}, table, parts)
+        with self.runtime.connection() as connection:
+            rows = count_parts(connection, parts)
+        self.reads += count_large_reads(inputs.reads, inputs.large, rows)
 
-    def _merge(
-        self, writer: Connection, stage: StatefulStage, staged: str, plan: RefreshPlan
-    ) -> None:
+    def _merge(self, writer: Connection, stage: StatefulStage, staged: str) -> None:
         if isinstance(stage, RecomputeStage):
-            merge_recompute(writer, self.stream_table.id, stage, staged, replace=plan.full)
+            changes = merge_recompute(
+                writer, self.stream_table.id, stage, staged, replace=self._full
+            )
         else:
-            merge_aggregate(writer, self.stream_table.id, stage, staged, replace=plan.full)
+            changes = merge_aggregate(
+                writer, self.stream_table.id, stage, staged, replace=self._full
+            )
+        if changes:
+            self.moved.add(stage.name)
 
-    def _apply(
-        self, writer: Connection, plan: RefreshPlan, compiled: Compiled, staging: Staging
-    ) -> Applied:
+    def _apply(self, writer: Connection, compiled: Compiled, staging: Staging) -> Applied:
         rows = compiled.staged.rows
-        if not plan.stages or (rows.passes_through is None and rows.name not in staging):
+        moved = rows.name in staging or rows.passes_through in self.moved
+        if not self._full and not moved:
             return Applied(0, 0)
         name = self.stream_table.name
         condition, weight = None, "__weight"
@@ -326,10 +389,10 @@ class Refresh:
         else:
             condition = rows.body.predicate if isinstance(rows.body, Scan) else None
             source = stage_changes(rows.passes_through)
-            if plan.full:
+            if self._full:
                 stored = self._state_rows(compiled)(rows.passes_through)
                 source, weight = f"({stored}) AS stored", "1"
-        if not plan.full:
+        if not self._full:
             weigh_result(writer, rows.outputs, source, condition, weight=weight, less=None)
             return apply_result(writer, name, compiled.columns)
         applied = load_result(writer, name, rows.outputs, source, condition, weight=weight)
@@ -367,6 +430,7 @@ class Refresh:
             delta_row_count=applied.inserted + applied.deleted,
             reads=self.reads,
             timings_ms=self.timings,
+            costs=self._costs(decision),
         )
         if applied.inserted or applied.deleted:
             writer.execute(
@@ -401,13 +465,19 @@ class Refresh:
                 reason=self.decision.reason if self.decision else "",
                 reads=self.reads,
                 timings_ms=self.timings,
+                costs=replace(self._costs(self.decision), counted=None),
                 error_code=error.code,
                 error_message=str(error),
             )
             update_error(connection, self.stream_table.id, f"{error.code}: {error}")
 
+    def _costs(self, decision: Decision | None) -> CostRecord:
+        spent = (time.perf_counter() - self.started) * 1000 - self.timings.get("prepare", 0.0)
+        return record_costs(self.stream_table, decision, spent)
+
     def _report(self, refresh_id: int, applied: Applied) -> RefreshReport:
         decision = self.decision or Decision(Action.FULL, "")
+        costs = self._costs(decision)
         duration = (time.perf_counter() - self.started) * 1000
         logger.info(
             "refreshed",
@@ -428,6 +498,8 @@ class Refresh:
             duration,
             tuple(self.reads),
             self.timings,
+            costs.predicted_ms,
+            costs.alternative_ms,
         )
 
     @contextmanager

@@ -18,6 +18,7 @@ from pgtrickle.errors import ConnectionLostError, TrickleError
 from pgtrickle.model.report import Progress
 from pgtrickle.ports import Engine
 from pgtrickle.service.compile import Compiled
+from pgtrickle.service.cost_memory import CostMemory
 from pgtrickle.settings import Settings
 from pgtrickle.spark.arrow_reader import ReadConnections
 from pgtrickle.spark.pg_errors import error_for
@@ -37,6 +38,9 @@ class Runtime:
     settings: Settings
     owner: str = field(default_factory=_owner)
     compiled: dict[tuple[int, str], Compiled] = field(default_factory=dict)
+    # When the shapes of a stream table's sources were last compared, on the monotonic clock.
+    shapes_compared: dict[int, float] = field(default_factory=dict)
+    cost_memories: dict[int, CostMemory] = field(default_factory=dict)  # by stream table
     progress: Callable[[Progress], None] | None = None  # is told how far large refreshes are
 
     @contextmanager

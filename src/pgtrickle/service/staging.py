@@ -52,6 +52,10 @@ class Staging:
         stage_rows(writer, stage.stage.name, stage.columns, arrow_to_csv(result.select(names)))
         self._tables[stage.stage.name] = staging_table(stage.stage.name)
 
+    def use(self, stage: str, rows: str) -> None:
+        """Take a relation that PostgreSQL has at hand for the rows of a stage."""
+        self._tables[stage] = rows
+
     def create_shared(self, stage: StagePlan) -> QualifiedName:
         """Create the table into which executors write a large result, and commit it."""
         with self.runtime.connection() as connection:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgtrickle.catalog.dependencies import SourceType, list_dependencies
+from pgtrickle.catalog.dependencies import list_parents
 from pgtrickle.catalog.refresh_history import Refresh, list_refreshes
 from pgtrickle.catalog.stream_tables import get_stream_table, list_stream_tables
 from pgtrickle.model.names import QualifiedName
@@ -33,11 +33,4 @@ def show_history(runtime: Runtime, name: QualifiedName | None, *, limit: int) ->
 def show_dependencies(runtime: Runtime) -> dict[str, list[str]]:
     """Return, for each stream table, the stream tables it reads."""
     with runtime.connection() as connection:
-        return {
-            str(one.name): [
-                str(dependency.source)
-                for dependency in list_dependencies(connection, one.id)
-                if dependency.source_type is SourceType.STREAM_TABLE
-            ]
-            for one in list_stream_tables(connection)
-        }
+        return list_parents(connection)

@@ -19,7 +19,7 @@ from pgtrickle.sql.translate import Dialect
 
 _COALESCE = "/*+ COALESCE(1) */"
 # From about here generated code and several tasks win back what they cost to set up.
-_SMALL_ROWS = 30_000
+_SMALL_ROWS = 200_000
 
 
 class SparkEngine:

@@ -63,11 +63,7 @@ class LargeRead:
             self._range(start, starts[i + 1] if i + 1 < count else None)
             for i, start in enumerate(starts)
         ]
-        return [self.with_range(bounds) for bounds in ranges]
-
-    def with_range(self, bounds: str) -> str:
-        """Return the query for one range of pages."""
-        return fill(self.sql, re.escape(CTID_RANGE), lambda _: bounds)
+        return [with_range(self.sql, bounds) for bounds in ranges]
 
     def _range(self, start: int, end: int | None) -> str:
         lower = f"{self.ctid} >= '({start},0)'::tid"
@@ -85,6 +81,15 @@ class LargeRead:
             table = self.report.table
             options["report"] = json.dumps([table.schema, table.name, self.report.name])
         return options
+
+
+def with_range(sql: str, bounds: str) -> str:
+    """Return a query for the pages within some bounds; ``true`` stands for all of them.
+
+    >>> with_range("SELECT a FROM t WHERE ({ctid range})", "true")
+    'SELECT a FROM t WHERE (true)'
+    """
+    return fill(sql, re.escape(CTID_RANGE), lambda _: bounds)
 
 
 def page_count_sql(relation: QualifiedName) -> str:

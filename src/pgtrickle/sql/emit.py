@@ -1,13 +1,17 @@
 """Plans as SQL text, in the dialect that runs them.
 
-Every operator becomes one SELECT over its inputs.  Rows carry their weight in ``__weight``: a
-join multiplies the weights of its sides, everything else passes them on.  A scan reads a relation
-named after its alias and version; ``BEFORE`` of a table that stands at ``AFTER`` is written as
-the table less its changes, by weights, and the other way round for the state of a stage.
+Rows carry their weight in ``__weight``: a join multiplies the weights of its sides, everything
+else passes them on.  A scan reads a relation named after its alias and version; ``BEFORE`` of a
+table that stands at ``AFTER`` is written as the table less its changes, by weights, and the other
+way round for the state of a stage.
+
+A chain of joins with the filter and the projection above it is one SELECT: names are unique over a
+plan, so nothing needs renaming, and an engine plans a flat query much quicker than a nested one.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from pgtrickle.algebra.nodes import (
@@ -25,6 +29,7 @@ from pgtrickle.algebra.nodes import (
 )
 from pgtrickle.algebra.schema import columns_of
 from pgtrickle.model.sql_type import SqlType
+from pgtrickle.sql.scalars import pass_on
 from pgtrickle.sql.translate import Dialect, quote_name, translate
 
 WEIGHT = "__weight"
@@ -50,117 +55,135 @@ def stands_at(scan: Scan) -> Version:
 
 def emit(node: Node, dialect: Dialect) -> str:
     """Write a plan of weighted rows as one SELECT."""
-    return _Emitter(dialect).select(node, 0)
+    return _Emitter(dialect).text(node, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Select:
+    """A SELECT under construction."""
+
+    columns: tuple[str, ...]  # as they are listed, the weight not among them
+    weight: tuple[str, ...]  # factors; none: every row counts once
+    source: str  # what follows FROM
+    where: str = ""
+    joins: bool = False  # or unites
 
 
 class _Emitter:
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         self._aliases = 0
-        self._select = f"SELECT {ONE_PARTITION}" if dialect is Dialect.SPARK else "SELECT"
+        self._weight = quote_name(WEIGHT, dialect)
 
-    def select(self, node: Node, depth: int) -> str:
+    def text(self, node: Node, depth: int) -> str:
+        """Write a node as a SELECT of its columns and the weight."""
+        select = self._select(node, depth)
+        weight = " * ".join(select.weight) or "1"
+        columns = ", ".join([*select.columns, f"{weight} AS {self._weight}"])
+        hint = f"{ONE_PARTITION} " if select.joins and self._dialect is Dialect.SPARK else ""
+        lines = [f"SELECT {hint}{columns}", f"FROM {select.source}"]
+        if select.where:
+            lines.append(f"WHERE {select.where}")
+        return "\n".join("  " * depth + line for line in lines)
+
+    def _select(self, node: Node, depth: int) -> _Select:
         match node:
             case Scan():
                 return self._scan(node, depth)
             case Filter():
-                columns = self._columns(node.child)
+                child = self._child(node.child, depth, filtered=False)
                 predicate = translate(node.predicate, _types(node.child), self._dialect)
-                return self._lines(
-                    depth,
-                    f"SELECT {columns}",
-                    f"FROM {self._input(node.child, depth)}",
-                    f"WHERE {predicate}",
-                )
+                return replace(child, where=predicate)
             case Project():
-                return self._lines(
-                    depth,
-                    f"SELECT {self._outputs(node)}",
-                    f"FROM {self._input(node.child, depth)}",
-                )
+                child = self._child(node.child, depth, filtered=True)
+                return replace(child, columns=self._outputs(node))
+            case Weigh():
+                child = self._child(node.child, depth, filtered=True)
+                factor = translate(node.factor, _types(node.child), self._dialect)
+                return replace(child, weight=(*child.weight, factor))
             case InnerJoin():
                 return self._join(node, depth)
             case UnionAll():
                 return self._union(node, depth)
-            case Weigh():
-                return self._weigh(node, depth)
             case Aggregate() | Recompute():
                 raise ValueError("a stateful operator is emitted by its stage")
         assert_never(node)
 
-    def _scan(self, scan: Scan, depth: int) -> str:
+    def _child(self, node: Node, depth: int, *, filtered: bool) -> _Select:
+        """Return the SELECT of an input, in parentheses if the next operator needs it so.
+
+        ``filtered`` says that the next operator may stand in one SELECT with a filter below it.
+        """
+        if isinstance(node, Project) or (not filtered and _is_filtered(node)):
+            return self._nested(node, depth)
+        return self._select(node, depth)
+
+    def _nested(self, node: Node, depth: int) -> _Select:
+        """Return a SELECT over a node that stands in parentheses."""
+        alias = self._alias()
+        text = f"(\n{self.text(node, depth + 1)}\n{'  ' * depth}) AS {alias}"
+        return _Select(self._columns(node), (f"{alias}.{self._weight}",), text)
+
+    def _scan(self, scan: Scan, depth: int) -> _Select:
         rows, changes = self._relation(rows_view(scan)), self._relation(changes_view(scan))
-        columns, weight = self._columns(scan, weight=False), self._name(WEIGHT)
-        listed = f"{columns}, " if columns else ""
+        columns, alias = self._columns(scan), self._alias()
         if scan.version is Version.CHANGES:
-            return self._lines(depth, f"SELECT {listed}{weight}", f"FROM {changes}")
-        plain = f"SELECT {listed}1 AS {weight} FROM {rows}"
+            return _Select(columns, (f"{alias}.{self._weight}",), f"{changes} AS {alias}")
         if scan.version is stands_at(scan):
-            return self._lines(depth, plain)
+            return _Select(columns, (), f"{rows} AS {alias}")
         sign = "-" if scan.version is Version.BEFORE else "+"
-        return self._lines(
-            depth,
-            f"{self._select} {listed}{weight} FROM (",
-            f"  {plain}",
-            "  UNION ALL",
-            f"  SELECT {listed}{sign}{weight} AS {weight} FROM {changes}",
-            f") AS {self._alias()}",
+        listed = "".join(f"{column}, " for column in columns)
+        pad = "  " * (depth + 1)
+        text = (
+            f"(\n{pad}SELECT {listed}1 AS {self._weight} FROM {rows}\n{pad}UNION ALL\n"
+            f"{pad}SELECT {listed}{sign}{self._weight} AS {self._weight} FROM {changes}\n"
+            f"{'  ' * depth}) AS {alias}"
         )
+        return _Select(columns, (f"{alias}.{self._weight}",), text, joins=True)
 
-    def _weigh(self, node: Weigh, depth: int) -> str:
-        names = [self._name(column.name) for column in columns_of(node)]
-        weight = self._name(WEIGHT)
-        factor = translate(node.factor, _types(node.child), self._dialect)
-        listed = ", ".join([*names, f"{weight} * {factor} AS {weight}"])
-        return self._lines(depth, f"SELECT {listed}", f"FROM {self._input(node.child, depth)}")
-
-    def _join(self, join: InnerJoin, depth: int) -> str:
-        left, right = self._alias(), self._alias()
-        names = [
-            f"{side}.{self._name(column.name)}"
-            for side, node in ((left, join.left), (right, join.right))
-            for column in columns_of(node)
-        ]
-        weight = self._name(WEIGHT)
-        names.append(f"{left}.{weight} * {right}.{weight} AS {weight}")
+    def _join(self, join: InnerJoin, depth: int) -> _Select:
+        # Spark is told after each join that all rows are in one partition still, so there a join
+        # stands in parentheses.
+        chain = isinstance(join.left, InnerJoin) and self._dialect is not Dialect.SPARK
+        left = self._select(join.left, depth) if chain else self._side(join.left, depth)
+        right = self._side(join.right, depth)
         condition = (
             translate(join.on, _types(join), self._dialect) if join.on is not None else "TRUE"
         )
-        return self._lines(
-            depth,
-            f"{self._select} {', '.join(names)}",
-            f"FROM {self._nested(join.left, depth)} AS {left}",
-            f"JOIN {self._nested(join.right, depth)} AS {right}",
-            f"ON {condition}",
+        source = f"{left.source}\n{'  ' * depth}JOIN {right.source} ON {condition}"
+        return _Select(
+            (*left.columns, *right.columns), (*left.weight, *right.weight), source, joins=True
         )
 
-    def _union(self, union: UnionAll, depth: int) -> str:
-        names = self._columns(union)
-        parts = [
-            self._lines(depth + 1, f"SELECT {names}", f"FROM {self._input(child, depth + 1)}")
+    def _side(self, node: Node, depth: int) -> _Select:
+        """Return one side of a join: a relation as it is, anything else in parentheses."""
+        if isinstance(node, Scan) and node.version in {Version.CHANGES, stands_at(node)}:
+            return self._select(node, depth)
+        return self._nested(node, depth)
+
+    def _union(self, union: UnionAll, depth: int) -> _Select:
+        columns = self._columns(union)
+        arms = [
+            self.text(child, depth + 1)
+            if self._columns(child) == columns
+            else self.text(Project(child, tuple(map(pass_on, columns_of(union)))), depth + 1)
             for child in union.children
         ]
-        together = f"\n{'  ' * (depth + 1)}UNION ALL\n".join(parts)
-        top = self._lines(depth, f"{self._select} {names} FROM (")
-        return f"{top}\n{together}\n{self._lines(depth, f') AS {self._alias()}')}"
+        pad = "  " * (depth + 1)
+        together = f"\n{pad}UNION ALL\n".join(arms)
+        alias = self._alias()
+        text = f"(\n{together}\n{'  ' * depth}) AS {alias}"
+        return _Select(columns, (f"{alias}.{self._weight}",), text, joins=True)
 
-    def _outputs(self, node: Project) -> str:
+    def _outputs(self, node: Project) -> tuple[str, ...]:
         types = _types(node.child)
-        parts = [
+        return tuple(
             f"{translate(output.scalar, types, self._dialect)} AS {self._name(output.name)}"
             for output in node.outputs
-        ]
-        return ", ".join([*parts, self._name(WEIGHT)])
+        )
 
-    def _input(self, node: Node, depth: int) -> str:
-        return f"{self._nested(node, depth)} AS {self._alias()}"
-
-    def _nested(self, node: Node, depth: int) -> str:
-        return f"(\n{self.select(node, depth + 1)}\n{'  ' * depth})"
-
-    def _columns(self, node: Node, *, weight: bool = True) -> str:
-        names = [self._name(column.name) for column in columns_of(node)]
-        return ", ".join([*names, *([self._name(WEIGHT)] if weight else [])])
+    def _columns(self, node: Node) -> tuple[str, ...]:
+        return tuple(self._name(column.name) for column in columns_of(node))
 
     def _alias(self) -> str:
         self._aliases += 1
@@ -173,8 +196,10 @@ class _Emitter:
         # Spark's views belong to a whole session: braces mark where a run puts names of its own.
         return f"{{{name}}}" if self._dialect is Dialect.SPARK else self._name(name)
 
-    def _lines(self, depth: int, *lines: str) -> str:
-        return "\n".join("  " * depth + line for line in lines)
+
+def _is_filtered(node: Node) -> bool:
+    """Tell whether the SELECT of a node has a WHERE."""
+    return isinstance(node, Filter) or (isinstance(node, Weigh) and _is_filtered(node.child))
 
 
 def _types(node: Node) -> dict[str, SqlType]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
 import sqlglot
@@ -67,6 +67,14 @@ def null_scalar(type_: SqlType) -> Scalar:
 def pass_on(column: Column) -> Output:
     """Make the output that hands a column on under its own name."""
     return Output(column.name, column_scalar(column.name), column.type)
+
+
+def column_behind(outputs: Iterable[Output], name: str) -> str | None:
+    """Return the column that an output hands on; None where it is computed or not there."""
+    for output in outputs:
+        if output.name == name:
+            return bare_column(output.scalar)
+    return None
 
 
 def bare_column(scalar: Scalar) -> str | None:

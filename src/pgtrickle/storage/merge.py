@@ -37,8 +37,8 @@ def merge_aggregate(
     staged: str,
     *,
     replace: bool,
-) -> None:
-    """Merge the rows of the table ``staged``; leaves the changes in a temporary table.
+) -> int:
+    """Merge the rows of ``staged``; leave the changes in a temporary table and count them.
 
     With ``replace`` the staged rows are the whole input, else the change of the input.
     """
@@ -53,11 +53,12 @@ def merge_aggregate(
     connection.execute(merge.touched().encode())
     _check_counts(connection, merge)
     connection.execute(merge.merge_groups().encode())
-    connection.execute(merge.changes().encode())
+    changes = connection.execute(merge.changes().encode()).rowcount
     if replace:
         # The next refreshes look up a few groups by index, if the planner knows how few.
         for table in tables_of(stream_table_id, stage):
             connection.execute(f"ANALYZE {table.sql}".encode())
+    return changes
 
 
 def _check_counts(connection: Connection, merge: _Merge) -> None:

@@ -40,8 +40,8 @@ def merge_recompute(
     staged: str,
     *,
     replace: bool,
-) -> None:
-    """Merge the rows of the table ``staged``; leaves the changes in a temporary table.
+) -> int:
+    """Merge the rows of ``staged``; leave the changes in a temporary table and count them.
 
     With ``replace`` the staged rows are the whole input, else the change of the input.
     """
@@ -62,10 +62,12 @@ def merge_recompute(
         ) from error
     if replace:
         connection.execute(f"ANALYZE {merge.input.sql}".encode())
-    connection.execute((merge.growth() if grows else merge.changes()).encode())
+    found = merge.growth() if grows else merge.changes()
+    changes = connection.execute(found.encode()).rowcount
     connection.execute(merge.merge_result().encode())
     if replace:
         connection.execute(f"ANALYZE {merge.result.sql}".encode())
+    return changes
 
 
 def _only_grows(connection: Connection, merge: _Merge) -> bool:

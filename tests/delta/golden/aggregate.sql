@@ -10,11 +10,8 @@ SELECT o.cid, count(*) AS n, sum(o.qty) AS total FROM o GROUP BY o.cid
 SELECT * FROM (
 SELECT `o_cid_key`, COALESCE(SUM(`__weight`), 0) AS `__count`, COALESCE(SUM(CASE WHEN `o_qty_in` IS NOT NULL THEN `__weight` END), 0) AS `n1`, COALESCE(SUM(CASE WHEN `o_qty_in` IS NOT NULL THEN CAST(`o_qty_in` AS BIGINT) * `__weight` END), 0) AS `s2`
 FROM (
-SELECT `o_cid` AS `o_cid_key`, `o_qty` AS `o_qty_in`, `__weight`
-FROM (
-  SELECT `o_cid`, `o_qty`, `__weight`
-  FROM {o__changes}
-) AS q1
+SELECT `o_cid` AS `o_cid_key`, `o_qty` AS `o_qty_in`, q1.`__weight` AS `__weight`
+FROM {o__changes} AS q1
 ) AS input
 GROUP BY `o_cid_key`
 ) AS changed
@@ -34,11 +31,8 @@ FROM o GROUP BY o.cid
 SELECT * FROM (
 SELECT `o_cid_key`, `o_qty_in`, `o_note_in`, COALESCE(SUM(`__weight`), 0) AS `__count`, COALESCE(SUM(CASE WHEN `o_qty_in` IS NOT NULL THEN `__weight` END), 0) AS `v1__n`, COALESCE(SUM(CASE WHEN `o_note_in` IS NOT NULL AND `filter_in` THEN `__weight` END), 0) AS `v2__n`
 FROM (
-SELECT `o_cid` AS `o_cid_key`, `o_qty` AS `o_qty_in`, `o_x1` AS `filter_in`, `o_note` AS `o_note_in`, `__weight`
-FROM (
-  SELECT `o_cid`, `o_qty`, `o_note`, `o_x1`, `__weight`
-  FROM {o__changes}
-) AS q1
+SELECT `o_cid` AS `o_cid_key`, `o_qty` AS `o_qty_in`, `o_x1` AS `filter_in`, `o_note` AS `o_note_in`, q1.`__weight` AS `__weight`
+FROM {o__changes} AS q1
 ) AS input
 GROUP BY `o_cid_key`, `o_qty_in`, `o_note_in`
 ) AS changed
@@ -58,11 +52,8 @@ GROUP BY g.n
 SELECT * FROM (
 SELECT `o_cid_key`, COALESCE(SUM(`__weight`), 0) AS `__count`
 FROM (
-SELECT `o_cid` AS `o_cid_key`, `__weight`
-FROM (
-  SELECT `o_cid`, `__weight`
-  FROM {o__changes}
-) AS q1
+SELECT `o_cid` AS `o_cid_key`, q1.`__weight` AS `__weight`
+FROM {o__changes} AS q1
 ) AS input
 GROUP BY `o_cid_key`
 ) AS changed
@@ -76,11 +67,8 @@ WHERE `__count` <> 0
 SELECT * FROM (
 SELECT `count_key`, COALESCE(SUM(`__weight`), 0) AS `__count`
 FROM (
-SELECT `count` AS `count_key`, `__weight`
-FROM (
-  SELECT `count`, `__weight`
-  FROM {group_1__changes}
-) AS q1
+SELECT `count` AS `count_key`, q1.`__weight` AS `__weight`
+FROM {group_1__changes} AS q1
 ) AS input
 GROUP BY `count_key`
 ) AS changed
@@ -98,10 +86,7 @@ SELECT count(*) AS n, avg(o.qty) AS average FROM o
 -- delta:
 SELECT COALESCE(SUM(`__weight`), 0) AS `__count`, COALESCE(SUM(CASE WHEN `o_qty_in` IS NOT NULL THEN `__weight` END), 0) AS `n1`, COALESCE(SUM(CASE WHEN `o_qty_in` IS NOT NULL THEN CAST(`o_qty_in` AS BIGINT) * `__weight` END), 0) AS `s2`
 FROM (
-SELECT `o_qty` AS `o_qty_in`, `__weight`
-FROM (
-  SELECT `o_qty`, `__weight`
-  FROM {o__changes}
-) AS q1
+SELECT `o_qty` AS `o_qty_in`, q1.`__weight` AS `__weight`
+FROM {o__changes} AS q1
 ) AS input
 -- end

@@ -7,8 +7,8 @@ SELECT o.id FROM o WHERE o.total > 9 AND o.note ~~ 'x%'::text
 --   o__changes, bounded by the window since the last refresh:
 --     SELECT "id" AS "o_id", __weight FROM "pgtrickle_changes"."changes_1" WHERE (:window AND __weight <> 0) AND ("total" > 9 AND "note" LIKE CAST('x%' AS TEXT))
 -- delta:
-SELECT `o_id`, `__weight`
-FROM {o__changes}
+SELECT `o_id`, q1.`__weight` AS `__weight`
+FROM {o__changes} AS q1
 -- end
 
 -- case: a condition across tables stays in the join, HAVING goes into the read of the state
@@ -24,11 +24,8 @@ JOIN c ON g.cid = c.id WHERE g.n > c.lim
 SELECT * FROM (
 SELECT `o_cid_key`, COALESCE(SUM(`__weight`), 0) AS `__count`
 FROM (
-SELECT `o_cid` AS `o_cid_key`, `__weight`
-FROM (
-  SELECT `o_cid`, `__weight`
-  FROM {o__changes}
-) AS q1
+SELECT `o_cid` AS `o_cid_key`, q1.`__weight` AS `__weight`
+FROM {o__changes} AS q1
 ) AS input
 GROUP BY `o_cid_key`
 ) AS changed
@@ -45,31 +42,14 @@ WHERE `__count` <> 0
 --   c__changes, bounded by the window since the last refresh:
 --     SELECT "id" AS "c_id", "lim" AS "c_lim", __weight FROM "pgtrickle_changes"."changes_2" WHERE (:window AND __weight <> 0)
 -- delta:
-SELECT /* one partition */ `o_cid_key`, `count`, `c_id`, `c_lim`, `__weight` FROM (
-  SELECT `o_cid_key`, `count`, `c_id`, `c_lim`, `__weight`
-  FROM (
-    SELECT /* one partition */ q1.`o_cid_key`, q1.`count`, q2.`c_id`, q2.`c_lim`, q1.`__weight` * q2.`__weight` AS `__weight`
-    FROM (
-      SELECT `o_cid_key`, `count`, `__weight`
-      FROM {group_1__changes}
-    ) AS q1
-    JOIN (
-      SELECT `c_id`, `c_lim`, 1 AS `__weight` FROM {c__rows}
-    ) AS q2
-    ON ((`o_cid_key` = `c_id`) AND (`count` > `c_lim`))
-  ) AS q3
+SELECT /* one partition */ `o_cid_key`, `count`, `c_id`, `c_lim`, q5.`__weight` AS `__weight`
+FROM (
+  SELECT /* one partition */ `o_cid_key`, `count`, `c_id`, `c_lim`, q1.`__weight` AS `__weight`
+  FROM {group_1__changes} AS q1
+  JOIN {c__rows} AS q2 ON ((`o_cid_key` = `c_id`) AND (`count` > `c_lim`))
   UNION ALL
-  SELECT `o_cid_key`, `count`, `c_id`, `c_lim`, `__weight`
-  FROM (
-    SELECT /* one partition */ q4.`o_cid_key`, q4.`count`, q5.`c_id`, q5.`c_lim`, q4.`__weight` * q5.`__weight` AS `__weight`
-    FROM (
-      SELECT `o_cid_key`, `count`, 1 AS `__weight` FROM {group_1__rows}
-    ) AS q4
-    JOIN (
-      SELECT `c_id`, `c_lim`, `__weight`
-      FROM {c__changes}
-    ) AS q5
-    ON ((`o_cid_key` = `c_id`) AND (`count` > `c_lim`))
-  ) AS q6
-) AS q7
+  SELECT /* one partition */ `o_cid_key`, `count`, `c_id`, `c_lim`, q4.`__weight` AS `__weight`
+  FROM {group_1__rows} AS q3
+  JOIN {c__changes} AS q4 ON ((`o_cid_key` = `c_id`) AND (`count` > `c_lim`))
+) AS q5
 -- end

@@ -13,37 +13,23 @@ SELECT o.id, c.name FROM o JOIN c ON o.cid = c.id
 --   c__changes, bounded by the window since the last refresh:
 --     SELECT "id" AS "c_id", "name" AS "c_name", __weight FROM "pgtrickle_changes"."changes_2" WHERE (:window AND __weight <> 0)
 -- delta:
-SELECT /* one partition */ `o_id`, `o_cid`, `c_id`, `c_name`, `__weight` FROM (
-  SELECT `o_id`, `o_cid`, `c_id`, `c_name`, `__weight`
-  FROM (
-    SELECT /* one partition */ q1.`o_id`, q1.`o_cid`, q2.`c_id`, q2.`c_name`, q1.`__weight` * q2.`__weight` AS `__weight`
-    FROM (
-      SELECT `o_id`, `o_cid`, `__weight`
-      FROM {o__changes}
-    ) AS q1
-    JOIN (
-      SELECT `c_id`, `c_name`, 1 AS `__weight` FROM {c__rows}
-    ) AS q2
-    ON (`o_cid` = `c_id`)
-  ) AS q3
+SELECT /* one partition */ `o_id`, `o_cid`, `c_id`, `c_name`, q6.`__weight` AS `__weight`
+FROM (
+  SELECT /* one partition */ `o_id`, `o_cid`, `c_id`, `c_name`, q1.`__weight` AS `__weight`
+  FROM {o__changes} AS q1
+  JOIN {c__rows} AS q2 ON (`o_cid` = `c_id`)
   UNION ALL
-  SELECT `o_id`, `o_cid`, `c_id`, `c_name`, `__weight`
+  SELECT /* one partition */ `o_id`, `o_cid`, `c_id`, `c_name`, q3.`__weight` * q5.`__weight` AS `__weight`
   FROM (
-    SELECT /* one partition */ q4.`o_id`, q4.`o_cid`, q5.`c_id`, q5.`c_name`, q4.`__weight` * q5.`__weight` AS `__weight`
+    SELECT /* one partition */ `o_id`, `o_cid`, q4.`__weight` AS `__weight`
     FROM (
-      SELECT /* one partition */ `o_id`, `o_cid`, `__weight` FROM (
-        SELECT `o_id`, `o_cid`, 1 AS `__weight` FROM {o__rows}
-        UNION ALL
-        SELECT `o_id`, `o_cid`, -`__weight` AS `__weight` FROM {o__changes}
-      ) AS q6
+      SELECT `o_id`, `o_cid`, 1 AS `__weight` FROM {o__rows}
+      UNION ALL
+      SELECT `o_id`, `o_cid`, -`__weight` AS `__weight` FROM {o__changes}
     ) AS q4
-    JOIN (
-      SELECT `c_id`, `c_name`, `__weight`
-      FROM {c__changes}
-    ) AS q5
-    ON (`o_cid` = `c_id`)
-  ) AS q7
-) AS q8
+  ) AS q3
+  JOIN {c__changes} AS q5 ON (`o_cid` = `c_id`)
+) AS q6
 -- end
 
 -- case: a bound travels along a chain of equalities
@@ -65,77 +51,52 @@ SELECT c.name, p.label FROM c JOIN o ON o.cid = c.id JOIN p ON p.id = o.pid
 --   p__changes, bounded by the window since the last refresh:
 --     SELECT "id" AS "p_id", "label" AS "p_label", __weight FROM "pgtrickle_changes"."changes_3" WHERE (:window AND __weight <> 0)
 -- delta:
-SELECT /* one partition */ `c_id`, `c_name`, `o_cid`, `o_pid`, `p_id`, `p_label`, `__weight` FROM (
-  SELECT `c_id`, `c_name`, `o_cid`, `o_pid`, `p_id`, `p_label`, `__weight`
+SELECT /* one partition */ `c_id`, `c_name`, `o_cid`, `o_pid`, `p_id`, `p_label`, q15.`__weight` AS `__weight`
+FROM (
+  SELECT /* one partition */ `c_id`, `c_name`, `o_cid`, `o_pid`, `p_id`, `p_label`, q1.`__weight` AS `__weight`
   FROM (
-    SELECT /* one partition */ q1.`c_id`, q1.`c_name`, q1.`o_cid`, q1.`o_pid`, q2.`p_id`, q2.`p_label`, q1.`__weight` * q2.`__weight` AS `__weight`
+    SELECT /* one partition */ `c_id`, `c_name`, `o_cid`, `o_pid`, q7.`__weight` AS `__weight`
     FROM (
-      SELECT /* one partition */ `c_id`, `c_name`, `o_cid`, `o_pid`, `__weight` FROM (
-        SELECT `c_id`, `c_name`, `o_cid`, `o_pid`, `__weight`
-        FROM (
-          SELECT /* one partition */ q3.`c_id`, q3.`c_name`, q4.`o_cid`, q4.`o_pid`, q3.`__weight` * q4.`__weight` AS `__weight`
-          FROM (
-            SELECT `c_id`, `c_name`, `__weight`
-            FROM {c__changes}
-          ) AS q3
-          JOIN (
-            SELECT `o_cid`, `o_pid`, 1 AS `__weight` FROM {o__rows}
-          ) AS q4
-          ON (`o_cid` = `c_id`)
-        ) AS q5
-        UNION ALL
-        SELECT `c_id`, `c_name`, `o_cid`, `o_pid`, `__weight`
-        FROM (
-          SELECT /* one partition */ q6.`c_id`, q6.`c_name`, q7.`o_cid`, q7.`o_pid`, q6.`__weight` * q7.`__weight` AS `__weight`
-          FROM (
-            SELECT /* one partition */ `c_id`, `c_name`, `__weight` FROM (
-              SELECT `c_id`, `c_name`, 1 AS `__weight` FROM {c__rows}
-              UNION ALL
-              SELECT `c_id`, `c_name`, -`__weight` AS `__weight` FROM {c__changes}
-            ) AS q8
-          ) AS q6
-          JOIN (
-            SELECT `o_cid`, `o_pid`, `__weight`
-            FROM {o__changes}
-          ) AS q7
-          ON (`o_cid` = `c_id`)
-        ) AS q9
-      ) AS q10
-    ) AS q1
-    JOIN (
-      SELECT `p_id`, `p_label`, 1 AS `__weight` FROM {p__rows}
-    ) AS q2
-    ON (`p_id` = `o_pid`)
-  ) AS q11
-  UNION ALL
-  SELECT `c_id`, `c_name`, `o_cid`, `o_pid`, `p_id`, `p_label`, `__weight`
-  FROM (
-    SELECT /* one partition */ q12.`c_id`, q12.`c_name`, q12.`o_cid`, q12.`o_pid`, q13.`p_id`, q13.`p_label`, q12.`__weight` * q13.`__weight` AS `__weight`
-    FROM (
-      SELECT /* one partition */ q14.`c_id`, q14.`c_name`, q15.`o_cid`, q15.`o_pid`, q14.`__weight` * q15.`__weight` AS `__weight`
+      SELECT /* one partition */ `c_id`, `c_name`, `o_cid`, `o_pid`, q2.`__weight` AS `__weight`
+      FROM {c__changes} AS q2
+      JOIN {o__rows} AS q3 ON (`o_cid` = `c_id`)
+      UNION ALL
+      SELECT /* one partition */ `c_id`, `c_name`, `o_cid`, `o_pid`, q4.`__weight` * q6.`__weight` AS `__weight`
       FROM (
-        SELECT /* one partition */ `c_id`, `c_name`, `__weight` FROM (
+        SELECT /* one partition */ `c_id`, `c_name`, q5.`__weight` AS `__weight`
+        FROM (
           SELECT `c_id`, `c_name`, 1 AS `__weight` FROM {c__rows}
           UNION ALL
           SELECT `c_id`, `c_name`, -`__weight` AS `__weight` FROM {c__changes}
-        ) AS q16
-      ) AS q14
-      JOIN (
-        SELECT /* one partition */ `o_cid`, `o_pid`, `__weight` FROM (
-          SELECT `o_cid`, `o_pid`, 1 AS `__weight` FROM {o__rows}
-          UNION ALL
-          SELECT `o_cid`, `o_pid`, -`__weight` AS `__weight` FROM {o__changes}
-        ) AS q17
-      ) AS q15
-      ON (`o_cid` = `c_id`)
-    ) AS q12
+        ) AS q5
+      ) AS q4
+      JOIN {o__changes} AS q6 ON (`o_cid` = `c_id`)
+    ) AS q7
+  ) AS q1
+  JOIN {p__rows} AS q8 ON (`p_id` = `o_pid`)
+  UNION ALL
+  SELECT /* one partition */ `c_id`, `c_name`, `o_cid`, `o_pid`, `p_id`, `p_label`, q9.`__weight` * q14.`__weight` AS `__weight`
+  FROM (
+    SELECT /* one partition */ `c_id`, `c_name`, `o_cid`, `o_pid`, q10.`__weight` * q12.`__weight` AS `__weight`
+    FROM (
+      SELECT /* one partition */ `c_id`, `c_name`, q11.`__weight` AS `__weight`
+      FROM (
+        SELECT `c_id`, `c_name`, 1 AS `__weight` FROM {c__rows}
+        UNION ALL
+        SELECT `c_id`, `c_name`, -`__weight` AS `__weight` FROM {c__changes}
+      ) AS q11
+    ) AS q10
     JOIN (
-      SELECT `p_id`, `p_label`, `__weight`
-      FROM {p__changes}
-    ) AS q13
-    ON (`p_id` = `o_pid`)
-  ) AS q18
-) AS q19
+      SELECT /* one partition */ `o_cid`, `o_pid`, q13.`__weight` AS `__weight`
+      FROM (
+        SELECT `o_cid`, `o_pid`, 1 AS `__weight` FROM {o__rows}
+        UNION ALL
+        SELECT `o_cid`, `o_pid`, -`__weight` AS `__weight` FROM {o__changes}
+      ) AS q13
+    ) AS q12 ON (`o_cid` = `c_id`)
+  ) AS q9
+  JOIN {p__changes} AS q14 ON (`p_id` = `o_pid`)
+) AS q15
 -- end
 
 -- case: without an equality the whole table is needed
@@ -153,35 +114,21 @@ SELECT o.id FROM o JOIN b ON o.total >= b.low AND o.total < b.high
 --   b__changes, bounded by the window since the last refresh:
 --     SELECT "low" AS "b_low", "high" AS "b_high", __weight FROM "pgtrickle_changes"."changes_2" WHERE (:window AND __weight <> 0)
 -- delta:
-SELECT /* one partition */ `o_id`, `o_total`, `b_low`, `b_high`, `__weight` FROM (
-  SELECT `o_id`, `o_total`, `b_low`, `b_high`, `__weight`
-  FROM (
-    SELECT /* one partition */ q1.`o_id`, q1.`o_total`, q2.`b_low`, q2.`b_high`, q1.`__weight` * q2.`__weight` AS `__weight`
-    FROM (
-      SELECT `o_id`, `o_total`, `__weight`
-      FROM {o__changes}
-    ) AS q1
-    JOIN (
-      SELECT `b_low`, `b_high`, 1 AS `__weight` FROM {b__rows}
-    ) AS q2
-    ON ((`o_total` >= `b_low`) AND (`o_total` < `b_high`))
-  ) AS q3
+SELECT /* one partition */ `o_id`, `o_total`, `b_low`, `b_high`, q6.`__weight` AS `__weight`
+FROM (
+  SELECT /* one partition */ `o_id`, `o_total`, `b_low`, `b_high`, q1.`__weight` AS `__weight`
+  FROM {o__changes} AS q1
+  JOIN {b__rows} AS q2 ON ((`o_total` >= `b_low`) AND (`o_total` < `b_high`))
   UNION ALL
-  SELECT `o_id`, `o_total`, `b_low`, `b_high`, `__weight`
+  SELECT /* one partition */ `o_id`, `o_total`, `b_low`, `b_high`, q3.`__weight` * q5.`__weight` AS `__weight`
   FROM (
-    SELECT /* one partition */ q4.`o_id`, q4.`o_total`, q5.`b_low`, q5.`b_high`, q4.`__weight` * q5.`__weight` AS `__weight`
+    SELECT /* one partition */ `o_id`, `o_total`, q4.`__weight` AS `__weight`
     FROM (
-      SELECT /* one partition */ `o_id`, `o_total`, `__weight` FROM (
-        SELECT `o_id`, `o_total`, 1 AS `__weight` FROM {o__rows}
-        UNION ALL
-        SELECT `o_id`, `o_total`, -`__weight` AS `__weight` FROM {o__changes}
-      ) AS q6
+      SELECT `o_id`, `o_total`, 1 AS `__weight` FROM {o__rows}
+      UNION ALL
+      SELECT `o_id`, `o_total`, -`__weight` AS `__weight` FROM {o__changes}
     ) AS q4
-    JOIN (
-      SELECT `b_low`, `b_high`, `__weight`
-      FROM {b__changes}
-    ) AS q5
-    ON ((`o_total` >= `b_low`) AND (`o_total` < `b_high`))
-  ) AS q7
-) AS q8
+  ) AS q3
+  JOIN {b__changes} AS q5 ON ((`o_total` >= `b_low`) AND (`o_total` < `b_high`))
+) AS q6
 -- end

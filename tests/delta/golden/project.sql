@@ -16,40 +16,23 @@ SELECT DISTINCT abs(o.qty) + c.fee AS total FROM o JOIN c ON o.cid = c.id
 SELECT * FROM (
 SELECT `total`, COALESCE(SUM(`__weight`), 0) AS `__count`
 FROM (
-SELECT (abs(`o_qty`) + `c_fee`) AS `total`, `__weight`
+SELECT /* one partition */ (abs(`o_qty`) + `c_fee`) AS `total`, q6.`__weight` AS `__weight`
 FROM (
-  SELECT /* one partition */ `o_cid`, `o_qty`, `c_id`, `c_fee`, `__weight` FROM (
-    SELECT `o_cid`, `o_qty`, `c_id`, `c_fee`, `__weight`
+  SELECT /* one partition */ `o_cid`, `o_qty`, `c_id`, `c_fee`, q1.`__weight` AS `__weight`
+  FROM {o__changes} AS q1
+  JOIN {c__rows} AS q2 ON (`o_cid` = `c_id`)
+  UNION ALL
+  SELECT /* one partition */ `o_cid`, `o_qty`, `c_id`, `c_fee`, q3.`__weight` * q5.`__weight` AS `__weight`
+  FROM (
+    SELECT /* one partition */ `o_cid`, `o_qty`, q4.`__weight` AS `__weight`
     FROM (
-      SELECT /* one partition */ q1.`o_cid`, q1.`o_qty`, q2.`c_id`, q2.`c_fee`, q1.`__weight` * q2.`__weight` AS `__weight`
-      FROM (
-        SELECT `o_cid`, `o_qty`, `__weight`
-        FROM {o__changes}
-      ) AS q1
-      JOIN (
-        SELECT `c_id`, `c_fee`, 1 AS `__weight` FROM {c__rows}
-      ) AS q2
-      ON (`o_cid` = `c_id`)
-    ) AS q3
-    UNION ALL
-    SELECT `o_cid`, `o_qty`, `c_id`, `c_fee`, `__weight`
-    FROM (
-      SELECT /* one partition */ q4.`o_cid`, q4.`o_qty`, q5.`c_id`, q5.`c_fee`, q4.`__weight` * q5.`__weight` AS `__weight`
-      FROM (
-        SELECT /* one partition */ `o_cid`, `o_qty`, `__weight` FROM (
-          SELECT `o_cid`, `o_qty`, 1 AS `__weight` FROM {o__rows}
-          UNION ALL
-          SELECT `o_cid`, `o_qty`, -`__weight` AS `__weight` FROM {o__changes}
-        ) AS q6
-      ) AS q4
-      JOIN (
-        SELECT `c_id`, `c_fee`, `__weight`
-        FROM {c__changes}
-      ) AS q5
-      ON (`o_cid` = `c_id`)
-    ) AS q7
-  ) AS q8
-) AS q9
+      SELECT `o_cid`, `o_qty`, 1 AS `__weight` FROM {o__rows}
+      UNION ALL
+      SELECT `o_cid`, `o_qty`, -`__weight` AS `__weight` FROM {o__changes}
+    ) AS q4
+  ) AS q3
+  JOIN {c__changes} AS q5 ON (`o_cid` = `c_id`)
+) AS q6
 ) AS input
 GROUP BY `total`
 ) AS changed

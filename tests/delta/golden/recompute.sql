@@ -8,11 +8,8 @@ SELECT a.id, sum(a.n) OVER (PARTITION BY a.k ORDER BY a.id) AS running FROM a
 --     SELECT "id" AS "a_id", "k" AS "a_k", "n" AS "a_n", __weight FROM "pgtrickle_changes"."changes_1" WHERE (:window AND __weight <> 0)
 -- query: SELECT "a_id", "a_k", "a_n", SUM("a_n") OVER (PARTITION BY "a_k" ORDER BY "a_id") AS "sum" FROM __input
 -- delta:
-SELECT `a_id` AS `a_id`, `a_k` AS `a_k`, `a_n` AS `a_n`, `__weight`
-FROM (
-  SELECT `a_id`, `a_k`, `a_n`, `__weight`
-  FROM {a__changes}
-) AS q1
+SELECT `a_id` AS `a_id`, `a_k` AS `a_k`, `a_n` AS `a_n`, q1.`__weight` AS `__weight`
+FROM {a__changes} AS q1
 -- end
 
 -- case: the first rows of the whole input
@@ -25,11 +22,8 @@ SELECT a.id FROM a ORDER BY a.n DESC LIMIT 3
 --     SELECT "id" AS "a_id", "n" AS "a_n", __weight FROM "pgtrickle_changes"."changes_1" WHERE (:window AND __weight <> 0)
 -- query: SELECT "id", "sort" FROM __input ORDER BY "sort" DESC, "id", "sort" LIMIT (3)
 -- delta:
-SELECT `a_id` AS `id`, `a_n` AS `sort`, `__weight`
-FROM (
-  SELECT `a_id`, `a_n`, `__weight`
-  FROM {a__changes}
-) AS q1
+SELECT `a_id` AS `id`, `a_n` AS `sort`, q1.`__weight` AS `__weight`
+FROM {a__changes} AS q1
 -- end
 
 -- case: the first row for each outer row, in a lateral subquery
@@ -44,11 +38,8 @@ SELECT a.id, s.n FROM (a CROSS JOIN LATERAL ( SELECT b.n FROM b WHERE (b.a_id = 
 SELECT * FROM (
 SELECT `a_id_2`, COALESCE(SUM(`__weight`), 0) AS `__count`
 FROM (
-SELECT `a_id` AS `a_id_2`, `__weight`
-FROM (
-  SELECT `a_id`, `__weight`
-  FROM {a__changes}
-) AS q1
+SELECT `a_id` AS `a_id_2`, q1.`__weight` AS `__weight`
+FROM {a__changes} AS q1
 ) AS input
 GROUP BY `a_id_2`
 ) AS changed
@@ -66,42 +57,22 @@ WHERE `__count` <> 0
 --     SELECT "a_id" AS "b_a_id", "n" AS "b_n", __weight FROM "pgtrickle_changes"."changes_2" WHERE (:window AND __weight <> 0)
 -- query: SELECT "outer", "n" FROM (SELECT "outer", "n", row_number() OVER (PARTITION BY "outer" ORDER BY "n", "n") AS __number, rank() OVER (PARTITION BY "outer" ORDER BY "n") AS __rank FROM __input) AS numbered WHERE __number > 0 AND (1 IS NULL OR __number <= 0 + (1))
 -- delta:
-SELECT `a_id_2_2` AS `outer`, `b_n` AS `n`, `__weight`
+SELECT /* one partition */ `a_id_2_2` AS `outer`, `b_n` AS `n`, q7.`__weight` AS `__weight`
 FROM (
-  SELECT /* one partition */ `a_id_2_2`, `b_a_id`, `b_n`, `__weight` FROM (
-    SELECT `a_id_2_2`, `b_a_id`, `b_n`, `__weight`
-    FROM (
-      SELECT /* one partition */ q1.`a_id_2_2`, q2.`b_a_id`, q2.`b_n`, q1.`__weight` * q2.`__weight` AS `__weight`
-      FROM (
-        SELECT `a_id_2` AS `a_id_2_2`, `__weight`
-        FROM (
-          SELECT `a_id_2`, `__weight`
-          FROM {group_1__changes}
-        ) AS q3
-      ) AS q1
-      JOIN (
-        SELECT `b_a_id`, `b_n`, 1 AS `__weight` FROM {b__rows}
-      ) AS q2
-      ON (`b_a_id` = `a_id_2_2`)
-    ) AS q4
-    UNION ALL
-    SELECT `a_id_2_2`, `b_a_id`, `b_n`, `__weight`
-    FROM (
-      SELECT /* one partition */ q5.`a_id_2_2`, q6.`b_a_id`, q6.`b_n`, q5.`__weight` * q6.`__weight` AS `__weight`
-      FROM (
-        SELECT `a_id_2` AS `a_id_2_2`, `__weight`
-        FROM (
-          SELECT `a_id_2`, 1 AS `__weight` FROM {group_1__rows}
-        ) AS q7
-      ) AS q5
-      JOIN (
-        SELECT `b_a_id`, `b_n`, `__weight`
-        FROM {b__changes}
-      ) AS q6
-      ON (`b_a_id` = `a_id_2_2`)
-    ) AS q8
-  ) AS q9
-) AS q10
+  SELECT /* one partition */ `a_id_2_2`, `b_a_id`, `b_n`, q1.`__weight` AS `__weight`
+  FROM (
+    SELECT `a_id_2` AS `a_id_2_2`, q2.`__weight` AS `__weight`
+    FROM {group_1__changes} AS q2
+  ) AS q1
+  JOIN {b__rows} AS q3 ON (`b_a_id` = `a_id_2_2`)
+  UNION ALL
+  SELECT /* one partition */ `a_id_2_2`, `b_a_id`, `b_n`, q4.`__weight` * q6.`__weight` AS `__weight`
+  FROM (
+    SELECT `a_id_2` AS `a_id_2_2`, 1 AS `__weight`
+    FROM {group_1__rows} AS q5
+  ) AS q4
+  JOIN {b__changes} AS q6 ON (`b_a_id` = `a_id_2_2`)
+) AS q7
 -- plan of result:
 --   ((Δa ⋈["a_id" IS NOT DISTINCT FROM "outer"] part_2⁺) + (a⁻ ⋈["a_id" IS NOT DISTINCT FROM "outer"] Δpart_2))
 -- reads:
@@ -114,39 +85,28 @@ FROM (
 --   a__rows, bounded by "id" in the changes of part_2 ("outer"):
 --     SELECT "id" AS "a_id" FROM "public"."a" WHERE ((("id" = ANY (:keys(part_2,outer)) OR "id" IS NULL)))
 -- delta:
-SELECT /* one partition */ `a_id`, `outer`, `n`, `__weight` FROM (
-  SELECT `a_id`, `outer`, `n`, `__weight`
-  FROM (
-    SELECT /* one partition */ q1.`a_id`, q2.`outer`, q2.`n`, q1.`__weight` * q2.`__weight` AS `__weight`
+SELECT /* one partition */ `a_id`, `outer`, `n`, q7.`__weight` AS `__weight`
+FROM (
+  SELECT /* one partition */ `a_id`, `outer`, `n`, q1.`__weight` * q2.`__weight` AS `__weight`
+  FROM {a__changes} AS q1
+  JOIN (
+    SELECT /* one partition */ `outer`, `n`, q3.`__weight` AS `__weight`
     FROM (
-      SELECT `a_id`, `__weight`
-      FROM {a__changes}
-    ) AS q1
-    JOIN (
-      SELECT /* one partition */ `outer`, `n`, `__weight` FROM (
-        SELECT `outer`, `n`, 1 AS `__weight` FROM {part_2__rows}
-        UNION ALL
-        SELECT `outer`, `n`, +`__weight` AS `__weight` FROM {part_2__changes}
-      ) AS q3
-    ) AS q2
-    ON (`a_id` <=> `outer`)
-  ) AS q4
+      SELECT `outer`, `n`, 1 AS `__weight` FROM {part_2__rows}
+      UNION ALL
+      SELECT `outer`, `n`, +`__weight` AS `__weight` FROM {part_2__changes}
+    ) AS q3
+  ) AS q2 ON (`a_id` <=> `outer`)
   UNION ALL
-  SELECT `a_id`, `outer`, `n`, `__weight`
+  SELECT /* one partition */ `a_id`, `outer`, `n`, q4.`__weight` * q6.`__weight` AS `__weight`
   FROM (
-    SELECT /* one partition */ q5.`a_id`, q6.`outer`, q6.`n`, q5.`__weight` * q6.`__weight` AS `__weight`
+    SELECT /* one partition */ `a_id`, q5.`__weight` AS `__weight`
     FROM (
-      SELECT /* one partition */ `a_id`, `__weight` FROM (
-        SELECT `a_id`, 1 AS `__weight` FROM {a__rows}
-        UNION ALL
-        SELECT `a_id`, -`__weight` AS `__weight` FROM {a__changes}
-      ) AS q7
+      SELECT `a_id`, 1 AS `__weight` FROM {a__rows}
+      UNION ALL
+      SELECT `a_id`, -`__weight` AS `__weight` FROM {a__changes}
     ) AS q5
-    JOIN (
-      SELECT `outer`, `n`, `__weight`
-      FROM {part_2__changes}
-    ) AS q6
-    ON (`a_id` <=> `outer`)
-  ) AS q8
-) AS q9
+  ) AS q4
+  JOIN {part_2__changes} AS q6 ON (`a_id` <=> `outer`)
+) AS q7
 -- end

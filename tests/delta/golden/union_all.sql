@@ -9,23 +9,12 @@ SELECT a.id FROM a UNION ALL SELECT b.id FROM b
 --   b__changes, bounded by the window since the last refresh:
 --     SELECT "id" AS "b_id", __weight FROM "pgtrickle_changes"."changes_2" WHERE (:window AND __weight <> 0)
 -- delta:
-SELECT /* one partition */ `id`, `__weight` FROM (
-  SELECT `id`, `__weight`
-  FROM (
-    SELECT `a_x1` AS `id`, `__weight`
-    FROM (
-      SELECT `a_x1`, `__weight`
-      FROM {a__changes}
-    ) AS q1
-  ) AS q2
+SELECT /* one partition */ `id`, q3.`__weight` AS `__weight`
+FROM (
+  SELECT `a_x1` AS `id`, q1.`__weight` AS `__weight`
+  FROM {a__changes} AS q1
   UNION ALL
-  SELECT `id`, `__weight`
-  FROM (
-    SELECT `b_id` AS `id`, `__weight`
-    FROM (
-      SELECT `b_id`, `__weight`
-      FROM {b__changes}
-    ) AS q3
-  ) AS q4
-) AS q5
+  SELECT `b_id` AS `id`, q2.`__weight` AS `__weight`
+  FROM {b__changes} AS q2
+) AS q3
 -- end

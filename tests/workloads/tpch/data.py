@@ -11,6 +11,7 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 TABLES = ("region", "nation", "supplier", "customer", "part", "partsupp", "orders", "lineitem")
+_BLOCK = 2**20
 
 
 def load(connection: Connection[TupleRow], scale: float) -> None:
@@ -27,5 +28,10 @@ def load(connection: Connection[TupleRow], scale: float) -> None:
 
 def _copy(connection: Connection[TupleRow], table: str, rows: Path) -> None:
     command = f"COPY {table} FROM STDIN (FORMAT csv, HEADER match)"
-    with connection.cursor() as cursor, cursor.copy(command.encode()) as copy:
-        copy.write(rows.read_bytes())
+    with (
+        rows.open("rb") as file,
+        connection.cursor() as cursor,
+        cursor.copy(command.encode()) as copy,
+    ):
+        while block := file.read(_BLOCK):
+            copy.write(block)

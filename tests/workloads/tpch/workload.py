@@ -14,10 +14,21 @@ _HERE = Path(__file__).parent
 SCALE = 0.01
 
 
-def _load(connection: Connection[TupleRow]) -> None:
+def load_scale(connection: Connection[TupleRow], scale: float) -> None:
+    """Make the tables, fill them with the data of a scale factor, and index the join columns."""
     connection.execute((_HERE / "schema.sql").read_bytes())
-    load(connection, SCALE)
+    load(connection, scale)
     connection.execute((_HERE / "indexes.sql").read_bytes())
+
+
+def queries_at(scale: float) -> dict[str, str]:
+    """Return the queries by name; one of them depends on the scale factor (Q11's fraction)."""
+    queries = read_queries(_HERE / "queries")
+    return queries | {"q11": queries["q11"].replace("0.01", f"{0.0001 / scale:.10f}")}
+
+
+def _load(connection: Connection[TupleRow]) -> None:
+    load_scale(connection, SCALE)
 
 
 def _change(connection: Connection[TupleRow], cycle: int) -> None:

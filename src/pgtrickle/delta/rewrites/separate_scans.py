@@ -25,7 +25,7 @@ from pgtrickle.algebra.nodes import (
     UnionAll,
     Weigh,
 )
-from pgtrickle.algebra.schema import column_names, columns_of, scans_of
+from pgtrickle.algebra.schema import children_of, column_names, columns_of, scans_of
 from pgtrickle.sql.scalars import column_scalar, substitute
 
 
@@ -34,8 +34,7 @@ def separate_scans(node: Node) -> Node:
     scans = list(scans_of(node))
     if len({scan.alias for scan in scans}) == len(scans):
         return node
-    taken = {name for scan in scans for name in column_names(scan)}
-    separation = _Separation({scan.alias for scan in scans}, taken)
+    separation = _Separation({scan.alias for scan in scans}, _names_in(node))
     return _named_back(node, *separation.visit(node))
 
 
@@ -90,6 +89,12 @@ class _Separation:
         )
         handed_on = {one.name: below[one.name] for one in node.outputs if one.name in below}
         return Project(child, outputs), handed_on
+
+
+def _names_in(node: Node) -> set[str]:
+    """Return the names of all columns of a plan, not only of those that it yields."""
+    below = (_names_in(child) for child in children_of(node))
+    return set(column_names(node)).union(*below)
 
 
 def _rename(scalar: Scalar, renamed: _Renamed) -> Scalar:

@@ -19,7 +19,7 @@ def delta_filter(node: Filter, ctx: DeltaContext) -> Filter | None:
     >>> from pgtrickle.algebra.printer import show
     >>> from pgtrickle.delta.derive import derive
     >>> orders = Scan(Source(SourceKind.TABLE, "1"), "o", ())
-    >>> show(derive(Filter(orders, Scalar("total > 9")), changed={"1"}))
+    >>> show(derive(Filter(orders, Scalar("total > 9")), changed={"o"}))
     'σ[total > 9](Δo)'
     """
     child = ctx.delta(node.child)

@@ -19,7 +19,7 @@ def delta_project(node: Project, ctx: DeltaContext) -> Project | None:
     >>> from pgtrickle.algebra.printer import show
     >>> from pgtrickle.delta.derive import derive
     >>> orders = Scan(Source(SourceKind.TABLE, "1"), "o", ())
-    >>> show(derive(Project(orders, ()), changed={"1"}))
+    >>> show(derive(Project(orders, ()), changed={"o"}))
     'π[](Δo)'
     """
     child = ctx.delta(node.child)

@@ -19,7 +19,7 @@ def delta_weigh(node: Weigh, ctx: DeltaContext) -> Weigh | None:
     >>> from pgtrickle.algebra.printer import show
     >>> from pgtrickle.delta.derive import derive
     >>> counted = Scan(Source(SourceKind.STATE, "group_1"), "g", ())
-    >>> show(derive(Weigh(counted, Scalar("n", ("n",))), changed={"group_1"}))
+    >>> show(derive(Weigh(counted, Scalar("n", ("n",))), changed={"g"}))
     '(n · Δg)'
     """
     child = ctx.delta(node.child)

@@ -8,7 +8,6 @@ from pgtrickle.algebra.nodes import Node, Scan, SourceKind
 from pgtrickle.algebra.printer import describe, show
 from pgtrickle.algebra.schema import children_of, scans_of
 from pgtrickle.delta.cut import StatefulStage
-from pgtrickle.delta.key_sets import bounds_of
 from pgtrickle.delta.reads import Read, ReadKind
 from pgtrickle.refresh.stages import (
     RefreshPlan,
@@ -38,7 +37,7 @@ def explain(
     state_rows = StateRows(stream_table_id or 0, compiled)
     if compiled.refusal is None:
         changed = list(sources_of(compiled.staged))
-        plan = plan_differential(compiled.staged, changed, dialect, state_rows)
+        plan = plan_differential(compiled.staged, changed, dialect, state_rows, compiled.spread)
     else:
         plan = plan_full(compiled.staged, dialect, state_rows)
     stages = tuple(_stage(connection, plan, one, stream_table_id) for one in plan.stages)
@@ -63,7 +62,8 @@ def _read(connection: Connection, plan: RefreshPlan, stage: StagePlan, read: Rea
         why = "the query is recomputed whole" if plan.full else why_unbounded(stage.plan, alias)
     elif read.kind is ReadKind.KEYED:
         scan = scans[read.view]
-        missing = missing_indexes(connection, scan, bounds_of(stage.plan)[scan.alias])
+        found = missing_indexes(connection, scan, stage.bounds[scan.alias])
+        missing = tuple(one.statement for one in found)
     return ReadNote(
         read.view, read.source, read.kind.value, read.bounded_by, read.sql, why, missing
     )

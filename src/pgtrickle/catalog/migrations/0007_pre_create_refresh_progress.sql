@@ -1,4 +1,4 @@
--- 0006 · pre · create refresh progress
+-- 0007 · pre · create refresh progress
 --
 -- Why:   a large refresh takes a while, and everyone may want to know how far it is.
 -- Reads: nothing before this version reads or writes the new table.

@@ -1,0 +1,1 @@
+"""TPC-H at any scale: stream tables beside materialized views and full recomputation."""

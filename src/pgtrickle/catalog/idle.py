@@ -1,0 +1,54 @@
+"""The one query that passes over stream tables with nothing to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from psycopg import Connection
+from psycopg.rows import TupleRow
+
+# The frontier stays where it is.  Nothing lies between it and this moment, so it still cuts the
+# next window at the right place, and it holds no buffer back: it sees every row that is there.
+_FIND_AND_NOTE = """
+    WITH idle AS MATERIALIZED (
+        SELECT found.id
+          FROM pgtrickle.find_idle(%(ids)s, %(compare_shapes)s) AS found (id)
+         -- Not waited for on disk: a crash that forgets a timestamp loses nothing.
+         WHERE pg_catalog.set_config('synchronous_commit', 'off', true) IS NOT NULL
+    ), outdated AS MATERIALIZED (
+        SELECT s.pgt_id
+          FROM pgtrickle.pgt_stream_tables AS s JOIN idle ON idle.id = s.pgt_id
+         WHERE s.data_timestamp < pg_catalog.statement_timestamp() - %(silence)s
+           FOR NO KEY UPDATE OF s SKIP LOCKED
+    ), noted AS (
+        UPDATE pgtrickle.pgt_stream_tables AS s
+           SET data_timestamp = pg_catalog.statement_timestamp(),
+               last_refresh_at = pg_catalog.statement_timestamp(),
+               updated_at = pg_catalog.statement_timestamp()
+          FROM outdated
+         WHERE s.pgt_id = outdated.pgt_id
+    )
+    SELECT id FROM idle
+"""
+
+
+def pass_over_idle(
+    connection: Connection[TupleRow],
+    stream_table_ids: Sequence[int],
+    *,
+    compare_shapes: Sequence[int],
+    silence: timedelta,
+) -> frozenset[int]:
+    """Return which stream tables have nothing to do, and note that they are up to date.
+
+    Of those in ``compare_shapes`` it also asks whether the columns of a source changed; a source
+    that is gone or was stored anew and a view with another definition are always noticed.  The
+    note moves timestamps that are older than ``silence``; it writes no history.
+    """
+    values = {
+        "ids": list(stream_table_ids),
+        "compare_shapes": list(compare_shapes),
+        "silence": silence,
+    }
+    return frozenset(row[0] for row in connection.execute(_FIND_AND_NOTE, values))

@@ -1,0 +1,43 @@
+"""What is known about the tables a refresh reads: sizes, distinct values, indexes.
+
+PostgreSQL's planner keeps all of it.  What it does not know yet, because a table was never
+analyzed, is guessed here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+ROWS = 1000.0  # of a table about which PostgreSQL knows nothing
+ROWS_PER_KEY = 10.0  # of a column whose distinct values are not known
+SELECTIVITY = 0.33  # of a condition that nothing is known about
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatistics:
+    """One table: how large it is and how its columns find rows."""
+
+    rows: float
+    distinct: Mapping[str, float] = field(default_factory=dict)  # by column
+    indexed: frozenset[str] = frozenset()  # columns that an index finds rows by
+
+    def distinct_values(self, column: str | None) -> float:
+        """Return how many values a column has; None stands for an expression."""
+        known = self.distinct.get(column) if column is not None else None
+        return max(self.rows / ROWS_PER_KEY if known is None else min(known, self.rows), 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """All tables of one stream table."""
+
+    sources: Mapping[str, TableStatistics] = field(default_factory=dict)  # by the source's key
+    states: Mapping[str, TableStatistics] = field(default_factory=dict)  # by the table's suffix
+    contents: TableStatistics = TableStatistics(0.0)  # the stream table itself
+    selectivity: Mapping[tuple[str, str], float] = field(default_factory=dict)  # source, predicate
+
+    @property
+    def source_rows(self) -> float:
+        """The rows of all sources."""
+        return sum(one.rows for one in self.sources.values())

@@ -1,0 +1,78 @@
+"""The work of a refresh, counted in units, and the price of a unit.
+
+    prior ms  =  sum over all kinds of work of   amount x price
+
+The prices are the prior of the cost model: what a refresh should take on a machine nobody has
+measured.  History corrects the whole of it (see ``fit``), so what matters here is the proportion
+between the kinds of work.  To calibrate, refresh many stream tables in both ways: the history
+keeps the work of both actions beside the time that the chosen one took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Amounts of each kind of work; or, as a price list, milliseconds for one unit of each."""
+
+    refreshes: float = 0.0  # one: what every refresh pays
+    full_refreshes: float = 0.0  # one where everything is recomputed
+    stages: float = 0.0  # rounds through the engine
+    reads: float = 0.0  # queries, each of which becomes a relation of the engine
+    operators: float = 0.0  # of all stages' plans, each as often as it stands there
+    change_rows: float = 0.0  # looked at in change buffers, once for each query that does
+    keyed_rows: float = 0.0  # found by an index
+    scanned_rows: float = 0.0  # looked at in tables that are read from end to end
+    moved_values: float = 0.0  # rows times columns that reach the engine
+    joined_rows: float = 0.0  # that the engine's joins produce
+    staged_rows: float = 0.0  # that come back from the engine
+    merged_rows: float = 0.0  # of state that is written
+    recomputed_rows: float = 0.0  # that PostgreSQL evaluates again, for touched partitions
+    compared_rows: float = 0.0  # of state and contents that a full refresh compares with the new
+    applied_rows: float = 0.0  # of the stream table, deleted or inserted
+
+    def __add__(self, other: Work) -> Work:
+        return Work(*(getattr(self, one) + getattr(other, one) for one in KINDS))
+
+    def to_json(self) -> dict[str, float]:
+        """Return the amounts that are not zero, as the history stores them."""
+        return {kind: round(amount, 1) for kind, amount in asdict(self).items() if amount}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, float]) -> Work:
+        """Read what ``to_json`` wrote; kinds that are no longer counted are passed over."""
+        return cls(**{kind: document[kind] for kind in KINDS if kind in document})
+
+
+KINDS = tuple(one.name for one in fields(Work))
+
+# Milliseconds for one unit, on two cores with Spark warm.
+PRICES = Work(
+    refreshes=20.0,
+    full_refreshes=30.0,
+    stages=45.0,
+    reads=15.0,
+    operators=4.0,
+    change_rows=0.001,
+    keyed_rows=0.005,
+    scanned_rows=0.000_15,
+    moved_values=0.000_3,
+    joined_rows=0.000_4,
+    staged_rows=0.003,
+    merged_rows=0.02,
+    recomputed_rows=0.003,
+    compared_rows=0.002,
+    applied_rows=0.03,
+)
+
+
+def price(work: Work, prices: Work = PRICES) -> float:
+    """Return what the work should take, in milliseconds.
+
+    >>> round(price(Work(refreshes=1, stages=2), Work(refreshes=20, stages=40)))
+    100
+    """
+    return sum(float(getattr(work, one) * getattr(prices, one)) for one in KINDS)

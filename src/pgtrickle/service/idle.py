@@ -1,0 +1,52 @@
+"""Pass over the stream tables that have nothing to do, all by one query."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+
+from pgtrickle.catalog.idle import pass_over_idle
+from pgtrickle.model.stream_table import RefreshMode, StreamTable
+from pgtrickle.service.runtime import Runtime
+
+# Each note writes a row of the catalog: a second's schedule need not do so every second.
+_SILENCE = timedelta(seconds=10)
+# A change of columns alone cannot make the contents wrong: it may be noticed a little later.
+_SHAPES_LAST = 10.0
+# The query holds a lock for each buffer that is not empty, and a server has some thousands.
+_AT_ONCE = 1000
+
+
+def find_idle(runtime: Runtime, stream_tables: Sequence[StreamTable]) -> frozenset[int]:
+    """Return the ids of those that a refresh would find unchanged.
+
+    What cannot be told from the catalog is left to the refresh.  A change that commits after the
+    query is in the next window, as ever: the frontier has not moved.
+    """
+    ids = [one.id for one in stream_tables if _told_by_catalog(runtime, one)]
+    now = time.monotonic()
+    compared = runtime.shapes_compared
+    idle: frozenset[int] = frozenset()
+    with runtime.connection() as connection:
+        for start in range(0, len(ids), _AT_ONCE):
+            some = ids[start : start + _AT_ONCE]
+            old = [one for one in some if compared.get(one, -math.inf) < now - _SHAPES_LAST]
+            found = pass_over_idle(connection, some, compare_shapes=old, silence=_SILENCE)
+            compared.update(dict.fromkeys(found.intersection(old), now))
+            idle |= found
+    return idle
+
+
+def _told_by_catalog(runtime: Runtime, stream_table: StreamTable) -> bool:
+    """Tell whether unchanged sources mean that there is nothing to do."""
+    if runtime.settings.force_full_refresh and stream_table.refresh_mode is RefreshMode.AUTO:
+        return False
+    if stream_table.effective_refresh_mode is RefreshMode.DIFFERENTIAL:
+        return True
+    # Its query may depend on the time, or have a delta by now: only compiling tells.
+    compiled = runtime.compiled.get((stream_table.id, stream_table.original_query))
+    if compiled is None or compiled.binding.time_dependent:
+        return False
+    return compiled.refusal is not None or stream_table.downgrade_reason is None

@@ -1,0 +1,96 @@
+"""Which indexes would spare the refreshes of all stream tables a scan: the advice of ``doctor``."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from psycopg import Connection
+
+from pgtrickle.algebra.schema import scans_of
+from pgtrickle.catalog.stream_tables import list_stream_tables
+from pgtrickle.delta.reads import ReadKind
+from pgtrickle.errors import TrickleError
+from pgtrickle.model.stream_table import StreamTable
+from pgtrickle.refresh.stages import StagePlan, plan_differential, sources_of
+from pgtrickle.service.compile import compile_stream_table
+from pgtrickle.service.explanation.indexes import MissingIndex, missing_indexes
+from pgtrickle.service.runtime import Runtime
+from pgtrickle.service.state_rows import StateRows
+from pgtrickle.sql.emit import rows_view
+
+logger = logging.getLogger(__name__)
+
+# Scanning so little takes less than a millisecond, and PostgreSQL may prefer it to an index.
+_SMALL_ROWS = 1000
+_SMALL_PAGES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class IndexAdvice:
+    """An index to create, and who would be served by it."""
+
+    statement: str
+    table: str
+    rows: int | None  # PostgreSQL's estimate; None before the first ANALYZE
+    stream_tables: tuple[str, ...]
+
+
+def advise_indexes(runtime: Runtime, connection: Connection) -> tuple[IndexAdvice, ...]:
+    """Return the indexes that bounded reads of large tables lack, the largest table first."""
+    wanted: dict[MissingIndex, list[str]] = {}
+    for table in list_stream_tables(connection):
+        for index in _missing(runtime, connection, table):
+            wanted.setdefault(index, []).append(str(table.name))
+    sizes = _sizes(connection, [index.relid for index in wanted])
+    advice = [
+        IndexAdvice(index.statement, str(index.relation), rows, tuple(names))
+        for index, names in wanted.items()
+        for pages, rows in [sizes.get(index.relid, (0, None))]
+        if pages > _SMALL_PAGES and (rows is None or rows >= _SMALL_ROWS)
+    ]
+    return tuple(sorted(advice, key=lambda one: (-(one.rows or 0), one.statement)))
+
+
+def _missing(runtime: Runtime, connection: Connection, table: StreamTable) -> set[MissingIndex]:
+    try:
+        compiled = compile_stream_table(connection, table)
+    except TrickleError as error:
+        # What ails it is told by its next refresh, and by the check of the stream tables.
+        logger.info("no advice", extra={"stream_table": str(table.name), "code": error.code})
+        return set()
+    if compiled.refusal is not None:
+        return set()
+    state_rows = StateRows(table.id, compiled)
+    changed = list(sources_of(compiled.staged))
+    dialect = runtime.engine.dialect
+    plan = plan_differential(compiled.staged, changed, dialect, state_rows, compiled.spread)
+    return {index for stage in plan.stages for index in _missing_in(connection, stage)}
+
+
+def _missing_in(connection: Connection, stage: StagePlan) -> Iterator[MissingIndex]:
+    scans = {rows_view(scan): scan for scan in scans_of(stage.plan)}
+    for read in stage.reads:
+        if read.kind is ReadKind.KEYED:
+            scan = scans[read.view]
+            yield from missing_indexes(connection, scan, stage.bounds[scan.alias])
+
+
+# As the planner reckons: the density that ANALYZE found, in the pages that are there now.
+_SIZES = """
+    SELECT c.oid, size.pages,
+           CASE WHEN c.reltuples >= 0 AND c.relpages > 0
+                THEN (c.reltuples / c.relpages * size.pages)::pg_catalog.int8 END
+      FROM pg_catalog.pg_class AS c,
+           LATERAL (SELECT pg_catalog.pg_relation_size(c.oid)
+                           / pg_catalog.current_setting('block_size')::pg_catalog.int8
+                   ) AS size (pages)
+     WHERE c.oid = ANY (%(relids)s::pg_catalog.oid[])
+"""
+
+
+def _sizes(connection: Connection, relids: Sequence[int]) -> dict[int, tuple[int, int | None]]:
+    """Return the pages and, where known, the rows of tables."""
+    cursor = connection.execute(_SIZES, {"relids": list(relids)})
+    return {relid: (pages, rows) for relid, pages, rows in cursor}
