@@ -17,11 +17,9 @@ from pyspark.sql.datasource import (  # noqa: TID253 - see the module's docstrin
 )
 from pyspark.sql.types import StructType  # noqa: TID253 - see the module's docstring
 
-from pgtrickle.spark.arrow_reader import stream
 from pgtrickle.spark.carriers import Carrier, arrow_type
 from pgtrickle.spark.conform import conform
 from pgtrickle.spark.connection_file import read_connection
-from pgtrickle.spark.part_report import connected, report_rows
 from pgtrickle.spark.worker_errors import tagged
 
 FORMAT = "pgtrickle_postgres"
@@ -82,6 +80,10 @@ class PostgresReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows as the driver stores them, a few thousand at a time."""
+        # Here and not above: Spark plans a read in processes that never connect.
+        from pgtrickle.spark.arrow_reader import stream  # noqa: PLC0415 - see above
+        from pgtrickle.spark.part_report import connected, report_rows  # noqa: PLC0415 - see above
+
         assert isinstance(partition, QueryPartition)  # noqa: S101 - ours, from partitions()
         with tagged():
             dsn = read_connection(self._connection_file)

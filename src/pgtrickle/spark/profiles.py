@@ -69,6 +69,8 @@ def context_settings(
     }
     if is_local(master):
         settings |= {
+            # Of Spark's 200 each would be a file of a few rows; the small profile has its own.
+            "spark.sql.shuffle.partitions": "32",
             "spark.local.dir": str(scratch / "local"),
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",

@@ -152,12 +152,16 @@ class SparkSessions:
                 session.conf.set(name, value)
 
     def _stop(self) -> None:
-        session, self._large, self._small = self._large, None, None
-        if session is None:
+        large, small, self._large, self._small = self._large, self._small, None, None
+        if large is None:
             return
-        # A JVM that died cannot be told to stop; forgetting it is all that is left.
-        with suppress(Exception):
-            session.stop()
+        # Through Spark Connect each session has a connection of its own, and one that is left open
+        # keeps the process from ending.  Elsewhere the two share a context.
+        for session in (small, large) if self.remote else (large,):
+            # A JVM that died cannot be told to stop; forgetting it is all that is left.
+            with suppress(Exception):
+                if session is not None:
+                    session.stop()
         if not self.remote:
             _forget_jvm()
 
