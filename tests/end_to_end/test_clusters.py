@@ -31,8 +31,6 @@ def _check(report: Any) -> None:
     assert report["small"] == {"action": "DIFFERENTIAL", "read by executors": {}}
     assert report["large"]["action"] == "DIFFERENTIAL"
     assert report["large"]["read by executors"]["public.orders changes"] == 12_000
-    assert report["full"]["action"] == "FULL"
-    assert report["full"]["read by executors"] == {"public.orders full": 3000}
 
 
 def test_on_a_master_with_two_workers(database: str, spark_master: str) -> None:
