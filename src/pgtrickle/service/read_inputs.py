@@ -8,12 +8,20 @@ import pyarrow as pa
 from psycopg import Connection
 
 from pgtrickle.capture.windows import window_predicate
-from pgtrickle.delta.reads import Read, ReadKind, fill_marks, keys_mark, stage_changes, stage_keys
+from pgtrickle.delta.reads import (
+    Read,
+    ReadKind,
+    fill_marks,
+    fill_ranges,
+    keys_mark,
+    stage_changes,
+    stage_keys,
+)
 from pgtrickle.errors import ValueOutOfRangeError
 from pgtrickle.model.frontier import Frontier
 from pgtrickle.model.names import quote_identifier
 from pgtrickle.model.report import SourceRead
-from pgtrickle.service.change_keys import known_keys
+from pgtrickle.service.change_keys import known_keys, range_condition
 from pgtrickle.service.snapshot import Snapshot
 from pgtrickle.spark.arrow_reader import SmallRead, SnapshotReader
 from pgtrickle.spark.carriers import MAX_DECIMAL_DIGITS, Carrier, Use, carrier_for
@@ -45,8 +53,15 @@ def read_inputs(
     bound the reads.
     """
     window = window_predicate(frontier.snapshot) if frontier else "true"
-    known = known_keys(changes or {})
-    texts = {read.view: read.sql_with(known) for read in reads}
+    changes = changes or {}
+    known = known_keys(changes)
+    texts = {
+        read.view: fill_ranges(
+            read.sql_with(known),
+            [range_condition(one, changes[one.view]) for one in read.ranges],
+        )
+        for read in reads
+    }
     keys = _stage_keys(texts.values(), writer)
     tables: dict[str, pa.Table] = {}
     small: dict[str, SmallRead] = {}
