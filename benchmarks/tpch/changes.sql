@@ -56,14 +56,15 @@ UPDATE orders
   FROM drawn
  WHERE orders.o_orderkey = drawn.o_orderkey AND draw < :share * 0.5;
 
--- Lines of other orders: quantity and price; some another supplier of the part, dates, flags.
+-- Lines of other orders: quantity and price; some another supplier of the part (if it is
+-- still there), dates, flags.
 UPDATE lineitem
    SET l_quantity = 1 + l_quantity % 50,
        l_extendedprice = l_extendedprice + 10,
        l_suppkey = CASE WHEN l_linenumber % 4 = 0
-                        THEN (SELECT ps_suppkey FROM partsupp
-                               WHERE ps_partkey = l_partkey
-                               ORDER BY ps_suppkey LIMIT 1)
+                        THEN COALESCE((SELECT ps_suppkey FROM partsupp
+                                        WHERE ps_partkey = l_partkey
+                                        ORDER BY ps_suppkey LIMIT 1), l_suppkey)
                         ELSE l_suppkey END,
        l_shipdate = CASE WHEN l_linenumber % 4 = 1 THEN l_shipdate + 10 ELSE l_shipdate END,
        l_receiptdate = CASE WHEN l_linenumber % 4 = 1 THEN l_receiptdate + 20

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pgtrickle.algebra.nodes import Scan
 from pgtrickle.delta.cut import AggregateStage, RowsStage, StagedQuery, StatefulStage, cut
 from pgtrickle.delta.layout import WEIGHT
-from pgtrickle.delta.reads import ReadKind, stage_changes
+from pgtrickle.delta.reads import Read, ReadKind, fill_ranges, stage_changes
 from pgtrickle.model.names import quote_identifier
 from pgtrickle.model.sql_type import Column
 from pgtrickle.ports import Engine
@@ -27,6 +27,7 @@ from pgtrickle.refresh.stages import (
     plan_full,
     plan_stage,
 )
+from pgtrickle.service.change_keys import range_condition
 from pgtrickle.sql.lower import lower
 from pgtrickle.sql.translate import Dialect, translate
 from tests.delta.dialect import to_duckdb
@@ -62,6 +63,7 @@ class Observed:
     stages: int = 0
     kinds: Counter[ReadKind] = field(default_factory=Counter)
     changed_rows: int = 0
+    ranges: int = 0  # conditions that a range of changed values has added
 
 
 def check_law(
@@ -208,7 +210,7 @@ class _Maintained:
 
     def _evaluate(self, stage: StagePlan) -> list[Row]:
         """Compute a stage; bounded reads must not change what comes out."""
-        rows = self._compute(stage, {read.view: read.sql for read in stage.reads})
+        rows = self._compute(stage, {read.view: self._ranged(stage, read) for read in stage.reads})
         if self._widen and any(read.kind is ReadKind.KEYED for read in stage.reads):
             unbounded = {
                 read.view: self._unbounded[stage.stage.name, read.view]
@@ -221,6 +223,16 @@ class _Maintained:
                 f"a bounded read of {stage.stage.name} is too narrow"
             )
         return rows
+
+    def _ranged(self, stage: StagePlan, read: Read) -> str:
+        """Fill in the ranges of values that changed, as a refresh does."""
+        changes = {one.view: one.sql for one in stage.reads}
+        conditions = [
+            range_condition(one, self._world.arrow(self._world.fill(changes[one.view])))
+            for one in read.ranges
+        ]
+        self.observed.ranges += sum(one != "true" for one in conditions)
+        return fill_ranges(read.sql, [one.replace("::pg_catalog.", "::") for one in conditions])
 
     def _compute(self, stage: StagePlan, reads: Mapping[str, str]) -> list[Row]:
         filled = {view: self._world.fill(sql) for view, sql in reads.items()}

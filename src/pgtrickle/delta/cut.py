@@ -124,7 +124,7 @@ def cut(query: Query, typer: Typer) -> StagedQuery:
     cutter = _Cutter(typer)
     body = cutter.cut(query.node)
     needed = frozenset(name for output in query.outputs for name in output.scalar.columns)
-    rows = RowsStage("result", cutter.finish(body, needed), query.outputs)
+    rows = RowsStage("result", _only(cutter.finish(body, needed), needed), query.outputs)
     return StagedQuery(tuple(cutter.stages), rows)
 
 
@@ -169,6 +169,13 @@ class _Cutter:
         self.stages.append(stage)
         outputs = tuple(map(pass_on, columns_of(node)))
         return Scan(Source(SourceKind.STATE, stage.name), stage.name, outputs)
+
+
+def _only(node: Node, needed: frozenset[str]) -> Node:
+    """Drop what a join compares by from its result, where nothing else reads it."""
+    columns = columns_of(node)
+    kept = tuple(pass_on(column) for column in columns if column.name in needed)
+    return node if len(kept) == len(columns) else Project(node, kept)
 
 
 def _with_scales(node: Aggregate) -> Node:

@@ -9,6 +9,13 @@ bound travels along the equalities from the change buffers to every table that i
     o is bounded by   o.cid ∈ Δc.id
     p is bounded by   p.id ∈ { o.pid of orders with o.cid ∈ Δc.id }
 
+A comparison with one value that changed bounds too.  Of accounts whose balance exceeds the
+average, only those can matter that lie between the old average and the new: all others are
+above both or below both, so that the old average takes away what the new one gives.
+
+    a ⋈[a.x > s.v] Δs   where nothing above reads s
+    a is bounded by     a.x BETWEEN least Δs.v AND greatest Δs.v
+
 Where both sides are bounded, the one whose bound leaves fewer rows bounds the other: a supplier's
 lines are bounded by the supplier, not by the customers of its nation.
 
@@ -20,10 +27,10 @@ the tables around them too, so both versions of a neighbour are covered.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf
-from typing import assert_never
+from typing import ClassVar, assert_never
 
 from pgtrickle.algebra.nodes import (
     Aggregate,
@@ -47,6 +54,7 @@ from pgtrickle.sql.scalars import (
     conjuncts,
     equality,
     null_safe_equality,
+    ordering,
 )
 
 
@@ -81,7 +89,23 @@ class Restriction:
     nullable: bool  # or it is NULL: the join takes NULLs for equal
 
 
-Bound = tuple[Restriction, ...]  # all of them hold; empty: unbounded
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A column must lie in the range of the values of ``value`` among the changes of a scan.
+
+    It holds only if those changes take away as many rows as they add, and if no value is NULL;
+    that is known when they have been read.
+    """
+
+    column: str
+    scan: Scan
+    value: str
+
+    keys: ClassVar[KeySet] = ()
+    nullable: ClassVar[bool] = False
+
+
+Bound = tuple[Restriction | Between, ...]  # all of them hold; empty: unbounded
 
 
 # How many values a scan's column has: the more, the fewer rows a bound on it lets through.
@@ -100,7 +124,7 @@ def bounds_of(node: Node, spread: Spread = unknown_spread) -> Mapping[str, tuple
     alternatives means that the whole source is needed.
     """
     bounding = _Bounding(spread)
-    bounding.collect(node, ())
+    bounding.collect(node, (), column_names(node))
     return {alias: tuple(bounds) for alias, bounds in bounding.found.items()}
 
 
@@ -109,26 +133,33 @@ class _Bounding:
         self._spread = spread
         self.found: dict[str, dict[Bound, None]] = {}
 
-    def collect(self, node: Node, bound: Bound) -> None:
+    def collect(self, node: Node, bound: Bound, used: frozenset[str]) -> None:
+        """Bound the scans below a node of which the columns ``used`` are read above."""
         match node:
             case Scan():
                 if node.version is not Version.CHANGES:
                     self.found.setdefault(node.alias, {})[bound] = None
-            case Filter() | Weigh():
-                self.collect(node.child, bound)
+            case Filter():
+                self.collect(node.child, bound, used.union(node.predicate.columns))
+            case Weigh():
+                self.collect(node.child, bound, used.union(node.factor.columns))
             case Project():
-                self.collect(node.child, _below(node, bound))
+                below = frozenset(name for one in node.outputs for name in one.scalar.columns)
+                self.collect(node.child, _below(node, bound), below)
             case UnionAll():
                 for child in node.children:
-                    self.collect(child, bound)
+                    self.collect(child, bound, used)
             case InnerJoin():
-                left, right = self._sides(node, bound)
-                self.collect(node.left, left)
-                self.collect(node.right, right)
+                left, right = self._sides(node, bound, used)
+                below = used.union(node.on.columns if node.on else ())
+                self.collect(node.left, left, below)
+                self.collect(node.right, right, below)
             case Aggregate() | Recompute():
                 raise ValueError(_UNCUT)
 
-    def _sides(self, join: InnerJoin, bound: Bound) -> tuple[Bound, Bound]:
+    def _sides(
+        self, join: InnerJoin, bound: Bound, used: frozenset[str] | None
+    ) -> tuple[Bound, Bound]:
         """Split a bound over the sides of a join, and let the tighter side bound the other."""
         left = tuple(one for one in bound if one.column in column_names(join.left))
         right = tuple(one for one in bound if one.column in column_names(join.right))
@@ -142,7 +173,12 @@ class _Bounding:
                 and (more := self._across(join, join.right, right, join.left))
             ):
                 return left + more, right
-        return left, right
+        if used is None:
+            return left, right
+        return (
+            left + _between(join, join.right, join.left, used),
+            right + _between(join, join.left, join.right, used),
+        )
 
     def _strength(self, node: Node, bound: Bound) -> float:
         """Tell how few rows of a side are left; 0 means all of them."""
@@ -178,13 +214,37 @@ class _Bounding:
                     return None
                 return tuple(dict.fromkeys(key for keys in sets if keys for key in keys))
             case InnerJoin():
-                left, right = self._sides(node, bound)
+                left, right = self._sides(node, bound, None)
                 if column in column_names(node.left):
                     return self._keys(node.left, column, left)
                 return self._keys(node.right, column, right)
             case Aggregate() | Recompute():
                 raise ValueError(_UNCUT)
         assert_never(node)
+
+
+def _between(join: InnerJoin, side: Node, other: Node, used: frozenset[str]) -> Bound:
+    """Bound ``other`` by the range of one value that changed, where nothing else reads it."""
+    if not (
+        isinstance(side, Scan)
+        and side.version is Version.CHANGES
+        and side.source.kind is SourceKind.STATE
+        and used.isdisjoint(column_names(side))
+    ):
+        return ()
+    conditions = [
+        one
+        for one in (conjuncts(join.on) if join.on else ())
+        if not column_names(side).isdisjoint(one.columns)
+    ]
+    compared = ordering(conditions[0]) if len(conditions) == 1 else None
+    if compared is None:
+        return ()
+    pair = bare_column(compared[0]), bare_column(compared[1])
+    for mine, theirs in (pair, pair[::-1]):
+        if mine in column_names(side) and theirs in column_names(other):
+            return (Between(theirs, side, mine),)
+    return ()
 
 
 def _keys_of(scan: Scan, column: str, bound: Bound) -> KeySet | None:
@@ -244,5 +304,5 @@ def _below(node: Project, bound: Bound) -> Bound:
     for restriction in bound:
         inner = column_behind(node.outputs, restriction.column)
         if inner is not None:
-            result.append(Restriction(inner, restriction.keys, restriction.nullable))
+            result.append(replace(restriction, column=inner))
     return tuple(result)

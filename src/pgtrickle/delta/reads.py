@@ -1,8 +1,9 @@
 """The PostgreSQL queries that feed a derived plan, each bounded where that is possible.
 
-A query's text is complete but for two kinds of marks, which the refresh fills in: the condition
-that cuts a window at the old frontier (``:window``), and the key values of a stage that ran
-earlier in the same refresh (``:keys(stage,column)``), which no other connection can see yet.
+A query's text is complete but for some marks, which the refresh fills in: the condition that cuts
+a window at the old frontier (``:window``), and what only a stage that ran earlier in the same
+refresh can tell and no other connection can see yet: its key values (``:keys(stage,column)``), and
+the range of a value that changed (``:range_0``).
 """
 
 from __future__ import annotations
@@ -23,7 +24,14 @@ from pgtrickle.algebra.nodes import (
     Weigh,
 )
 from pgtrickle.algebra.schema import children_of, scans_of
-from pgtrickle.delta.key_sets import Bound, ChangedKeys, KeySet, Restriction, StoredKeys
+from pgtrickle.delta.key_sets import (
+    Between,
+    Bound,
+    ChangedKeys,
+    KeySet,
+    Restriction,
+    StoredKeys,
+)
 from pgtrickle.errors import InternalError
 from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.sql_type import Column, SqlType
@@ -37,6 +45,7 @@ _CHANGES_SCHEMA = "pgtrickle_changes"
 _WINDOW = f"{WINDOW_MARK} AND __weight <> 0"
 _KEYS_MARK = r":keys\((?P<stage>[^,()]+),(?P<column>[^()]+)\)"
 _ARRAY_MARK = r":array_(?P<number>\d+)\b"
+_RANGE_MARK = r":range_(?P<number>\d+)\b"
 
 
 class ReadKind(Enum):
@@ -59,6 +68,16 @@ class KeyArray:
 
 
 @dataclass(frozen=True, slots=True)
+class ValueRange:
+    """A condition that an expression lies between the values of a column among changes."""
+
+    expression: str
+    view: str  # the relation of the changes
+    column: str
+    type: SqlType  # of the values
+
+
+@dataclass(frozen=True, slots=True)
 class Read:
     """One relation that the engine's SQL names, and the query that fills it."""
 
@@ -75,6 +94,7 @@ class Read:
     parts_sql: str = ""
     marked_sql: str = ""  # the query with a mark for each of ...
     key_arrays: tuple[KeyArray, ...] = ()
+    ranges: tuple[ValueRange, ...] = ()  # and for each of these, in both texts
 
     def sql_with(self, known: Callable[[KeyArray], str | None]) -> str:
         """Write the query with the key values that the caller knows; others it finds itself."""
@@ -193,13 +213,15 @@ class _Writer:
 
     def __init__(self, state_rows: StateRows) -> None:
         self._state_rows = state_rows
-        self._arrays: dict[KeyArray, int] = {}  # of the read that is being written, by number
+        # Of the read that is being written, by number.
+        self._arrays: dict[KeyArray, int] = {}
+        self._ranges: dict[ValueRange, int] = {}
 
     def rows(self, scan: Scan, bounds: tuple[Bound, ...], computed: frozenset[str]) -> Read:
         columns = tuple(output.column for output in scan.outputs)
         bounded = all(bounds)
         listed = _outputs(scan) or "1 AS __one"
-        self._arrays = {}
+        self._arrays, self._ranges = {}, {}
         condition = " OR ".join(self._bound(scan, bound) for bound in bounds) if bounded else ""
         marked = f"SELECT {listed} FROM {self._from(scan)}{_where(scan, condition)}"
         return Read(
@@ -217,6 +239,7 @@ class _Writer:
             parts_sql=self._parts(scan, listed),
             marked_sql=marked,
             key_arrays=tuple(self._arrays),
+            ranges=tuple(self._ranges),
         )
 
     def _parts(self, scan: Scan, listed: str) -> str:
@@ -238,6 +261,11 @@ class _Writer:
         parts = []
         for one in bound:
             column = _expression(scan, one.column)
+            if isinstance(one, Between):
+                kind = _type(one.scan, one.value)
+                asked = ValueRange(column, changes_view(one.scan), one.value, kind)
+                parts.append(f":range_{self._ranges.setdefault(asked, len(self._ranges))}")
+                continue
             part = f"{column} = ANY ({self._keys(one.keys)}{_collate(scan, one)})"
             parts.append(f"({part} OR {column} IS NULL)" if one.nullable else part)
         return f"({' AND '.join(parts)})"
@@ -263,6 +291,15 @@ class _Writer:
 
 def _fill_arrays(sql: str, arrays: Sequence[str]) -> str:
     return fill(sql, _ARRAY_MARK, lambda match: arrays[int(match["number"])])
+
+
+def fill_ranges(sql: str, conditions: Sequence[str]) -> str:
+    """Replace the marks of a read's ranges by conditions.
+
+    >>> fill_ranges("SELECT 1 FROM t WHERE (:range_0)", ['"x" BETWEEN 1 AND 2'])
+    'SELECT 1 FROM t WHERE ("x" BETWEEN 1 AND 2)'
+    """
+    return fill(sql, _RANGE_MARK, lambda match: conditions[int(match["number"])])
 
 
 def _outputs(scan: Scan, *more: str) -> str:
@@ -314,9 +351,16 @@ def _expression(scan: Scan, column: str) -> str:
 
 def _describe(scan: Scan, bound: Bound) -> str:
     return " and ".join(
-        f"{_expression(scan, one.column)} in " + " or ".join(_describe_key(key) for key in one.keys)
+        f"{_expression(scan, one.column)} between the values of {_describe_value(one)}"
+        if isinstance(one, Between)
+        else f"{_expression(scan, one.column)} in "
+        + " or ".join(_describe_key(key) for key in one.keys)
         for one in bound
     )
+
+
+def _describe_value(between: Between) -> str:
+    return f"{_expression(between.scan, between.value)} in the changes of {_label(between.scan)}"
 
 
 def _describe_key(key: ChangedKeys | StoredKeys) -> str:

@@ -18,7 +18,7 @@ from pgtrickle.delta.cut import (
     passes_through,
 )
 from pgtrickle.delta.derive import derive, full
-from pgtrickle.delta.key_sets import Bound, Spread, bounds_of, unknown_spread
+from pgtrickle.delta.key_sets import Bound, Restriction, Spread, bounds_of, unknown_spread
 from pgtrickle.delta.layout import WEIGHT
 from pgtrickle.delta.partial import emit_partial, partial_columns, summed_columns
 from pgtrickle.delta.reads import Read, computed_columns, read_changes_of, reads_of
@@ -130,7 +130,8 @@ def looked_up_columns(query: StagedQuery) -> dict[str, tuple[str, ...]]:
                 columns = found.setdefault(scan.source.key, {})
                 for bound in bounds[scan.alias]:
                     for restriction in bound:
-                        if (column := names.get(restriction.column)) is not None:
+                        column = names.get(restriction.column)
+                        if column is not None and isinstance(restriction, Restriction):
                             columns[column] = None
     return {stage: tuple(columns) for stage, columns in found.items()}
 

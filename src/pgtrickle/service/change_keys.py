@@ -1,17 +1,20 @@
-"""Changes that were read, as key values for the reads that they bound."""
+"""Changes that were read, as key values and ranges for the reads that they bound."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgtrickle.delta.reads import KeyArray
+from pgtrickle.delta.reads import KeyArray, ValueRange
 from pgtrickle.model.names import quote_literal
 
 # Types whose values Arrow prints as PostgreSQL reads them.
 _NUMBERS = frozenset({"int2", "int4", "int8"})
+_FLOATS = frozenset({"float4", "float8"})
+_TIMES = frozenset({"date", "timestamp", "timestamptz"})
 _STRINGS = frozenset({"text", "varchar", "bpchar"})
 # Above this PostgreSQL finds the values quicker than it reads their text.
 MAX_KEYS = 200_000
@@ -45,6 +48,41 @@ def known_keys(changes: Mapping[str, pa.Table]) -> Callable[[KeyArray], str | No
         return f"{quote_literal(f'{{{listed}}}')}::pg_catalog.{base}[]"
 
     return literal
+
+
+def range_condition(asked: ValueRange, changes: pa.Table) -> str:
+    """Write the condition of a range; ``true`` where the changes do not allow one.
+
+    >>> from pgtrickle.model.sql_type import INTEGER
+    >>> moved = pa.table({"v": [3, 5], "__weight": pa.array([-1, 1], pa.int32())})
+    >>> range_condition(ValueRange('"x"', "s__changes", "v", INTEGER), moved)
+    '"x" BETWEEN 3 AND 5'
+    """
+    values = changes[asked.column]
+    # What is added must take the place of what goes, or rows beyond the range change too.
+    if values.null_count or pc.sum(changes[_WEIGHT]).as_py() != 0:
+        return "true"
+    if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
+        return "true"
+    try:
+        ends = pc.min_max(values)
+        least, greatest = (_value(ends[end].as_py(), asked.type.base) for end in ("min", "max"))
+    except (pa.ArrowNotImplementedError, ValueError, OverflowError):
+        return "true"
+    return f"{asked.expression} BETWEEN {least} AND {greatest}" if least and greatest else "true"
+
+
+def _value(value: Any, base: str) -> str | None:
+    """Write a value as PostgreSQL reads it; None for types that engines may order differently."""
+    if base in _NUMBERS:
+        return str(value)
+    if base == "numeric":
+        return format(value, "f")
+    if base in _FLOATS:
+        return f"'{value!r}'::pg_catalog.float8"
+    if base in _TIMES:
+        return f"'{value.isoformat()}'::pg_catalog.{base}"
+    return None
 
 
 def _element(text: str) -> str:

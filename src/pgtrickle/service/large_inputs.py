@@ -69,10 +69,12 @@ class LargeInputs:
         ``large`` names the changes that are large.
         """
         bounding = [array for array in read.key_arrays if array.view in large]
-        if read.kind is not ReadKind.KEYED or not read.parts_sql or not bounding:
+        # The range of a value is known by whoever has read its changes.
+        unknown = any(one.view in large for one in read.ranges)
+        if not bounding and not unknown:
             return read
         of_a_stage = any(stage_keys(array.sql) for array in bounding)
-        if not of_a_stage and self._keys_are_few(read):
+        if not unknown and not of_a_stage and self._keys_are_few(read):
             return read
         sql = with_range(read.parts_sql, "true")
         return replace(
@@ -81,6 +83,7 @@ class LargeInputs:
             sql=sql,
             marked_sql=sql,
             key_arrays=(),
+            ranges=(),
             bounded_by="nothing: very many keys",
         )
 

@@ -9,9 +9,9 @@ from functools import partial
 import pyarrow as pa
 from psycopg import Connection
 
-from pgtrickle.delta.reads import Read
+from pgtrickle.delta.reads import Read, fill_ranges
 from pgtrickle.model.stream_table import StreamTable
-from pgtrickle.service.change_keys import consolidate, known_keys
+from pgtrickle.service.change_keys import consolidate, known_keys, range_condition
 from pgtrickle.service.large_inputs import LargeInputs
 from pgtrickle.service.read_inputs import marks_of, read_inputs
 from pgtrickle.service.runtime import Runtime
@@ -76,7 +76,13 @@ class InputReader:
         if distributed:
             reads = [large.unbound(read, changes.large) for read in reads]
         known = known_keys(changes.tables)
-        texts = {read.view: read.sql_with(known) for read in reads}
+        texts = {
+            read.view: fill_ranges(
+                read.sql_with(known),
+                [range_condition(one, changes.tables[one.view]) for one in read.ranges],
+            )
+            for read in reads
+        }
         share = partial(self.staging.share_changes, self.writer) if distributed else None
         marks = marks_of(texts.values(), self.stream_table.frontier, self.writer, share)
         texts = {view: marks.filled(text) for view, text in texts.items()}

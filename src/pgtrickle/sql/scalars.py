@@ -203,3 +203,15 @@ def equality(scalar: Scalar) -> tuple[Scalar, Scalar] | None:
     if not isinstance(expression, exp.EQ):
         return None
     return make_scalar(expression.this), make_scalar(expression.expression)
+
+
+def ordering(scalar: Scalar) -> tuple[Scalar, Scalar] | None:
+    """Return the two sides where a condition says which of them is greater.
+
+    >>> [side.sql for side in ordering(Scalar('"a" >= "b"', ("a", "b")))]
+    ['"a"', '"b"']
+    """
+    expression = parse_scalar(scalar.sql)
+    if not isinstance(expression, exp.GT | exp.GTE | exp.LT | exp.LTE):
+        return None
+    return make_scalar(expression.this), make_scalar(expression.expression)

@@ -31,7 +31,7 @@ GROUP BY `o_cid_key`
 ) AS changed
 WHERE `__count` <> 0
 -- plan of result:
---   ((σ["count" > 2](Δgroup_1) ⋈["o_cid_key" = "c_id" AND "count" > "c_lim"] c⁺) + (σ["count" > 2](group_1⁻) ⋈["o_cid_key" = "c_id" AND "count" > "c_lim"] Δc))
+--   π[o_cid_key](((σ["count" > 2](Δgroup_1) ⋈["o_cid_key" = "c_id" AND "count" > "c_lim"] c⁺) + (σ["count" > 2](group_1⁻) ⋈["o_cid_key" = "c_id" AND "count" > "c_lim"] Δc)))
 -- reads:
 --   group_1__changes, bounded by the changes of group_1:
 --     SELECT "o_cid_key" AS "o_cid_key", "count" AS "count", __weight FROM "group_1__changes" WHERE ("count" > 2)
@@ -42,7 +42,7 @@ WHERE `__count` <> 0
 --   c__changes, bounded by the window since the last refresh:
 --     SELECT "id" AS "c_id", "lim" AS "c_lim", __weight FROM "pgtrickle_changes"."changes_2" WHERE (:window AND __weight <> 0)
 -- delta:
-SELECT /* one partition */ `o_cid_key`, `count`, `c_id`, `c_lim`, q5.`__weight` AS `__weight`
+SELECT /* one partition */ `o_cid_key` AS `o_cid_key`, q5.`__weight` AS `__weight`
 FROM (
   SELECT /* one partition */ `o_cid_key`, `count`, `c_id`, `c_lim`, q1.`__weight` AS `__weight`
   FROM {group_1__changes} AS q1

@@ -2,7 +2,7 @@
 -- schema: o(id int, cid int), c(id int, name text)
 SELECT o.id, c.name FROM o JOIN c ON o.cid = c.id
 -- plan of result:
---   ((Δo ⋈["o_cid" = "c_id"] c⁺) + (o⁻ ⋈["o_cid" = "c_id"] Δc))
+--   π[o_id, c_name](((Δo ⋈["o_cid" = "c_id"] c⁺) + (o⁻ ⋈["o_cid" = "c_id"] Δc)))
 -- reads:
 --   o__changes, bounded by the window since the last refresh:
 --     SELECT "id" AS "o_id", "cid" AS "o_cid", __weight FROM "pgtrickle_changes"."changes_1" WHERE (:window AND __weight <> 0)
@@ -13,7 +13,7 @@ SELECT o.id, c.name FROM o JOIN c ON o.cid = c.id
 --   c__changes, bounded by the window since the last refresh:
 --     SELECT "id" AS "c_id", "name" AS "c_name", __weight FROM "pgtrickle_changes"."changes_2" WHERE (:window AND __weight <> 0)
 -- delta:
-SELECT /* one partition */ `o_id`, `o_cid`, `c_id`, `c_name`, q6.`__weight` AS `__weight`
+SELECT /* one partition */ `o_id` AS `o_id`, `c_name` AS `c_name`, q6.`__weight` AS `__weight`
 FROM (
   SELECT /* one partition */ `o_id`, `o_cid`, `c_id`, `c_name`, q1.`__weight` AS `__weight`
   FROM {o__changes} AS q1
@@ -36,7 +36,7 @@ FROM (
 -- schema: c(id int, name text), o(id int, cid int, pid int), p(id int, label text)
 SELECT c.name, p.label FROM c JOIN o ON o.cid = c.id JOIN p ON p.id = o.pid
 -- plan of result:
---   ((((Δc ⋈["o_cid" = "c_id"] o⁺) + (c⁻ ⋈["o_cid" = "c_id"] Δo)) ⋈["p_id" = "o_pid"] p⁺) + ((c⁻ ⋈["o_cid" = "c_id"] o⁻) ⋈["p_id" = "o_pid"] Δp))
+--   π[c_name, p_label](((((Δc ⋈["o_cid" = "c_id"] o⁺) + (c⁻ ⋈["o_cid" = "c_id"] Δo)) ⋈["p_id" = "o_pid"] p⁺) + ((c⁻ ⋈["o_cid" = "c_id"] o⁻) ⋈["p_id" = "o_pid"] Δp)))
 -- reads:
 --   c__changes, bounded by the window since the last refresh:
 --     SELECT "id" AS "c_id", "name" AS "c_name", __weight FROM "pgtrickle_changes"."changes_1" WHERE (:window AND __weight <> 0)
@@ -51,7 +51,7 @@ SELECT c.name, p.label FROM c JOIN o ON o.cid = c.id JOIN p ON p.id = o.pid
 --   p__changes, bounded by the window since the last refresh:
 --     SELECT "id" AS "p_id", "label" AS "p_label", __weight FROM "pgtrickle_changes"."changes_3" WHERE (:window AND __weight <> 0)
 -- delta:
-SELECT /* one partition */ `c_id`, `c_name`, `o_cid`, `o_pid`, `p_id`, `p_label`, q15.`__weight` AS `__weight`
+SELECT /* one partition */ `c_name` AS `c_name`, `p_label` AS `p_label`, q15.`__weight` AS `__weight`
 FROM (
   SELECT /* one partition */ `c_id`, `c_name`, `o_cid`, `o_pid`, `p_id`, `p_label`, q1.`__weight` AS `__weight`
   FROM (
@@ -99,11 +99,67 @@ FROM (
 ) AS q15
 -- end
 
+-- case: a value that changed bounds what is compared with it, by its range
+-- schema: o(id int, total numeric)
+SELECT o.id FROM o WHERE o.total > (SELECT avg(p.total) FROM o p)
+-- plan of group_1:
+--   π[p_total_in, p_total_in_scale](Δp)
+-- reads:
+--   p__changes, bounded by the window since the last refresh:
+--     SELECT "total" AS "p_total", SCALE("total") AS "p_x1", __weight FROM "pgtrickle_changes"."changes_1" WHERE (:window AND __weight <> 0)
+-- delta:
+SELECT * FROM (
+SELECT `p_total_in_scale`, COALESCE(SUM(`__weight`), 0) AS `__count`, COALESCE(SUM(CASE WHEN `p_total_in` IS NOT NULL THEN `__weight` END), 0) AS `n1`, COALESCE(SUM(CASE WHEN `p_total_in` IS NOT NULL THEN `p_total_in` * `__weight` END), 0) AS `s2`, COALESCE(SUM(CASE WHEN `p_total_in_scale` IS NOT NULL THEN `__weight` END), 0) AS `v1__n`
+FROM (
+SELECT `p_total` AS `p_total_in`, `p_x1` AS `p_total_in_scale`, q1.`__weight` AS `__weight`
+FROM {p__changes} AS q1
+) AS input
+GROUP BY `p_total_in_scale`
+) AS changed
+WHERE `__count` <> 0 OR `n1` <> 0 OR `s2` <> 0 OR `v1__n` <> 0
+-- plan of result:
+--   π[o_id](((Δo ⋈["o_total" > "avg"] group_1⁺) + (o⁻ ⋈["o_total" > "avg"] Δgroup_1)))
+-- reads:
+--   o__changes, bounded by the window since the last refresh:
+--     SELECT "id" AS "o_id", "total" AS "o_total", __weight FROM "pgtrickle_changes"."changes_1" WHERE (:window AND __weight <> 0)
+--   group_1__changes, bounded by the changes of group_1:
+--     SELECT "avg" AS "avg", __weight FROM "group_1__changes"
+--   group_1__rows, bounded by nothing: every row is read:
+--     SELECT "avg" AS "avg" FROM (SELECT * FROM st_1_group_1) AS stored
+--   o__rows, bounded by "total" between the values of "avg" in the changes of group_1:
+--     SELECT "id" AS "o_id", "total" AS "o_total" FROM "public"."o" WHERE ((:range_0))
+-- delta:
+SELECT /* one partition */ `o_id` AS `o_id`, q7.`__weight` AS `__weight`
+FROM (
+  SELECT /* one partition */ `o_id`, `o_total`, `avg`, q1.`__weight` * q2.`__weight` AS `__weight`
+  FROM {o__changes} AS q1
+  JOIN (
+    SELECT /* one partition */ `avg`, q3.`__weight` AS `__weight`
+    FROM (
+      SELECT `avg`, 1 AS `__weight` FROM {group_1__rows}
+      UNION ALL
+      SELECT `avg`, +`__weight` AS `__weight` FROM {group_1__changes}
+    ) AS q3
+  ) AS q2 ON (`o_total` > `avg`)
+  UNION ALL
+  SELECT /* one partition */ `o_id`, `o_total`, `avg`, q4.`__weight` * q6.`__weight` AS `__weight`
+  FROM (
+    SELECT /* one partition */ `o_id`, `o_total`, q5.`__weight` AS `__weight`
+    FROM (
+      SELECT `o_id`, `o_total`, 1 AS `__weight` FROM {o__rows}
+      UNION ALL
+      SELECT `o_id`, `o_total`, -`__weight` AS `__weight` FROM {o__changes}
+    ) AS q5
+  ) AS q4
+  JOIN {group_1__changes} AS q6 ON (`o_total` > `avg`)
+) AS q7
+-- end
+
 -- case: without an equality the whole table is needed
 -- schema: o(id int, total int), b(low int, high int)
 SELECT o.id FROM o JOIN b ON o.total >= b.low AND o.total < b.high
 -- plan of result:
---   ((Δo ⋈["o_total" >= "b_low" AND "o_total" < "b_high"] b⁺) + (o⁻ ⋈["o_total" >= "b_low" AND "o_total" < "b_high"] Δb))
+--   π[o_id](((Δo ⋈["o_total" >= "b_low" AND "o_total" < "b_high"] b⁺) + (o⁻ ⋈["o_total" >= "b_low" AND "o_total" < "b_high"] Δb)))
 -- reads:
 --   o__changes, bounded by the window since the last refresh:
 --     SELECT "id" AS "o_id", "total" AS "o_total", __weight FROM "pgtrickle_changes"."changes_1" WHERE (:window AND __weight <> 0)
@@ -114,7 +170,7 @@ SELECT o.id FROM o JOIN b ON o.total >= b.low AND o.total < b.high
 --   b__changes, bounded by the window since the last refresh:
 --     SELECT "low" AS "b_low", "high" AS "b_high", __weight FROM "pgtrickle_changes"."changes_2" WHERE (:window AND __weight <> 0)
 -- delta:
-SELECT /* one partition */ `o_id`, `o_total`, `b_low`, `b_high`, q6.`__weight` AS `__weight`
+SELECT /* one partition */ `o_id` AS `o_id`, q6.`__weight` AS `__weight`
 FROM (
   SELECT /* one partition */ `o_id`, `o_total`, `b_low`, `b_high`, q1.`__weight` AS `__weight`
   FROM {o__changes} AS q1

@@ -74,7 +74,7 @@ FROM (
   JOIN {b__changes} AS q6 ON (`b_a_id` = `a_id_2_2`)
 ) AS q7
 -- plan of result:
---   ((Δa ⋈["a_id" IS NOT DISTINCT FROM "outer"] part_2⁺) + (a⁻ ⋈["a_id" IS NOT DISTINCT FROM "outer"] Δpart_2))
+--   π[a_id, n](((Δa ⋈["a_id" IS NOT DISTINCT FROM "outer"] part_2⁺) + (a⁻ ⋈["a_id" IS NOT DISTINCT FROM "outer"] Δpart_2)))
 -- reads:
 --   a__changes, bounded by the window since the last refresh:
 --     SELECT "id" AS "a_id", __weight FROM "pgtrickle_changes"."changes_1" WHERE (:window AND __weight <> 0)
@@ -85,7 +85,7 @@ FROM (
 --   a__rows, bounded by "id" in the changes of part_2 ("outer"):
 --     SELECT "id" AS "a_id" FROM "public"."a" WHERE ((("id" = ANY (:keys(part_2,outer)) OR "id" IS NULL)))
 -- delta:
-SELECT /* one partition */ `a_id`, `outer`, `n`, q7.`__weight` AS `__weight`
+SELECT /* one partition */ `a_id` AS `a_id`, `n` AS `n`, q7.`__weight` AS `__weight`
 FROM (
   SELECT /* one partition */ `a_id`, `outer`, `n`, q1.`__weight` * q2.`__weight` AS `__weight`
   FROM {a__changes} AS q1

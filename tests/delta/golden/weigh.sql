@@ -25,12 +25,12 @@ GROUP BY `id`
 ) AS changed
 WHERE `__count` <> 0 OR `n1` <> 0 OR `n2` <> 0
 -- plan of result:
---   ("group_1_x1" · Δgroup_1)
+--   π[id](("group_1_x1" · Δgroup_1))
 -- reads:
 --   group_1__changes, bounded by the changes of group_1:
 --     SELECT "id" AS "id", GREATEST("count" - "count_2", 0) AS "group_1_x1", __weight FROM "group_1__changes"
 -- delta:
-SELECT `id`, `group_1_x1`, q1.`__weight` * `group_1_x1` AS `__weight`
+SELECT `id` AS `id`, q1.`__weight` * `group_1_x1` AS `__weight`
 FROM {group_1__changes} AS q1
 -- end
 

@@ -30,13 +30,23 @@ from pgtrickle.algebra.nodes import (
     Weigh,
 )
 from pgtrickle.algebra.schema import column_names
-from pgtrickle.delta.key_sets import Bound, ChangedKeys, KeySet, StoredKeys, equal_columns
+from pgtrickle.delta.key_sets import (
+    Between,
+    Bound,
+    ChangedKeys,
+    KeySet,
+    Restriction,
+    StoredKeys,
+    equal_columns,
+)
 from pgtrickle.refresh.cost.statistics import ROWS, SELECTIVITY, Statistics, TableStatistics
 from pgtrickle.refresh.cost.work import Work
 from pgtrickle.sql.scalars import column_behind
 
 # A table of which an index must find more than this share is read from end to end instead.
 _INDEX_SHARE = 0.05
+# Of a table's rows between the old and the new of a value; an average moves little.
+_RANGE_SHARE = 0.01
 _NOTHING_KNOWN = TableStatistics(ROWS)
 
 
@@ -159,12 +169,14 @@ class Estimate:
 
     def _bounded(self, scan: Scan, bound: Bound) -> float:
         table = self._table(scan)
-        shares = [self._share(table, scan, one.column, one.keys) for one in bound]
+        shares = [self._share(table, scan, one) for one in bound]
         return table.rows * self._selectivity(scan) * _together(shares)
 
-    def _share(self, table: TableStatistics, scan: Scan, column: str, keys: KeySet) -> float:
-        values = table.distinct_values(column_behind(scan.outputs, column))
-        return min(1.0, self.keys(keys) / values)
+    def _share(self, table: TableStatistics, scan: Scan, one: Restriction | Between) -> float:
+        if isinstance(one, Between):
+            return _RANGE_SHARE
+        values = table.distinct_values(column_behind(scan.outputs, one.column))
+        return min(1.0, self.keys(one.keys) / values)
 
     def keys(self, keys: KeySet) -> float:
         """Return how many values a key set has."""
@@ -202,7 +214,7 @@ class Estimate:
             return self._searches[id(bound)]
         table = self._table(scan)
         shares = [
-            self._share(table, scan, one.column, one.keys)
+            self._share(table, scan, one)
             for one in bound
             if column_behind(scan.outputs, one.column) in table.indexed
         ]

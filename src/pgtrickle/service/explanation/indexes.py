@@ -15,7 +15,7 @@ import psycopg
 from psycopg import Connection
 
 from pgtrickle.algebra.nodes import Scan, SourceKind
-from pgtrickle.delta.key_sets import Bound, Restriction, StoredKeys
+from pgtrickle.delta.key_sets import Between, Bound, Restriction, StoredKeys
 from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.sql.scalars import bare_column
 
@@ -119,7 +119,7 @@ _EXPRESSION_INDEXED = f"""
 
 
 def _column_indexed(
-    connection: Connection, wanted: MissingIndex, column: str, restriction: Restriction
+    connection: Connection, wanted: MissingIndex, column: str, restriction: Restriction | Between
 ) -> bool:
     values = {"relid": wanted.relid, "nullable": restriction.nullable, "column": column}
     return connection.execute(_COLUMN_INDEXED, values).fetchone() is not None
@@ -135,7 +135,7 @@ class _Trial:
 
 
 def _expression_indexed(
-    connection: Connection, wanted: MissingIndex, trial: _Trial, restriction: Restriction
+    connection: Connection, wanted: MissingIndex, trial: _Trial, restriction: Restriction | Between
 ) -> bool:
     values = {
         "relid": wanted.relid,
