@@ -25,6 +25,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,7 @@ from pgtrickle.model.names import QualifiedName
 from pgtrickle.spark.carriers import Use, carrier_for
 from pgtrickle.spark.connection_file import connection_file
 from pgtrickle.spark.engine import SparkEngine
-from pgtrickle.spark.large_read import LargeRead, page_count_sql
+from pgtrickle.spark.large_read import LargeRead, page_count_sql, with_range
 from pgtrickle.spark.run_stage import frame_of
 from pgtrickle.spark.session import SparkSessions
 from tests.workloads.tpch.workload import load_scale
@@ -47,6 +48,7 @@ if TYPE_CHECKING:  # importing pyspark costs a second
     from pyspark.sql import DataFrame
 
 _LINEITEM = QualifiedName("public", "lineitem")
+_FIRST_PAGES = "ctid < '(100,0)'::tid"
 _JDBC = {"user": "postgres", "driver": "org.postgresql.Driver"}
 
 
@@ -81,6 +83,7 @@ def _compare(dsn: str, arguments: argparse.Namespace) -> int:
     engine = SparkEngine(dsn, sessions)
     times: dict[str, list[float]] = {}
     with pgtrickle.connect(dsn, engine=engine) as trickle:
+        _warm_up(sessions, dsn, with_jdbc=any(driver.values()))
         for number in range(arguments.rounds):
             _say(f"round {number + 1} of {arguments.rounds}")
             ways = _ways(trickle, sessions, dsn, with_jdbc=any(driver.values()))
@@ -91,6 +94,17 @@ def _compare(dsn: str, arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _warm_up(sessions: SparkSessions, dsn: str, *, with_jdbc: bool) -> None:
+    """Start Spark and its Python processes, and read a few pages both ways."""
+    _say("warming up")
+    with _described(dsn) as (read, path):
+        first = replace(read, relpages=100, sql=with_range(read.sql, _FIRST_PAGES))
+        for _ in range(2):
+            _to_nowhere(frame_of(sessions.large(), first, path))
+            if with_jdbc:
+                _to_nowhere(_jdbc(sessions, dsn, [_FIRST_PAGES]))
+
+
 def _ways(
     trickle: pgtrickle.Trickle, sessions: SparkSessions, dsn: str, *, with_jdbc: bool
 ) -> Iterator[tuple[str, float]]:
@@ -99,7 +113,7 @@ def _ways(
         frame = frame_of(sessions.large(), read, path)
         yield "read: ours", _seconds(lambda: _to_nowhere(frame))
         if with_jdbc:
-            theirs = _jdbc(sessions, dsn, read)
+            theirs = _jdbc(sessions, dsn, _ranges(read))
             yield "read: JDBC", _seconds(lambda: _to_nowhere(theirs))
     report = trickle.create_stream_table("copied", "SELECT * FROM lineitem", refresh_mode="FULL")
     if report is not None:
@@ -108,7 +122,7 @@ def _ways(
     trickle.drop_stream_table("copied")
     if with_jdbc:
         with _described(dsn) as (read, _):
-            theirs = _jdbc(sessions, dsn, read)
+            theirs = _jdbc(sessions, dsn, _ranges(read))
             yield "load: JDBC", _seconds(lambda: _jdbc_write(theirs, dsn))
 
 
@@ -126,20 +140,24 @@ def _print(arguments: argparse.Namespace, rows: int, seconds: dict[str, float]) 
 
 @contextmanager
 def _described(dsn: str) -> Iterator[tuple[LargeRead, str]]:
-    """Describe the read of all columns as a refresh would, under a snapshot of its own."""
+    """Describe the read of all columns under a snapshot, numerics as decimals, as JDBC has them."""
     with psycopg.connect(dsn) as connection, connection_file(dsn) as path:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         [(pages,)] = connection.execute(page_count_sql(_LINEITEM).encode()).fetchall()
         [(snapshot,)] = connection.execute("SELECT pg_export_snapshot()").fetchall()
         found = PgTyper(connection).query_columns("SELECT * FROM lineitem")
-        columns = tuple((one.name, carrier_for(one.type, Use.PASS)) for one in found)
+        columns = tuple((one.name, carrier_for(one.type, Use.COMPARE)) for one in found)
         listed = ", ".join(f"{carrier.read_sql(name)} AS {name}" for name, carrier in columns)
         sql = f"SELECT {listed} FROM lineitem WHERE {{ctid range}}"
         yield LargeRead(sql, columns, snapshot, relpages=pages), str(path)
 
 
-def _jdbc(sessions: SparkSessions, dsn: str, read: LargeRead) -> DataFrame:
-    ranges = [re.findall(r"\(?ctid .*$", query)[0] for query in read.partition_queries()]
+def _ranges(read: LargeRead) -> list[str]:
+    """Return the conditions of the parts that our executors read."""
+    return [re.findall(r"\(?ctid .*$", query)[0] for query in read.partition_queries()]
+
+
+def _jdbc(sessions: SparkSessions, dsn: str, ranges: list[str]) -> DataFrame:
     return sessions.large().read.jdbc(
         _url(dsn), "lineitem", predicates=ranges, properties=_JDBC | {"fetchsize": "10000"}
     )
