@@ -1,5 +1,6 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup format lint unit test fuzz fuzz-pipeline workloads demo bench bench-tpch bench-check check ci docs clean
+.PHONY: help setup format lint unit test fuzz fuzz-pipeline workloads demo bench bench-tpch bench-large \
+  bench-memory bench-check check ci docs clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -63,6 +64,16 @@ bench-tpch: setup  ## TPC-H beside REFRESH MATERIALIZED VIEW, Spark in full and 
 
 bench-check: setup  ## fail if a ratio of RESULTS=file fell below its recorded floor
 	$(BIN)/python -m benchmarks.check $(RESULTS)
+
+# SCALE=n of TPC-H; JDBC_JAR=path of the PostgreSQL driver, or JDBC_PACKAGE=org.postgresql:...
+bench-large: setup  ## the first load of lineitem beside Spark's JDBC reader
+	$(BIN)/python -m benchmarks.large $(if $(SCALE),--scale $(SCALE)) \
+	  $(if $(JDBC_JAR),--jdbc-jar $(JDBC_JAR)) $(if $(JDBC_PACKAGE),--jdbc-package $(JDBC_PACKAGE))
+
+# SCALE=n of TPC-H, CHANGES=n, HEAP=2g.
+bench-memory: setup  ## a first load of 6 M rows and a delta of 5 M, with a heap of 2 GiB
+	$(BIN)/python -m benchmarks.memory $(if $(SCALE),--scale $(SCALE)) \
+	  $(if $(CHANGES),--changes $(CHANGES)) $(if $(HEAP),--heap $(HEAP))
 
 check: lint unit  ## what to run before each commit
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
@@ -45,6 +45,7 @@ from pgtrickle.model.stream_table import (
     RefreshMode,
     StreamTable,
 )
+from pgtrickle.ports import ResultTooLargeError
 from pgtrickle.refresh.decide import Decision, decide
 from pgtrickle.refresh.stages import (
     StagePlan,
@@ -53,35 +54,36 @@ from pgtrickle.refresh.stages import (
     plan_full,
     plan_stage,
 )
-from pgtrickle.service.change_keys import consolidate
 from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import Compiled, compile_stream_table
 from pgtrickle.service.costs import record_costs
 from pgtrickle.service.facts import captured, find_reshaped, gather_facts
+from pgtrickle.service.large_inputs import count_large_reads
 from pgtrickle.service.lease_keeper import keep_lease
-from pgtrickle.service.read_inputs import (
-    count_large_reads,
-    count_reads,
-    describe_large_read,
-    read_inputs,
-)
+from pgtrickle.service.progress import ProgressReporter
+from pgtrickle.service.read_inputs import count_reads
 from pgtrickle.service.reinitialize import prepare_reinitialize
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.service.snapshot import Snapshot, open_snapshot
+from pgtrickle.service.stage_inputs import InputReader, Inputs
 from pgtrickle.service.staging import Staging
 from pgtrickle.service.state_rows import StateRows
 from pgtrickle.service.trim import trim_sources
 from pgtrickle.spark.arrow_reader import SnapshotReader
-from pgtrickle.spark.large_read import LargeRead
 from pgtrickle.sql.emit import changes_view
 from pgtrickle.sql.translate import Dialect
-from pgtrickle.storage.apply import Applied, apply_result, weigh_result
+from pgtrickle.storage.apply import (
+    Applied,
+    apply_result,
+    ensure_row_index,
+    load_result,
+    weigh_result,
+)
 from pgtrickle.storage.merge import merge_aggregate
 from pgtrickle.storage.recompute import merge_recompute
+from pgtrickle.storage.staging import clear_parts, count_parts
 
 logger = logging.getLogger(__name__)
-
-Inputs = dict[str, pa.Table]
 
 _CHANNEL = "pg_trickle_refresh"
 
@@ -115,6 +117,7 @@ class Refresh:
     reads: list[SourceRead] = field(default_factory=list)
     decision: Decision | None = None
     files: dict[str, int] = field(default_factory=dict)  # that store the sources
+    changed_rows: Mapping[str, int] = field(default_factory=dict)  # in the windows, by source
     moved: set[str] = field(default_factory=set)  # sources and stages that have changes
 
     # The order of things
@@ -148,6 +151,7 @@ class Refresh:
                     requested_full=self.requested_full,
                 )
                 self.files = findings.files
+                self.changed_rows = findings.facts.changed_rows
                 self.decision = decide(findings.facts)
             if self.decision.action is Action.NO_DATA:
                 report = self._commit_nothing(snapshot)
@@ -228,14 +232,23 @@ class Refresh:
         ):
             with SnapshotReader(
                 self.runtime.reads, snapshot.name, width=self.runtime.settings.read_connections
-            ) as reader:
+            ) as connections:
+                reader = InputReader(
+                    self.runtime,
+                    self.stream_table,
+                    snapshot,
+                    connections,
+                    writer,
+                    staging,
+                    self.changed_rows,
+                )
                 stages = (
                     self._full_stages(compiled)
                     if self._full
-                    else self._differential_stages(compiled, reader, writer)
+                    else self._differential_stages(compiled, reader)
                 )
                 for stage, changes in stages:
-                    self._run_stage(stage, changes, snapshot, reader, writer, staging)
+                    self._run_stage(stage, changes, reader, writer, staging)
             if not self.hold_snapshot:
                 snapshot.release()
             with self.timed("apply"), translated_errors():
@@ -255,10 +268,10 @@ class Refresh:
         """Yield every stage, to be computed from all rows of its sources."""
         dialect = self.runtime.engine.dialect
         for stage in plan_full(compiled.staged, dialect, self._state_rows(compiled)).stages:
-            yield stage, {}
+            yield stage, Inputs()
 
     def _differential_stages(
-        self, compiled: Compiled, reader: SnapshotReader, writer: Connection
+        self, compiled: Compiled, reader: InputReader
     ) -> Iterator[tuple[StagePlan, Inputs]]:
         """Yield each stage that has something to do, with the changes it starts from.
 
@@ -267,28 +280,16 @@ class Refresh:
         """
         for stage in compiled.staged.stages:
             scans = changing_scans(stage, self.moved)
-            changes: Inputs = {}
+            changes = Inputs()
             if scans and follows(stage) is None:
                 with self.timed("read"):
-                    changes = self._read_changes(stage, scans, reader, writer)
+                    changes = reader.read(changes_reads(stage, scans))
+                self.reads += count_reads(changes.reads, changes.tables)
+                changes = changes.consolidated()
                 scans = [scan for scan in scans if changes_view(scan) in changes]
             planned = self._plan_stage(compiled, stage, scans) if scans else None
             if planned is not None:
                 yield planned, changes
-
-    def _read_changes(
-        self,
-        stage: StatefulStage | RowsStage,
-        scans: Sequence[Scan],
-        reader: SnapshotReader,
-        writer: Connection,
-    ) -> Inputs:
-        """Read the changes of some scans; those in which everything cancels out are left out."""
-        reads = changes_reads(stage, scans)
-        found = read_inputs(reads, self.stream_table.frontier, reader, writer)
-        self.reads += count_reads(reads, found)
-        changes = {view: consolidate(table) for view, table in found.items()}
-        return {view: table for view, table in changes.items() if table.num_rows}
 
     def _plan_stage(
         self, compiled: Compiled, stage: StatefulStage | RowsStage, scans: Sequence[Scan]
@@ -310,15 +311,14 @@ class Refresh:
         self,
         stage: StagePlan,
         changes: Inputs,
-        snapshot: Snapshot,
-        reader: SnapshotReader,
+        reader: InputReader,
         writer: Connection,
         staging: Staging,
     ) -> None:
         if not self._full and follows(stage.stage) is not None:
             staging.use(stage.stage.name, f"({stage.as_query}) AS staged")
         else:
-            self._compute(stage, changes, snapshot, reader, writer, staging)
+            self._compute(stage, changes, reader, writer, staging)
         if not isinstance(stage.stage, RowsStage):
             with self.timed("merge"), translated_errors():
                 self._merge(writer, stage.stage, staging.table(stage.stage.name))
@@ -327,28 +327,43 @@ class Refresh:
         self,
         stage: StagePlan,
         changes: Inputs,
-        snapshot: Snapshot,
-        reader: SnapshotReader,
+        reader: InputReader,
         writer: Connection,
         staging: Staging,
     ) -> None:
-        large = self._large_reads(stage, snapshot)
-        small = [read for read in stage.reads if read.view not in {*large, *changes}]
         with self.timed("read"):
-            inputs = read_inputs(small, self.stream_table.frontier, reader, writer, changes)
-        self.reads += count_reads(small, inputs)
-        named = {read.view for read in stage.reads}
-        inputs |= {view: table for view, table in changes.items() if view in named}
-        self.reads += count_large_reads(stage.reads, large)
-        if large:
+            rest = reader.read([read for read in stage.reads if read.view not in changes], changes)
+            inputs = changes.of({read.view for read in stage.reads}, rest)
+        self.reads += count_reads(rest.reads, rest.tables)
+        result = None if inputs.large else self._compute_small(stage, inputs.tables)
+        if result is None:
             with self.timed("compute"):
-                table = staging.create_shared(stage)
-                self.runtime.engine.stage(stage.sql, {**inputs, **large}, table)
+                self._compute_large(stage, inputs, staging)
         else:
-            with self.timed("compute"):
-                result = self.runtime.engine.run(stage.sql, inputs)
             with self.timed("stage"), translated_errors():
                 staging.copy(writer, stage, result)
+
+    def _compute_small(self, stage: StagePlan, tables: Mapping[str, pa.Table]) -> pa.Table | None:
+        """Return the result of a stage over relations in memory; None where it is too large."""
+        try:
+            with self.timed("compute"):
+                return self.runtime.engine.run(stage.sql, tables)
+        except ResultTooLargeError:
+            return None
+
+    def _compute_large(self, stage: StagePlan, inputs: Inputs, staging: Staging) -> None:
+        """Let the executors write the result of a stage, and tell how far they are."""
+        table, parts = staging.create_shared(stage), staging.parts()
+        reporter = ProgressReporter(
+            self.runtime, self.stream_table, self.started, self.runtime.progress
+        )
+        with self.runtime.connection() as connection:
+            clear_parts(connection, parts)
+        with reporter.watching(stage.stage.name, parts):
+            self.runtime.engine.stage(stage.sql, {**inputs.tables, **inputs.large}, table, parts)
+        with self.runtime.connection() as connection:
+            rows = count_parts(connection, parts)
+        self.reads += count_large_reads(inputs.reads, inputs.large, rows)
 
     def _merge(self, writer: Connection, stage: StatefulStage, staged: str) -> None:
         if isinstance(stage, RecomputeStage):
@@ -361,15 +376,6 @@ class Refresh:
             )
         if changes:
             self.moved.add(stage.name)
-
-    def _large_reads(self, stage: StagePlan, snapshot: Snapshot) -> dict[str, LargeRead]:
-        if not self._full or not self.runtime.engine.distributed:
-            return {}
-        smallest = self.runtime.settings.large_read_bytes
-        described = {
-            read.view: describe_large_read(snapshot, read, smallest) for read in stage.reads
-        }
-        return {view: large for view, large in described.items() if large is not None}
 
     def _apply(self, writer: Connection, compiled: Compiled, staging: Staging) -> Applied:
         rows = compiled.staged.rows
@@ -386,11 +392,15 @@ class Refresh:
             if self._full:
                 stored = self._state_rows(compiled)(rows.passes_through)
                 source, weight = f"({stored}) AS stored", "1"
-        less = name if self._full else None
-        weigh_result(writer, rows.outputs, source, condition, weight=weight, less=less)
-        applied = apply_result(writer, name, compiled.columns)
-        if self._full:
-            writer.execute(f"ANALYZE {name.sql}".encode())
+        if not self._full:
+            weigh_result(writer, rows.outputs, source, condition, weight=weight, less=None)
+            return apply_result(writer, name, compiled.columns)
+        applied = load_result(writer, name, rows.outputs, source, condition, weight=weight)
+        ensure_row_index(writer, name, compiled.columns)
+        if applied is None:
+            weigh_result(writer, rows.outputs, source, condition, weight=weight, less=name)
+            applied = apply_result(writer, name, compiled.columns)
+        writer.execute(f"ANALYZE {name.sql}".encode())
         return applied
 
     def _commit(self, writer: Connection, snapshot: Snapshot, applied: Applied) -> RefreshReport:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -15,6 +15,7 @@ from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from pgtrickle.errors import ConnectionLostError, TrickleError
+from pgtrickle.model.report import Progress
 from pgtrickle.ports import Engine
 from pgtrickle.service.compile import Compiled
 from pgtrickle.service.cost_memory import CostMemory
@@ -40,6 +41,7 @@ class Runtime:
     # When the shapes of a stream table's sources were last compared, on the monotonic clock.
     shapes_compared: dict[int, float] = field(default_factory=dict)
     cost_memories: dict[int, CostMemory] = field(default_factory=dict)  # by stream table
+    progress: Callable[[Progress], None] | None = None  # is told how far large refreshes are
 
     @contextmanager
     def connection(self) -> Iterator[Connection[TupleRow]]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 import pyarrow as pa
+from psycopg.conninfo import make_conninfo
 
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.spark.connection_file import connection_file
@@ -46,16 +47,22 @@ class SparkEngine:
         return run(self.sessions.small(), inputs, hinted)
 
     def stage(
-        self, sql: str, inputs: Mapping[str, pa.Table | LargeRead], target: QualifiedName
+        self,
+        sql: str,
+        inputs: Mapping[str, pa.Table | LargeRead],
+        target: QualifiedName,
+        parts: QualifiedName,
     ) -> None:
         """Evaluate ``sql`` on the executors, which COPY the result into ``target``."""
-        with connection_file(self._dsn) as path:
+        # The name by which the sessions of this refresh's executors can be found.
+        with connection_file(make_conninfo(self._dsn, application_name=parts.name)) as path:
             stage(
                 self.sessions.large(),
                 inputs,
                 sql,
                 (target.schema, target.name),
                 connection_file=str(path),
+                report=(parts.schema, parts.name, "staged"),
             )
 
     def close(self) -> None:

@@ -48,12 +48,17 @@ LARGE: dict[str, str] = {
 }
 
 
-def context_settings(master: str, scratch: Path, driver_memory: str) -> dict[str, str]:
+def context_settings(
+    master: str, scratch: Path, driver_memory: str, result_bytes: int
+) -> dict[str, str]:
     """Return the settings fixed when the context starts."""
     settings = {
         "spark.master": master,
         "spark.app.name": "pgtrickle",
         "spark.driver.memory": driver_memory,
+        "spark.driver.maxResultSize": str(result_bytes),
+        # A JVM that limps on after an OutOfMemoryError answers nothing and says nothing.
+        "spark.driver.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
@@ -64,6 +69,8 @@ def context_settings(master: str, scratch: Path, driver_memory: str) -> dict[str
     }
     if is_local(master):
         settings |= {
+            # Of Spark's 200 each would be a file of a few rows; the small profile has its own.
+            "spark.sql.shuffle.partitions": "32",
             "spark.local.dir": str(scratch / "local"),
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",

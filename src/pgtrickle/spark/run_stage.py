@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
@@ -31,8 +32,11 @@ def run(
 
     ``connection_file`` tells executors how to reach PostgreSQL; only a LargeRead needs it.
     """
-    with translated("run a stage"):
-        return _query(session, inputs, sql, connection_file).toArrow()
+    with (
+        translated("run a stage"),
+        _query(session, inputs, sql, connection_file) as frame,
+    ):
+        return frame.toArrow()
 
 
 def stage(
@@ -42,13 +46,38 @@ def stage(
     table: tuple[str, str],
     *,
     connection_file: str,
+    report: tuple[str, str, str] | None = None,
 ) -> None:
     """Run ``sql`` and let the executors COPY the result into a staging table (see ``pg_sink``)."""
     from pgtrickle.spark.pg_sink import FORMAT  # noqa: PLC0415 - imports pyspark
 
-    with translated("stage a result"):
-        writer = _query(session, inputs, sql, connection_file).write.format(FORMAT).mode("append")
-        writer.options(table=json.dumps(table), connection_file=connection_file).save()
+    options = {"table": json.dumps(table), "connection_file": connection_file}
+    if report is not None:
+        options["report"] = json.dumps(report)
+    with translated("stage a result"), _reused(session, inputs, sql, connection_file) as frame:
+        frame.write.format(FORMAT).mode("append").options(**options).save()
+
+
+@contextmanager
+def _reused(
+    session: SparkSession, inputs: Mapping[str, Input], sql: str, connection_file: str
+) -> Iterator[DataFrame]:
+    """Yield the query's DataFrame; what it names twice is read once and kept for the block.
+
+    Spark keeps it in memory as long as there is some to spare, and on its local disk otherwise.
+    """
+    frames = {name: frame_of(session, value, connection_file) for name, value in inputs.items()}
+    kept = [
+        frames[name].persist()
+        for name, value in inputs.items()
+        if isinstance(value, LargeRead) and sql.count(f"{{{name}}}") > 1
+    ]
+    try:
+        with _over_views(session, frames, sql) as query:
+            yield query
+    finally:
+        for frame in kept:
+            frame.unpersist()
 
 
 def substitute(sql: str, relations: Mapping[str, str]) -> str:
@@ -65,32 +94,39 @@ def substitute(sql: str, relations: Mapping[str, str]) -> str:
     )
 
 
+@contextmanager
 def _query(
     session: SparkSession, inputs: Mapping[str, Input], sql: str, connection_file: str
-) -> DataFrame:
+) -> Iterator[DataFrame]:
     single = session.conf.get("spark.sql.shuffle.partitions") == "1"
     tables = {name: value for name, value in inputs.items() if isinstance(value, pa.Table)}
     if single and 1 < len(tables) == len(inputs) and _is_tiny(tables):
         wide = widen(tables)
         text = substitute(sql, wide.subqueries)
-        return _over_views(session, {"wide": _frame(session, wide.table, "")}, text)
-    frames = {name: _frame(session, value, connection_file) for name, value in inputs.items()}
+        with _over_views(session, {"wide": frame_of(session, wide.table, "")}, text) as query:
+            yield query
+        return
+    frames = {name: frame_of(session, value, connection_file) for name, value in inputs.items()}
     if single:
         # One partition that Spark knows to be one: joins then need no exchange.
         frames = {name: frame.coalesce(1) for name, frame in frames.items()}
-    return _over_views(session, frames, sql)
+    with _over_views(session, frames, sql) as query:
+        yield query
 
 
-def _over_views(session: SparkSession, frames: Mapping[str, DataFrame], sql: str) -> DataFrame:
+@contextmanager
+def _over_views(
+    session: SparkSession, frames: Mapping[str, DataFrame], sql: str
+) -> Iterator[DataFrame]:
     # The names are unique to this call, so threads that share the session never meet.
     token = uuid.uuid4().hex
     views = {name: f"pgtrickle_{token}_{number}" for number, name in enumerate(frames)}
     try:
         for name, frame in frames.items():
             frame.createOrReplaceTempView(views[name])
-        return session.sql(substitute(sql, views))
+        yield session.sql(substitute(sql, views))
     finally:
-        # The analysed query keeps what the views stand for.
+        # Not before the block has its result: through Spark Connect a query is analysed only then.
         for view in views.values():
             session.catalog.dropTempView(view)
 
@@ -101,7 +137,8 @@ def _is_tiny(tables: Mapping[str, pa.Table]) -> bool:
     return cells <= _MAX_WIDE_CELLS and all(t.num_columns for t in tables.values())
 
 
-def _frame(session: SparkSession, value: Input, connection_file: str) -> DataFrame:
+def frame_of(session: SparkSession, value: Input, connection_file: str) -> DataFrame:
+    """Return an input as a DataFrame; executors find PostgreSQL by the connection file."""
     if not isinstance(value, LargeRead):
         # PySpark stops reading a table at its first empty chunk, without a word.
         return session.createDataFrame(value.combine_chunks())
