@@ -11,7 +11,7 @@ from psycopg.conninfo import make_conninfo
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.spark.connection_file import connection_file
 from pgtrickle.spark.large_read import LargeRead
-from pgtrickle.spark.run_stage import run, stage
+from pgtrickle.spark.run_stage import run, run_small, stage
 from pgtrickle.spark.session import SparkSessions
 from pgtrickle.sql.emit import ONE_PARTITION
 from pgtrickle.sql.marks import fill
@@ -44,7 +44,7 @@ class SparkEngine:
         if sum(table.num_rows for table in inputs.values()) > _SMALL_ROWS:
             return run(self.sessions.large(), inputs, sql)
         hinted = fill(sql, re.escape(ONE_PARTITION), lambda _: _COALESCE, spark=True)
-        return run(self.sessions.small(), inputs, hinted)
+        return run_small(self.sessions.small(), inputs, hinted)
 
     def stage(
         self,

@@ -40,6 +40,9 @@ SMALL: dict[str, str] = {
     # third of it for a change of five tables.
     "spark.sql.constraintPropagation.enabled": "false",
     "spark.sql.execution.arrow.localRelationThreshold": str(256 * 2**20),
+    # Spark describes every plan to its listeners, also when nobody listens: the shortest will do.
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.maxPlanStringLength": "100",
 }
 
 LARGE: dict[str, str] = {

@@ -12,17 +12,14 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 
 from pgtrickle.spark.large_read import LargeRead
+from pgtrickle.spark.local_views import local_frame, views_of
 from pgtrickle.spark.spark_errors import translated
-from pgtrickle.spark.wide_table import widen
 from pgtrickle.sql.marks import fill
 
 if TYPE_CHECKING:  # importing pyspark costs a second
     from pyspark.sql import DataFrame, SparkSession
 
 Input: TypeAlias = "pa.Table | LargeRead"
-
-# Above this the rows that each subquery filters out cost more than further DataFrames.
-_MAX_WIDE_CELLS = 100_000
 
 
 def run(
@@ -32,11 +29,16 @@ def run(
 
     ``connection_file`` tells executors how to reach PostgreSQL; only a LargeRead needs it.
     """
-    with (
-        translated("run a stage"),
-        _query(session, inputs, sql, connection_file) as frame,
-    ):
-        return frame.toArrow()
+    with translated("run a stage"):
+        frames = {name: frame_of(session, value, connection_file) for name, value in inputs.items()}
+        with _over_views(session, frames, sql) as query:
+            return query.toArrow()
+
+
+def run_small(session: SparkSession, tables: Mapping[str, pa.Table], sql: str) -> pa.Table:
+    """Run ``sql`` over tables of one partition each, with as few calls of the JVM as possible."""
+    with translated("run a stage"), views_of(session, tables) as views:
+        return session.sql(substitute(sql, views)).toArrow()
 
 
 def stage(
@@ -95,26 +97,6 @@ def substitute(sql: str, relations: Mapping[str, str]) -> str:
 
 
 @contextmanager
-def _query(
-    session: SparkSession, inputs: Mapping[str, Input], sql: str, connection_file: str
-) -> Iterator[DataFrame]:
-    single = session.conf.get("spark.sql.shuffle.partitions") == "1"
-    tables = {name: value for name, value in inputs.items() if isinstance(value, pa.Table)}
-    if single and 1 < len(tables) == len(inputs) and _is_tiny(tables):
-        wide = widen(tables)
-        text = substitute(sql, wide.subqueries)
-        with _over_views(session, {"wide": frame_of(session, wide.table, "")}, text) as query:
-            yield query
-        return
-    frames = {name: frame_of(session, value, connection_file) for name, value in inputs.items()}
-    if single:
-        # One partition that Spark knows to be one: joins then need no exchange.
-        frames = {name: frame.coalesce(1) for name, frame in frames.items()}
-    with _over_views(session, frames, sql) as query:
-        yield query
-
-
-@contextmanager
 def _over_views(
     session: SparkSession, frames: Mapping[str, DataFrame], sql: str
 ) -> Iterator[DataFrame]:
@@ -131,17 +113,10 @@ def _over_views(
             session.catalog.dropTempView(view)
 
 
-def _is_tiny(tables: Mapping[str, pa.Table]) -> bool:
-    cells = sum(table.num_rows for table in tables.values())
-    cells *= max(table.num_columns for table in tables.values())
-    return cells <= _MAX_WIDE_CELLS and all(t.num_columns for t in tables.values())
-
-
 def frame_of(session: SparkSession, value: Input, connection_file: str) -> DataFrame:
     """Return an input as a DataFrame; executors find PostgreSQL by the connection file."""
     if not isinstance(value, LargeRead):
-        # PySpark stops reading a table at its first empty chunk, without a word.
-        return session.createDataFrame(value.combine_chunks())
+        return local_frame(session, value)
     from pgtrickle.spark.pg_source import FORMAT  # noqa: PLC0415 - imports pyspark
 
     # Spark looks a Python data source up in the thread's active session, which a refresh in the
