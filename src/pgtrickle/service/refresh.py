@@ -60,6 +60,7 @@ from pgtrickle.service.costs import record_costs
 from pgtrickle.service.facts import captured, find_reshaped, gather_facts
 from pgtrickle.service.large_inputs import count_large_reads
 from pgtrickle.service.lease_keeper import keep_lease
+from pgtrickle.service.other_versions import add_versions, write_versions
 from pgtrickle.service.progress import ProgressReporter
 from pgtrickle.service.read_inputs import count_reads
 from pgtrickle.service.reinitialize import prepare_reinitialize
@@ -347,7 +348,8 @@ class Refresh:
         """Return the result of a stage over relations in memory; None where it is too large."""
         try:
             with self.timed("compute"):
-                return self.runtime.engine.run(stage.sql, tables)
+                engine = self.runtime.engine
+                return engine.run(*add_versions(stage, tables, engine.dialect))
         except ResultTooLargeError:
             return None
 
@@ -360,7 +362,9 @@ class Refresh:
         with self.runtime.connection() as connection:
             clear_parts(connection, parts)
         with reporter.watching(stage.stage.name, parts):
-            self.runtime.engine.stage(stage.sql, {**inputs.tables, **inputs.large}, table, parts)
+            engine = self.runtime.engine
+            sql = write_versions(stage.sql, stage.versions, engine.dialect)
+            engine.stage(sql, {**inputs.tables, **inputs.large}, table, parts)
         with self.runtime.connection() as connection:
             rows = count_parts(connection, parts)
         self.reads += count_large_reads(inputs.reads, inputs.large, rows)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ import pyarrow as pa
 from pgtrickle.spark.large_read import LargeRead
 from pgtrickle.spark.local_views import local_frame, views_of
 from pgtrickle.spark.spark_errors import translated
-from pgtrickle.sql.marks import fill
+from pgtrickle.sql.emit import substitute
 
 if TYPE_CHECKING:  # importing pyspark costs a second
     from pyspark.sql import DataFrame, SparkSession
@@ -80,20 +79,6 @@ def _reused(
     finally:
         for frame in kept:
             frame.unpersist()
-
-
-def substitute(sql: str, relations: Mapping[str, str]) -> str:
-    """Put each input's relation in place of its ``{name}``; other braces stay.
-
-    >>> substitute("SELECT '{o}', a FROM {o}", {"o": "v1"})
-    "SELECT '{o}', a FROM v1"
-    """
-    if not relations:
-        return sql
-    names = "|".join(re.escape(name) for name in relations)
-    return fill(
-        sql, rf"\{{(?P<input>{names})\}}", lambda match: relations[match["input"]], spark=True
-    )
 
 
 @contextmanager
