@@ -122,6 +122,21 @@ def test_what_an_earlier_stage_found_is_shared_when_it_is_large(large_trickle: T
     assert large_trickle.verify_stream_table("t").ok
 
 
+def test_very_many_keys_bound_no_read_but_few_do(large_trickle: Trickle) -> None:
+    large_trickle.create_stream_table("t", _JOIN, refresh_mode="DIFFERENTIAL")
+
+    _change(large_trickle, "UPDATE orders SET amount = amount + 1")
+    many = large_trickle.refresh_stream_table("t")
+    _change(large_trickle, "UPDATE orders SET amount = amount + 1 WHERE id = 7")
+    few = large_trickle.refresh_stream_table("t")
+
+    [read] = [one for one in many.reads if one.source == "public.customers"]
+    assert (read.kind, read.bounded_by.split(",")[0]) == ("full", "nothing: very many keys")
+    [read] = [one for one in few.reads if one.source == "public.customers"]
+    assert (read.kind, read.rows) == ("keyed", 1)
+    assert large_trickle.verify_stream_table("t").ok
+
+
 def test_progress_is_told_to_a_listener_and_in_the_database(large_trickle: Trickle) -> None:
     heard: list[Progress] = []
     seen: list[tuple[int, int]] = []
