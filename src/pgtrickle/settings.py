@@ -58,6 +58,16 @@ class Settings:
         1,
         None,
     )
+    matview_polling: bool = _setting(
+        default=True,
+        doc="Accept materialized views as sources; each refresh reads all their rows to learn"
+        " whether they changed.",
+    )
+    foreign_table_polling: bool = _setting(
+        default=False,
+        doc="Accept foreign tables as sources; each refresh reads all their rows to learn whether"
+        " they changed.",
+    )
     trim_rows: int = _setting(
         1_000_000, "How many consumed changes one refresh deletes at most.", 1, None
     )

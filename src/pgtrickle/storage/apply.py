@@ -16,6 +16,11 @@ from pgtrickle.storage.definitions import column_definitions
 from pgtrickle.storage.identity import comparable, row_hash, same_row
 
 _RESULT = '"result__changes"'
+_GUARD = "pgtrickle_guard"
+_OPEN_GUARD = (
+    "SELECT pg_catalog.set_config("
+    "'pg_trickle.refreshing', %s::pg_catalog.regclass::pg_catalog.oid::pg_catalog.text, true)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +32,19 @@ class Applied:
 
 
 def create_table(connection: Connection, name: QualifiedName, columns: Sequence[Column]) -> None:
-    """Create the user's table with exactly the query's columns, and the index that finds a row."""
+    """Create the user's table with exactly the query's columns, with what serves a refresh.
+
+    That is the index that finds a row, and the guard that keeps everyone else from writing.
+    """
     listed = column_definitions(columns)
     connection.execute(f"CREATE TABLE {name.sql} ({listed})".encode())
     connection.execute(f"CREATE INDEX ON {name.sql} ({row_hash(columns)})".encode())
+    connection.execute(
+        (
+            f"CREATE TRIGGER {_GUARD} BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON {name.sql}"
+            " FOR EACH STATEMENT EXECUTE FUNCTION pgtrickle.refuse_write()"
+        ).encode()
+    )
 
 
 def weigh_result(
@@ -73,6 +87,7 @@ def weigh_result(
 
 def apply_result(connection: Connection, name: QualifiedName, columns: Sequence[Column]) -> Applied:
     """Delete and insert the weighted rows of the result, and count both."""
+    connection.execute(_OPEN_GUARD, [name.sql])
     names = ", ".join(quote_identifier(column.name) for column in columns)
     expected = connection.execute(
         f"SELECT COALESCE(sum(-{WEIGHT}), 0) FROM {_RESULT} WHERE {WEIGHT} < 0".encode()
