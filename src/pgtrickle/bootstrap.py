@@ -13,6 +13,7 @@ import psycopg
 from psycopg_pool import ConnectionPool
 
 from pgtrickle.catalog.migrate import migrate
+from pgtrickle.catalog.watch import install_watch
 from pgtrickle.embedded.server import start_embedded
 from pgtrickle.errors import SettingError, TrickleError
 from pgtrickle.model.delta_fraction import Fraction
@@ -67,6 +68,7 @@ def connect(
         runtime = stack.enter_context(_Adapters(address, settings, engine)).runtime
         with runtime.connection() as connection:
             applied = migrate(connection)
+            install_watch(connection)
             [(schema,)] = connection.execute("SELECT pg_catalog.current_schema()").fetchall()
         return Trickle(
             address, runtime, stack.pop_all(), schema=schema or "public", applied=applied

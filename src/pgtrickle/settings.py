@@ -74,6 +74,16 @@ class Settings:
     progress_seconds: float = _setting(
         2.0, "How often a large refresh tells how far it is.", 0.05, 3600
     )
+    matview_polling: bool = _setting(
+        default=True,
+        doc="Accept materialized views as sources; each refresh reads all their rows to learn"
+        " whether they changed.",
+    )
+    foreign_table_polling: bool = _setting(
+        default=False,
+        doc="Accept foreign tables as sources; each refresh reads all their rows to learn whether"
+        " they changed.",
+    )
     trim_rows: int = _setting(
         1_000_000, "How many consumed changes one refresh deletes at most.", 1, None
     )

@@ -19,8 +19,9 @@ class Facts:
     truncated: tuple[str, ...]  # sources with a TRUNCATE in the window
     source_rows: float  # estimated rows of all sources; 0 where unknown
     refusal: str | None  # why no delta can be derived
-    reshaped: tuple[str, ...]  # sources whose columns changed since the last refresh
+    reshaped: tuple[str, ...]  # what the query relies on and how it changed, in words
     rewritten: tuple[str, ...]  # sources stored anew without a TRUNCATE: by ALTER TABLE, say
+    polled: tuple[str, ...]  # sources without triggers whose rows are not what they were
     time_dependent: bool
     requested_full: bool
     max_change_ratio: float
@@ -46,7 +47,7 @@ def _first_rule(facts: Facts) -> Decision:
     if table.frontier is None or not table.populated:
         return Decision(Action.FULL, "first load")
     if facts.reshaped:
-        return Decision(Action.REINITIALIZE, f"columns of {', '.join(facts.reshaped)} changed")
+        return Decision(Action.REINITIALIZE, "; ".join(facts.reshaped))
     if not table.frontier.same_database(facts.frontier):
         return Decision(Action.REINITIALIZE, "the database was restored or cloned elsewhere")
     if table.frontier.snapshot.xmax > facts.frontier.snapshot.xmax:
@@ -57,7 +58,9 @@ def _first_rule(facts: Facts) -> Decision:
         return Decision(Action.REINITIALIZE, "requested after an error")
     if facts.requested_full:
         return Decision(Action.FULL, "requested")
-    if not facts.changed_rows and not facts.truncated:
+    if facts.polled and facts.refusal is None:
+        return Decision(Action.FULL, f"{', '.join(facts.polled)} changed, as polling shows")
+    if not facts.changed_rows and not facts.truncated and not facts.polled:
         if facts.time_dependent:
             return Decision(Action.FULL, "the query depends on the current time")
         return Decision(Action.NO_DATA, "no source changed")

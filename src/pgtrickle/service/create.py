@@ -24,6 +24,7 @@ from pgtrickle.refresh.stages import looked_up_columns
 from pgtrickle.service.capture_sources import capture_sources
 from pgtrickle.service.compile import Compiled, compile_query, effective_mode
 from pgtrickle.service.drop import drop_stream_table
+from pgtrickle.service.polled_sources import check_polled
 from pgtrickle.service.refresh import refresh_stream_table
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.storage.apply import create_table
@@ -57,6 +58,7 @@ def create_stream_table(
     with runtime.connection() as connection:
         compiled = compile_query(connection, query)
         check_columns(compiled)
+        check_polled(runtime.settings, compiled)
         if compiled.refusal is not None and refresh_mode is RefreshMode.DIFFERENTIAL:
             raise compiled.refusal
         with connection.transaction():

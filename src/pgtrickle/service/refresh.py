@@ -19,7 +19,7 @@ import pyarrow as pa
 from psycopg import Connection
 
 from pgtrickle.algebra.nodes import Scan
-from pgtrickle.catalog.dependencies import list_dependencies
+from pgtrickle.catalog.dependencies import Dependency, list_dependencies
 from pgtrickle.catalog.leases import Lease, check_lease
 from pgtrickle.catalog.refresh_history import RefreshStatus, insert_refresh
 from pgtrickle.catalog.stream_tables import (
@@ -33,6 +33,7 @@ from pgtrickle.delta.cut import RecomputeStage, RowsStage, StatefulStage, follow
 from pgtrickle.delta.reads import stage_changes
 from pgtrickle.errors import (
     DataError,
+    ServerBusyError,
     StreamTableNotFoundError,
     TrickleError,
     ValueOutOfRangeError,
@@ -54,6 +55,7 @@ from pgtrickle.refresh.stages import (
     plan_full,
     plan_stage,
 )
+from pgtrickle.service.capture_sources import renew_captures
 from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import Compiled, compile_stream_table
 from pgtrickle.service.costs import record_costs
@@ -87,6 +89,7 @@ from pgtrickle.storage.staging import clear_parts, count_parts
 logger = logging.getLogger(__name__)
 
 _CHANNEL = "pg_trickle_refresh"
+_ATTEMPTS = 5  # to meet sources that nobody alters between the check and the snapshot
 
 
 def refresh_stream_table(
@@ -117,7 +120,8 @@ class Refresh:
     timings: dict[str, float] = field(default_factory=dict)
     reads: list[SourceRead] = field(default_factory=list)
     decision: Decision | None = None
-    files: dict[str, int] = field(default_factory=dict)  # that store the sources
+    plan: dict[str, dict[str, str]] = field(default_factory=dict)  # for later comparison
+    reshaped: tuple[str, ...] = ()  # how what the query relies on changed, in words
     changed_rows: Mapping[str, int] = field(default_factory=dict)  # in the windows, by source
     moved: set[str] = field(default_factory=set)  # sources and stages that have changes
 
@@ -129,38 +133,19 @@ class Refresh:
         ``after`` is called when the result is committed and, with ``hold_snapshot``, while the
         snapshot it belongs to can still be read.
         """
-        with self.timed("prepare"), self.runtime.connection() as connection:
-            dependencies = list_dependencies(connection, self.stream_table.id)
-            reshaped = find_reshaped(connection, self.stream_table, dependencies)
-            if reshaped:
-                prepare_reinitialize(self.runtime, self.stream_table)
-                dependencies = list_dependencies(connection, self.stream_table.id)
-            compiled = self._compile(connection)
-            if compiled.refusal is None and self.stream_table.downgrade_reason is not None:
-                # Compiled by an earlier version that could not: there is no state yet.
-                prepare_reinitialize(self.runtime, self.stream_table)
-                reshaped = ("the compiler",)
-        with open_snapshot(self.runtime) as snapshot:
-            with self.timed("decide"):
-                findings = gather_facts(
-                    self.runtime,
-                    self.stream_table,
-                    snapshot,
-                    dependencies,
-                    compiled,
-                    reshaped=reshaped,
-                    requested_full=self.requested_full,
-                )
-                self.files = findings.files
-                self.changed_rows = findings.facts.changed_rows
-                self.decision = decide(findings.facts)
-            if self.decision.action is Action.NO_DATA:
-                report = self._commit_nothing(snapshot)
-            else:
-                with keep_lease(self.runtime, self.lease):
-                    report = self._execute(snapshot, compiled, findings.changed)
-            if after is not None:
-                after(snapshot, compiled)
+        for attempt in range(_ATTEMPTS):
+            compiled, dependencies = self._prepare(again=attempt > 0)
+            with open_snapshot(self.runtime) as snapshot:
+                report = self._refresh_to(snapshot, compiled, dependencies)
+                if report is not None and after is not None:
+                    after(snapshot, compiled)
+            if report is not None:
+                break
+        else:
+            raise ServerBusyError(
+                f'the sources of "{self.stream_table.name}" are being altered again and again',
+                hint="Refresh again when that is done.",
+            )
         if report.action is not Action.NO_DATA:
             with self.timed("trim"):
                 trim_sources(self.runtime, [one.source_relid for one in captured(dependencies)])
@@ -186,6 +171,53 @@ class Refresh:
             raise
 
     # Steps
+
+    def _prepare(self, *, again: bool) -> tuple[Compiled, list[Dependency]]:
+        """Make sure that the query is compiled and captured as its sources are now.
+
+        That a compiled query still fits is asked once, under the snapshot; ``again`` if that
+        showed that it does not.
+        """
+        with self.timed("prepare"), self.runtime.connection() as connection:
+            key = (self.stream_table.id, self.stream_table.original_query)
+            found = list_dependencies(connection, self.stream_table.id)
+            if again or key not in self.runtime.compiled:
+                reshaped = find_reshaped(connection, self.stream_table, found)
+                if reshaped:
+                    prepare_reinitialize(self.runtime, self.stream_table, reshaped)
+                    self.reshaped += reshaped
+                    found = list_dependencies(connection, self.stream_table.id)
+            compiled = self._compile(connection)
+            if compiled.refusal is None and self.stream_table.downgrade_reason is not None:
+                # Compiled by an earlier version that could not: there is no state yet.
+                self.reshaped += ("a later version can follow the changes of this query",)
+                prepare_reinitialize(self.runtime, self.stream_table, self.reshaped)
+            return compiled, found
+
+    def _refresh_to(
+        self, snapshot: Snapshot, compiled: Compiled, dependencies: Sequence[Dependency]
+    ) -> RefreshReport | None:
+        """Refresh to a snapshot, or return None if it sees other sources than were captured."""
+        with self.timed("decide"):
+            if find_reshaped(snapshot.connection, self.stream_table, dependencies):
+                return None
+            findings = gather_facts(
+                self.runtime,
+                self.stream_table,
+                snapshot,
+                dependencies,
+                compiled,
+                reshaped=self.reshaped,
+                requested_full=self.requested_full,
+            )
+            self.plan = findings.plan
+            self.changed_rows = findings.facts.changed_rows
+            self.decision = decide(findings.facts)
+        renew_captures(self.runtime, [one.source_relid for one in captured(dependencies)])
+        if self.decision.action is Action.NO_DATA:
+            return self._commit_nothing(snapshot)
+        with keep_lease(self.runtime, self.lease):
+            return self._execute(snapshot, compiled, findings.changed)
 
     def _find_loss(self, connection: Connection) -> str:
         """Tell whether the stream table or its relation went while it was being refreshed."""
@@ -419,7 +451,7 @@ class Refresh:
         )
         decision = self.decision or Decision(Action.FULL, "")
         if decision.action in {Action.FULL, Action.REINITIALIZE}:
-            update_plan(writer, self.stream_table.id, {"files": self.files})
+            update_plan(writer, self.stream_table.id, self.plan)
         refresh_id = insert_refresh(
             writer,
             self.stream_table.id,

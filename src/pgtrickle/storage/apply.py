@@ -16,6 +16,11 @@ from pgtrickle.storage.definitions import column_definitions
 from pgtrickle.storage.identity import comparable, row_hash, same_row
 
 _RESULT = '"result__changes"'
+_GUARD = "pgtrickle_guard"
+_OPEN_GUARD = (
+    "SELECT pg_catalog.set_config("
+    "'pg_trickle.refreshing', %s::pg_catalog.regclass::pg_catalog.oid::pg_catalog.text, true)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +32,19 @@ class Applied:
 
 
 def create_table(connection: Connection, name: QualifiedName, columns: Sequence[Column]) -> None:
-    """Create the user's table with exactly the query's columns.
+    """Create the user's table with exactly the query's columns, and a guard against other writers.
 
     The index that finds a row comes with the first rows: building it over them takes a fraction
     of the time that keeping it up row by row would.
     """
     listed = column_definitions(columns)
     connection.execute(f"CREATE TABLE {name.sql} ({listed})".encode())
+    connection.execute(
+        (
+            f"CREATE TRIGGER {_GUARD} BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON {name.sql}"
+            " FOR EACH STATEMENT EXECUTE FUNCTION pgtrickle.refuse_write()"
+        ).encode()
+    )
 
 
 _HAS_ROW_INDEX = """
@@ -85,6 +96,7 @@ def load_result(
     computed = ", ".join(_computed(output) for output in outputs)
     repeated = "" if least == most == 1 else f", pg_catalog.generate_series(1, {WEIGHT})"
     rows = f"SELECT {computed} FROM {source}{repeated}{where}"
+    connection.execute(_OPEN_GUARD, [name.sql])
     inserted = connection.execute(f"INSERT INTO {name.sql} ({names})\n{rows}".encode()).rowcount
     return Applied(inserted, 0)
 
@@ -131,6 +143,7 @@ def weigh_result(
 
 def apply_result(connection: Connection, name: QualifiedName, columns: Sequence[Column]) -> Applied:
     """Delete and insert the weighted rows of the result, and count both."""
+    connection.execute(_OPEN_GUARD, [name.sql])
     names = ", ".join(quote_identifier(column.name) for column in columns)
     expected = connection.execute(
         f"SELECT COALESCE(sum(-{WEIGHT}), 0) FROM {_RESULT} WHERE {WEIGHT} < 0".encode()
