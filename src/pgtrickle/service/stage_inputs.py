@@ -9,15 +9,16 @@ from functools import partial
 import pyarrow as pa
 from psycopg import Connection
 
-from pgtrickle.delta.reads import Read, fill_ranges
+from pgtrickle.delta.reads import Read, ReadKind, fill_ranges
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.service.change_keys import consolidate, known_keys, range_condition
 from pgtrickle.service.large_inputs import LargeInputs
-from pgtrickle.service.read_inputs import marks_of, read_inputs
+from pgtrickle.service.read_inputs import carriers_of, marks_of, read_inputs
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.service.snapshot import Snapshot
 from pgtrickle.service.staging import Staging
 from pgtrickle.spark.arrow_reader import SnapshotReader
+from pgtrickle.spark.carriers import Carrier
 from pgtrickle.spark.large_read import LargeRead
 
 
@@ -62,6 +63,8 @@ class InputReader:
     writer: Connection
     staging: Staging
     changed_rows: Mapping[str, int]  # in the windows, by source
+    # What was read already, by query and form: several stages may ask the same.
+    remembered: dict[tuple[str, tuple[Carrier, ...]], pa.Table] = field(default_factory=dict)
 
     def read(self, reads: Sequence[Read], changes: Inputs | None = None) -> Inputs:
         """Read what is small and describe what is large.
@@ -86,6 +89,13 @@ class InputReader:
         share = partial(self.staging.share_changes, self.writer) if distributed else None
         marks = marks_of(texts.values(), self.stream_table.frontier, self.writer, share)
         texts = {view: marks.filled(text) for view, text in texts.items()}
+        forms = {read.view: (texts[read.view], carriers_of(read)) for read in reads}
+        again = {
+            read.view: self.remembered[forms[read.view]]
+            for read in reads
+            if forms[read.view] in self.remembered
+        }
+        reads = [read for read in reads if read.view not in again]
         small = {
             read.view: (read, texts[read.view])
             for read in reads
@@ -93,9 +103,15 @@ class InputReader:
         }
         limit = self.runtime.settings.large_read_bytes if distributed else None
         found = read_inputs(small, self.reader, self.writer, limit)
+        tables = {view: table for view, table in found.items() if table is not None}
+        self.remembered.update(
+            (forms[read.view], tables[read.view])
+            for read in reads
+            if read.view in tables and read.kind is not ReadKind.STAGE
+        )
         return Inputs(
             tuple(reads),
-            {view: table for view, table in found.items() if table is not None},
+            {**again, **tables},
             {
                 read.view: large.describe(read, texts[read.view], marks, self.reader, self.writer)
                 for read in reads
