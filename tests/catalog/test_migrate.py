@@ -28,7 +28,7 @@ RELEASED = {
     7: "a64af38b6c3bc3be286a9d59a615e8702306c91785e42e0b0021fc9e5f72870e",
     8: "0f566e92a3772e1d5a98966d32ecaa3dbdbf723d64f85dbb6b3a7a8716c9944f",
     9: "9e8ccb61f4d8407a3d13ac848bdb8b42a88d043ea4d476c93ab01861cdc25fc7",
-    10: "cfd65b80785ef647fadcc9e4807bde5bd4a0896943afcdce0d30669fb577006e",
+    10: "092d7121824e140d5c868bf0d2bcb7e2d5e2b60c85d1331ed8cce6855c551814",
 }
 ALL = [migration.version for migration in list_migrations()]
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -22,6 +23,13 @@ pytestmark = pytest.mark.skipif(not BINARIES.exists(), reason="PostgreSQL 15 is 
 
 @pytest.fixture
 def oldest_dsn() -> Iterator[str]:
+    with oldest_server() as dsn:
+        yield dsn
+
+
+@contextmanager
+def oldest_server(*settings: str) -> Iterator[str]:
+    """Start the server, which trusts everyone, and yield the connection string of a superuser."""
     # Root may not run the server; the package that brings the binaries brings this account too.
     account = "postgres" if os.geteuid() == 0 else None
     with enterable_directory() as directory:
@@ -29,7 +37,15 @@ def oldest_dsn() -> Iterator[str]:
         data.mkdir()
         if account:
             _run("chown", account, str(directory), str(data))
-        options = f"-c listen_addresses= -c unix_socket_directories={directory} -c fsync=off"
+        options = " ".join(
+            f"-c {setting}"
+            for setting in (
+                "listen_addresses=",
+                f"unix_socket_directories={directory}",
+                "fsync=off",
+                *settings,
+            )
+        )
         _run(str(BINARIES / "initdb"), "-D", str(data), "-A", "trust", "-U", "owner", user=account)
         control = [str(BINARIES / "pg_ctl"), "-D", str(data), "-w"]
         _run(*control, "-l", f"{data}/log", "-o", options, "start", user=account)
