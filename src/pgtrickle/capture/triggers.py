@@ -95,14 +95,14 @@ def install_capture(
     return Capture(relid, source.name, buffer_of(relid), wanted)
 
 
-def renew_capture(connection: Connection[TupleRow], relid: int) -> None:
+def renew_capture(connection: Connection[TupleRow], relid: int) -> bool:
     """Write the capture functions anew for a table that was altered; takes no lock on that.
 
     What is captured stays the same: a column that is gone stays in the buffer until
-    ``install_capture`` runs.  Does nothing while somebody else is at work on the same capture.
+    ``install_capture`` runs.  Does nothing and returns False while somebody else works on it.
     """
     if not _try_lock(connection, relid):
-        return
+        return False
     source = get_source(connection, relid, ())
     loosen_buffer(connection, relid)
     present = list_buffer_columns(connection, relid) or {}
@@ -116,6 +116,7 @@ def renew_capture(connection: Connection[TupleRow], relid: int) -> None:
     for member, event, name in _triggers(source):
         if name in written:
             _create_function(connection, source, member, event, name, columns, exact=exact)
+    return True
 
 
 def _wanted(
