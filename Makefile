@@ -41,7 +41,7 @@ PITFALLS := $(foreach n,08 09 10 11 12 13 14 15 16 17 45 47 51 52 53 54 56,test_
 
 test-oldest: setup  ## capture and sources on PostgreSQL 15, where it is installed
 	@if [ -x $(OLDEST)/initdb ]; then \
-	  PGTRICKLE_PG_BINDIR=$(OLDEST) $(BIN)/pytest -n auto --dist loadscope tests/capture tests/service \
+	  PGTRICKLE_TEST_BINDIR=$(OLDEST) $(BIN)/pytest -n auto --dist loadscope tests/capture tests/service \
 	    -k "capture or $(PITFALLS) test_sources or test_guard or test_watch or test_schema_changes"; \
 	else echo "PostgreSQL 15 is not in $(OLDEST): not tested."; fi
 

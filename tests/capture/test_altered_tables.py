@@ -70,7 +70,7 @@ def test_p45_writes_go_on_after_an_alteration(
     for number, statement in enumerate(WRITES):
         (items, newcomer)[number % 2].execute(statement.encode())
 
-    ids = Counter(
+    ids: Counter[int] = Counter(
         dict(
             items.execute(
                 f"SELECT id, sum(__weight)::int FROM {captured.buffer.sql}"

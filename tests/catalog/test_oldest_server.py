@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -14,7 +11,7 @@ import pytest
 
 from pgtrickle.catalog.migrate import check_version, migrate
 from tests.capture.readers import capture, changes, next_window, snapshot
-from tests.fixtures.postgres import enterable_directory
+from tests.fixtures.postgres import plain_server
 
 BINARIES = Path("/usr/lib/postgresql/15/bin")
 
@@ -23,40 +20,8 @@ pytestmark = pytest.mark.skipif(not BINARIES.exists(), reason="PostgreSQL 15 is 
 
 @pytest.fixture
 def oldest_dsn() -> Iterator[str]:
-    with oldest_server() as dsn:
+    with plain_server(BINARIES) as dsn:
         yield dsn
-
-
-@contextmanager
-def oldest_server(*settings: str) -> Iterator[str]:
-    """Start the server, which trusts everyone, and yield the connection string of a superuser."""
-    # Root may not run the server; the package that brings the binaries brings this account too.
-    account = "postgres" if os.geteuid() == 0 else None
-    with enterable_directory() as directory:
-        data = directory / "data"
-        data.mkdir()
-        if account:
-            _run("chown", account, str(directory), str(data))
-        options = " ".join(
-            f"-c {setting}"
-            for setting in (
-                "listen_addresses=",
-                f"unix_socket_directories={directory}",
-                "fsync=off",
-                *settings,
-            )
-        )
-        _run(str(BINARIES / "initdb"), "-D", str(data), "-A", "trust", "-U", "owner", user=account)
-        control = [str(BINARIES / "pg_ctl"), "-D", str(data), "-w"]
-        _run(*control, "-l", f"{data}/log", "-o", options, "start", user=account)
-        try:
-            yield f"host={directory} user=owner dbname=postgres"
-        finally:
-            _run(*control, "-m", "immediate", "stop", user=account)
-
-
-def _run(*command: str, user: str | None = None) -> None:
-    subprocess.run(command, check=True, capture_output=True, user=user, cwd="/")
 
 
 def test_catalog_and_capture_work_on_the_oldest_server(oldest_dsn: str):

@@ -10,7 +10,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 import pgtrickle
-from tests.catalog.test_oldest_server import oldest_server, pytestmark  # noqa: F401 - skips
+from tests.catalog.test_oldest_server import oldest_dsn, pytestmark  # noqa: F401 - a fixture
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.engines import Borrowed
 from tests.service.lab import Lab
@@ -23,11 +23,8 @@ SUBSCRIBE = (
 
 
 @pytest.fixture
-def publisher() -> Iterator[psycopg.Connection]:
-    with (
-        oldest_server("wal_level=logical") as dsn,
-        psycopg.connect(dsn, autocommit=True) as connection,
-    ):
+def publisher(oldest_dsn: str) -> Iterator[psycopg.Connection]:  # noqa: F811
+    with psycopg.connect(oldest_dsn, autocommit=True) as connection:
         connection.execute(T)
         connection.execute("CREATE DATABASE subscriber TEMPLATE template0")
         connection.execute("CREATE PUBLICATION writing FOR TABLE t")

@@ -166,7 +166,7 @@ def test_columns_of_a_partitioned_table_change(parts: Lab):
     parts.run("ALTER TABLE sales DROP COLUMN id CASCADE", "INSERT INTO sales VALUES ('n', 1, 1)")
     parts.run("UPDATE sales_n1 SET amount = 0", "DELETE FROM sales WHERE amount > 30")
     parts.refresh("totals")
-    with pytest.raises(TrickleError, match=r'column .*id" does not exist'):
+    with pytest.raises(TrickleError, match=r"column s\.id does not exist"):
         parts.trickle.refresh_stream_table("named")
 
 
