@@ -43,9 +43,12 @@ ALTERATIONS = (
 )
 
 
-@pytest.fixture
-def items(connection: Database) -> Database:
+@pytest.fixture(params=["by statement", "by row"])
+def items(connection: Database, request: pytest.FixtureRequest) -> Database:
+    """Make a table that is captured by statement triggers, or one that needs row triggers."""
     connection.execute(ITEMS)
+    if request.param == "by row":
+        connection.execute("CREATE TABLE parent (); ALTER TABLE items INHERIT parent")
     return connection
 
 
@@ -67,7 +70,7 @@ def test_p45_writes_go_on_after_an_alteration(
     for number, statement in enumerate(WRITES):
         (items, newcomer)[number % 2].execute(statement.encode())
 
-    ids = Counter(
+    ids: Counter[int] = Counter(
         dict(
             items.execute(
                 f"SELECT id, sum(__weight)::int FROM {captured.buffer.sql}"

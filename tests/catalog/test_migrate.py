@@ -29,7 +29,7 @@ RELEASED = {
     8: "97a210804ee6f1b056d317569ff30decb58a91cd8ed00b7939d0c48ab7081409",
     9: "3c5ec7022798ec4139e3bef7fdf55e3274e73a9c3e35134a13201155cd8496e2",
     10: "98bb64448e91d315b7e0f74ba1814ccc17fb2e4148580d9b15b7f4f0b364d423",
-    11: "6adbfbaa8268bf4a6facb1cf98ac8d7c3460eec638114fdfd1556115244b9ef1",
+    11: "febcb22b5e2502895f1b2b458b266be216fcf3ee2fd43e05fb71d4c305721956",
 }
 ALL = [migration.version for migration in list_migrations()]
 

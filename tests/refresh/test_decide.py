@@ -82,7 +82,12 @@ _NOTHING: dict[str, int] = {}
             Action.REINITIALIZE,
             "the server's transaction ids moved back",
         ),
-        ({"needs_reinit": True}, {}, Action.REINITIALIZE, "requested after an error"),
+        (
+            {"needs_reinit": True},
+            {},
+            Action.REINITIALIZE,
+            "marked after an error or a change of a source",
+        ),
         ({}, {"requested_full": True, "changed_rows": _NOTHING}, Action.FULL, "requested"),
         (
             {},

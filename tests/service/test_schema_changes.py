@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import psycopg
 import pytest
 
@@ -10,6 +12,13 @@ from pgtrickle.errors import SparkFailedError, TrickleError
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.engines import Borrowed
 from tests.service.lab import Lab
+
+
+@pytest.fixture
+def lab(lab: Lab) -> Iterator[Lab]:
+    """Leave it to the refresh to find out what was altered."""
+    with lab.unwatched():
+        yield lab
 
 
 @pytest.fixture
@@ -336,3 +345,14 @@ def test_unread_columns_come_and_go_without_a_trace(shop: Lab):
         )
         assert layout == now
     shop.window("INSERT INTO t VALUES (4, 2, 'd')", "UPDATE t SET k = 5")
+
+
+def test_another_process_started_the_stream_table_anew(shop: Lab, duckdb_engine: DuckDbEngine):
+    with pgtrickle.connect(shop.trickle.dsn, engine=Borrowed(duckdb_engine)) as other:
+        other.refresh_stream_table("counts")
+        shop.run("ALTER TABLE t DROP COLUMN spare, DROP COLUMN v, ADD COLUMN v text DEFAULT 'x'")
+        shop.window("INSERT INTO t VALUES (3, 2)", action="REINITIALIZE")
+
+        shop.run("INSERT INTO t VALUES (4, 2, 'y'), (5, 1, 'z')")
+        assert other.refresh_stream_table("counts").action.value == "DIFFERENTIAL"
+        shop.check("counts")

@@ -32,6 +32,11 @@ from pgtrickle.capture.buffers import (
     loosen_buffer,
 )
 from pgtrickle.capture.functions import EVENTS, Event, function_text
+from pgtrickle.capture.newcomers import (
+    create_newcomer_triggers,
+    newcomers_function,
+    watches_newcomers,
+)
 from pgtrickle.capture.sources import Member, Source, get_source
 from pgtrickle.model.names import QualifiedName
 
@@ -82,19 +87,24 @@ def install_capture(
         source, wanted = locked, _wanted(connection, locked, columns)
         _create_triggers(connection, source, wanted)
     _fit_buffer(connection, source, wanted)
-    _drop_functions(connection, relid, keep=[name for _, _, name in _triggers(source)])
+    kept = [name for _, _, name in _triggers(source)]
+    if watches_newcomers(source):
+        create_newcomer_triggers(connection, source)
+        kept.append(newcomers_function(relid))
+    _drop_functions(connection, relid, keep=kept)
     return Capture(relid, source.name, buffer_of(relid), wanted)
 
 
-def renew_capture(connection: Connection[TupleRow], relid: int) -> None:
-    """Write the capture functions anew for a table that was altered; takes no lock on it.
+def renew_capture(connection: Connection[TupleRow], relid: int) -> bool:
+    """Write the capture functions anew for a table that was altered; takes no lock on that.
 
     What is captured stays the same: a column that is gone stays in the buffer until
-    ``install_capture`` runs.  Does nothing while somebody else is at work on the same capture.
+    ``install_capture`` runs.  Does nothing and returns False while somebody else works on it.
     """
     if not _try_lock(connection, relid):
-        return
+        return False
     source = get_source(connection, relid, ())
+    loosen_buffer(connection, relid)
     present = list_buffer_columns(connection, relid) or {}
     columns = [
         name
@@ -106,6 +116,7 @@ def renew_capture(connection: Connection[TupleRow], relid: int) -> None:
     for member, event, name in _triggers(source):
         if name in written:
             _create_function(connection, source, member, event, name, columns, exact=exact)
+    return True
 
 
 def _wanted(

@@ -28,6 +28,7 @@ _CREATE = (
       EXECUTE FUNCTION pgtrickle.watch_ddl()
     """,
 )
+_TRY_LOCK = "SELECT pg_catalog.pg_try_advisory_xact_lock(8099291749254689645)"  # ours alone
 _DROP = (
     "DROP EVENT TRIGGER IF EXISTS pgtrickle_watch",
     "DROP EVENT TRIGGER IF EXISTS pgtrickle_watch_drop",
@@ -35,7 +36,7 @@ _DROP = (
 
 
 def install_watch(connection: Connection[TupleRow]) -> bool:
-    """Create the event triggers unless they are there; tell whether they are."""
+    """Create the event triggers unless they are there or being made; tell whether they are."""
     if connection.execute(_FIND).fetchone() is not None:
         return True
     row = connection.execute(_MAY).fetchone()
@@ -43,8 +44,9 @@ def install_watch(connection: Connection[TupleRow]) -> bool:
         return False
     try:
         with connection.transaction():
-            for statement in (*_DROP, *_CREATE):
+            [(locked,)] = connection.execute(_TRY_LOCK).fetchall()
+            for statement in (*_DROP, *_CREATE) if locked else ():
                 connection.execute(statement)
-    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.DuplicateObject):
+    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UniqueViolation):
         return False
-    return True
+    return bool(locked)

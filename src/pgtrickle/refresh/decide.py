@@ -55,7 +55,7 @@ def _first_rule(facts: Facts) -> Decision:
     if facts.rewritten:
         return Decision(Action.REINITIALIZE, f"{', '.join(facts.rewritten)} was rewritten")
     if table.needs_reinit:
-        return Decision(Action.REINITIALIZE, "requested after an error")
+        return Decision(Action.REINITIALIZE, "marked after an error or a change of a source")
     if facts.requested_full:
         return Decision(Action.FULL, "requested")
     if facts.polled and facts.refusal is None:

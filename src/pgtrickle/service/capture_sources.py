@@ -95,8 +95,8 @@ def renew_captures(runtime: Runtime, relids: Sequence[int]) -> None:
     """Write the capture functions of altered sources anew; without it they are only slower."""
     with suppress(TrickleError), runtime.connection() as connection, connection.transaction():
         for relid in list_outdated_layouts(connection, relids):
-            renew_capture(connection, relid)
-            update_layout(connection, relid)
+            if renew_capture(connection, relid):
+                update_layout(connection, relid)
 
 
 def release_sources(connection: Connection) -> None:

@@ -181,6 +181,8 @@ class Refresh:
         with self.timed("prepare"), self.runtime.connection() as connection:
             key = (self.stream_table.id, self.stream_table.original_query)
             found = list_dependencies(connection, self.stream_table.id)
+            if self.runtime.compiled_for.get(self.stream_table.id) != _shape(found):
+                self.runtime.compiled.pop(key, None)
             if again or key not in self.runtime.compiled:
                 reshaped = find_reshaped(connection, self.stream_table, found)
                 if reshaped:
@@ -188,6 +190,7 @@ class Refresh:
                     self.reshaped += reshaped
                     found = list_dependencies(connection, self.stream_table.id)
             compiled = self._compile(connection)
+            self.runtime.compiled_for[self.stream_table.id] = _shape(found)
             if compiled.refusal is None and self.stream_table.downgrade_reason is not None:
                 # Compiled by an earlier version that could not: there is no state yet.
                 self.reshaped += ("a later version can follow the changes of this query",)
@@ -547,3 +550,7 @@ class Refresh:
         finally:
             spent = (time.perf_counter() - began) * 1000
             self.timings[step] = round(self.timings.get(step, 0.0) + spent, 3)
+
+
+def _shape(dependencies: Sequence[Dependency]) -> tuple[tuple[int, str], ...]:
+    return tuple((one.source_relid, one.schema_fingerprint) for one in dependencies)

@@ -38,6 +38,9 @@ class Runtime:
     settings: Settings
     owner: str = field(default_factory=_owner)
     compiled: dict[tuple[int, str], Compiled] = field(default_factory=dict)
+    # The fingerprints of the sources for which each was compiled, by stream table: another process
+    # may have started it anew since.
+    compiled_for: dict[int, tuple[tuple[int, str], ...]] = field(default_factory=dict)
     # When the shapes of a stream table's sources were last compared, on the monotonic clock.
     shapes_compared: dict[int, float] = field(default_factory=dict)
     cost_memories: dict[int, CostMemory] = field(default_factory=dict)  # by stream table

@@ -40,7 +40,7 @@ DECLARE
     block     boolean := coalesce(current_setting('pg_trickle.block_source_ddl', true), '')
                          IN ('on', 'true', 'yes', '1');
     relations oid[];
-    found     record;
+    one       record;
     blocked   record;
 BEGIN
     BEGIN
@@ -48,18 +48,18 @@ BEGIN
             SELECT CASE WHEN bool_and(classid = 'pg_class'::regclass) THEN array_agg(objid) END
               INTO relations FROM pg_event_trigger_ddl_commands();
         END IF;
-        FOR found IN SELECT * FROM pgtrickle.list_reshaped(relations) LOOP
-            blocked := found;
+        FOR one IN SELECT * FROM pgtrickle.list_reshaped(relations) LOOP
+            blocked := one;
             EXIT WHEN block;
             PERFORM FROM pgtrickle.pgt_stream_tables AS s
-              WHERE s.pgt_id = found.stream_table AND NOT s.needs_reinit
+              WHERE s.pgt_id = one.stream_table AND NOT s.needs_reinit
                 FOR NO KEY UPDATE SKIP LOCKED;
             IF FOUND THEN
                 UPDATE pgtrickle.pgt_stream_tables SET needs_reinit = true
-                 WHERE pgt_id = found.stream_table;
+                 WHERE pgt_id = one.stream_table;
                 PERFORM pg_notify('pg_trickle_alert', json_build_object(
-                    'event', 'reinitialize_needed', 'name', found.name,
-                    'source', found.source)::text);
+                    'event', 'reinitialize_needed', 'name', one.name,
+                    'source', one.source)::text);
             END IF;
         END LOOP;
     EXCEPTION WHEN OTHERS THEN
