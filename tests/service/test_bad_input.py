@@ -116,6 +116,10 @@ def test_volatile_functions_are_st103_in_every_mode(shop: Lab, query: str):
 
 
 SOURCES = (
+    "CREATE TABLE parts (id int) PARTITION BY RANGE (id)",
+    "CREATE UNLOGGED TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (10)",
+    "CREATE TABLE parent (id int)",
+    "CREATE UNLOGGED TABLE child () INHERITS (parent)",
     "CREATE UNLOGGED TABLE unlogged (id int)",
     "CREATE SEQUENCE numbers",
 )
@@ -126,6 +130,9 @@ SOURCES = (
     [
         "SELECT relname FROM pg_class",
         "SELECT table_name FROM information_schema.tables",
+        "SELECT id FROM parts",
+        "SELECT id FROM parts_1",
+        "SELECT id FROM parent",
         "SELECT id FROM unlogged",
         "SELECT last_value FROM numbers",
     ],
