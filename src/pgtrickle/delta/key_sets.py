@@ -46,7 +46,7 @@ from pgtrickle.algebra.nodes import (
     Version,
     Weigh,
 )
-from pgtrickle.algebra.schema import column_names, scans_of
+from pgtrickle.algebra.schema import column_names, columns_read_by, scans_of
 from pgtrickle.sql.emit import stands_at
 from pgtrickle.sql.scalars import (
     bare_column,
@@ -197,12 +197,13 @@ class _Bounding:
         match node:
             case Scan():
                 return _keys_of(node, column, bound)
-            case Filter() | Weigh() | Project():
-                inner = column_behind(node.outputs, column) if isinstance(node, Project) else column
+            case Filter() | Weigh():
+                return self._keys(node.child, column, bound, _used_below(node, used))
+            case Project():
+                inner = column_behind(node.outputs, column)
                 if inner is None:
                     return None
-                below = _below(node, bound) if isinstance(node, Project) else bound
-                return self._keys(node.child, inner, below, _used_below(node, used))
+                return self._keys(node.child, inner, _below(node, bound), _used_below(node, used))
             case UnionAll():
                 sets = [self._keys(child, column, bound, used) for child in node.children]
                 if any(keys is None for keys in sets):
@@ -219,18 +220,10 @@ class _Bounding:
         assert_never(node)
 
 
-def _used_below(node: Filter | Weigh | Project | InnerJoin, used: frozenset[str]) -> frozenset[str]:
+def _used_below(node: Node, used: frozenset[str]) -> frozenset[str]:
     """Return the columns of a node's inputs that it reads, or that are read above it."""
-    match node:
-        case Filter():
-            return used.union(node.predicate.columns)
-        case Weigh():
-            return used.union(node.factor.columns)
-        case InnerJoin():
-            return used.union(node.on.columns if node.on else ())
-        case Project():
-            return frozenset(name for one in node.outputs for name in one.scalar.columns)
-    assert_never(node)
+    read = columns_read_by(node)
+    return read if isinstance(node, Project) else used | read
 
 
 def _between(join: InnerJoin, side: Node, other: Node, used: frozenset[str]) -> Bound:

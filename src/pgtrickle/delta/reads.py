@@ -14,16 +14,13 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pgtrickle.algebra.nodes import (
-    Filter,
-    InnerJoin,
     Node,
     Project,
     Scan,
     SourceKind,
     Version,
-    Weigh,
 )
-from pgtrickle.algebra.schema import children_of, scans_of
+from pgtrickle.algebra.schema import children_of, columns_read_by, scans_of
 from pgtrickle.delta.key_sets import (
     Between,
     Bound,
@@ -190,12 +187,8 @@ def needs_changes(scan: Scan) -> bool:
 
 def _computed_columns(node: Node, above: frozenset[str]) -> Iterator[str]:
     """Yield the columns that the engine compares or computes with, given those used above."""
-    if isinstance(node, Filter):
-        above = above.union(node.predicate.columns)
-    if isinstance(node, Weigh):
-        above = above.union(node.factor.columns)
-    if isinstance(node, InnerJoin) and node.on is not None:
-        above = above.union(node.on.columns)
+    if not isinstance(node, Project):
+        above = above | columns_read_by(node)
     yield from above
     if isinstance(node, Project):
         above = frozenset(

@@ -14,7 +14,7 @@ import logging
 import tempfile
 import uuid
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -30,9 +30,7 @@ logger = logging.getLogger(__name__)
 @contextmanager
 def views_of(session: SparkSession, tables: Mapping[str, pa.Table]) -> Iterator[dict[str, str]]:
     """Show tables as views of one partition each; yields the views' names."""
-    # The names are unique to this call, so threads that share the session never meet.
-    token = uuid.uuid4().hex
-    names = {name: f"pgtrickle_{token}_{number}" for number, name in enumerate(tables)}
+    names = view_names(tables)
     door = _door_of(session)
     try:
         for name, table in tables.items():
@@ -43,6 +41,12 @@ def views_of(session: SparkSession, tables: Mapping[str, pa.Table]) -> Iterator[
         # A query that was analysed keeps what the views stand for.
         for view in names.values():
             session.catalog.dropTempView(view) if door is None else door.hide(view)
+
+
+def view_names(inputs: Iterable[str]) -> dict[str, str]:
+    """Name a view for each input; unique, so threads that share the session never meet."""
+    token = uuid.uuid4().hex
+    return {name: f"pgtrickle_{token}_{number}" for number, name in enumerate(inputs)}
 
 
 def local_frame(session: SparkSession, table: pa.Table) -> DataFrame:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 
 from pgtrickle.spark.large_read import LargeRead
-from pgtrickle.spark.local_views import local_frame, views_of
+from pgtrickle.spark.local_views import local_frame, view_names, views_of
 from pgtrickle.spark.spark_errors import translated
 from pgtrickle.sql.emit import substitute
 
@@ -85,9 +84,7 @@ def _reused(
 def _over_views(
     session: SparkSession, frames: Mapping[str, DataFrame], sql: str
 ) -> Iterator[DataFrame]:
-    # The names are unique to this call, so threads that share the session never meet.
-    token = uuid.uuid4().hex
-    views = {name: f"pgtrickle_{token}_{number}" for number, name in enumerate(frames)}
+    views = view_names(frames)
     try:
         for name, frame in frames.items():
             frame.createOrReplaceTempView(views[name])
