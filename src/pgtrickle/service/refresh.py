@@ -135,6 +135,8 @@ class Refresh:
         """
         for attempt in range(_ATTEMPTS):
             compiled, dependencies = self._prepare(again=attempt > 0)
+            with self.timed("prepare"):
+                renew_captures(self.runtime, [one.source_relid for one in captured(dependencies)])
             with open_snapshot(self.runtime) as snapshot:
                 report = self._refresh_to(snapshot, compiled, dependencies)
                 if report is not None and after is not None:
@@ -216,7 +218,6 @@ class Refresh:
             self.plan = findings.plan
             self.changed_rows = findings.facts.changed_rows
             self.decision = decide(findings.facts)
-        renew_captures(self.runtime, [one.source_relid for one in captured(dependencies)])
         if self.decision.action is Action.NO_DATA:
             return self._commit_nothing(snapshot)
         with keep_lease(self.runtime, self.lease):
