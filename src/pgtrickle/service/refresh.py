@@ -337,7 +337,7 @@ class Refresh:
             own = follows(stage) is not None
             dialect = Dialect.POSTGRES if own else self.runtime.engine.dialect
             planned = plan_stage(
-                stage, aliases, dialect, self._state_rows(compiled), compiled.spread
+                stage, aliases, dialect, self._state_rows(compiled), compiled.known
             )
             if planned is None:
                 return None
