@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sysconfig
-import tempfile
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from psycopg import Connection
@@ -13,25 +13,37 @@ from psycopg.rows import TupleRow
 TABLES = ("region", "nation", "supplier", "customer", "part", "partsupp", "orders", "lineitem")
 _BLOCK = 2**20
 
+# Called with a table and how many bytes of it have been copied.
+Progress = Callable[[str, int], None]
 
-def load(connection: Connection[TupleRow], scale: float) -> None:
-    """Copy the data of a scale factor into the tables; the same rows in every run."""
+
+def load(
+    connection: Connection[TupleRow],
+    scale: float,
+    tables: Iterable[str] = TABLES,
+    progress: Progress | None = None,
+) -> None:
+    """Copy the data of a scale factor into the tables; the same rows in every run.
+
+    The rows go from the program straight into the server: no scale is too large for the memory.
+    """
+    for table in tables:
+        _copy(connection, scale, table, progress)
+
+
+def _copy(
+    connection: Connection[TupleRow], scale: float, table: str, progress: Progress | None
+) -> None:
     program = Path(sysconfig.get_path("scripts")) / "tpchgen-cli"
-    with tempfile.TemporaryDirectory() as directory:
-        subprocess.run(
-            [program, "csv", "--scale-factor", str(scale), "--output-dir", directory, "--quiet"],
-            check=True,
-        )
-        for table in TABLES:
-            _copy(connection, table, Path(directory) / f"{table}.csv")
-
-
-def _copy(connection: Connection[TupleRow], table: str, rows: Path) -> None:
+    generate = [str(program), "csv", "--scale-factor", str(scale), "--tables", table]
     command = f"COPY {table} FROM STDIN (FORMAT csv, HEADER match)"
-    with (
-        rows.open("rb") as file,
-        connection.cursor() as cursor,
-        cursor.copy(command.encode()) as copy,
-    ):
-        while block := file.read(_BLOCK):
-            copy.write(block)
+    with subprocess.Popen([*generate, "--stdout", "--quiet"], stdout=subprocess.PIPE) as process:
+        copied = 0
+        with connection.cursor() as cursor, cursor.copy(command.encode()) as copy:
+            while block := process.stdout.read(_BLOCK) if process.stdout else b"":
+                copy.write(block)
+                copied += len(block)
+                if progress is not None:
+                    progress(table, copied)
+            if process.wait() != 0:  # within the copy, which then keeps nothing
+                raise subprocess.CalledProcessError(process.returncode, generate)
