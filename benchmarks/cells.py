@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 TOLERANCE = 1.2
-DIFFERENTIAL, FULL = "DIFFERENTIAL", "FULL"
+_BOTH = DIFFERENTIAL, FULL = "DIFFERENTIAL", "FULL"  # a small window may change nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def cells_of(results: Mapping[str, Any]) -> list[Cell]:
     full_of: dict[str, tuple[float, float]] = {}  # query: share and time of the last one measured
     for run in results["runs"]:
         for query, found in run["queries"].items():
-            refreshes = found.get("refreshes", ())
+            refreshes = [one for one in found.get("refreshes", ()) if one["action"] in _BOTH]
             if "failure" in found or not refreshes:
                 continue
             by_action: dict[str, list[float]] = {}

@@ -18,6 +18,7 @@ LABELS = {
     "duckdb": "DuckDB over Parquet",
     "pathway": "Pathway",
 }
+_SHORT = LABELS | {"view": "view", "spark": "Spark", "ours_full": "in full", "duckdb": "DuckDB"}
 _RATIOS = ("view", "spark")  # of these the table tells each query's
 
 
@@ -65,8 +66,8 @@ def comparison_table(run: Mapping[str, Any]) -> str:
                 facts.get("rows_read"),
             ]
         )
-    columns = ["query", *(f"{LABELS[name]} ms" for name in names)]
-    columns += [*(f"{LABELS[name]}, ratio" for name in told), "rows read"]
+    columns = ["query", *(f"{_SHORT[name]} ms" for name in names)]
+    columns += [*(f"{_SHORT[name]} / stream table" for name in told), "rows read"]
     return "\n".join([table(columns, rows), "", *_summary(found)])
 
 

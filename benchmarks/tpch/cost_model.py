@@ -7,8 +7,9 @@ is refreshed under AUTO: the cost model chooses, from its prices and what this t
 have taken so far.  After the second the action that did not run is forced.  So both are measured
 on real changes, and the choice was made before the other one was.
 
-A full refresh of a small window is the same work whatever the share: up to 1 % it is measured at
-the first share, and that time stands for the other small ones.
+A full refresh of a small window is the same work whatever the share: up to 1 % it is measured
+once, at the first share, and that time stands for the other small ones; AUTO runs again instead.
+The last window to warm up is refreshed in full, for the first full refresh of a process is slow.
 """
 
 from __future__ import annotations
@@ -41,6 +42,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_options(parser, _SHARES)
     parser.add_argument("--warm-up", type=int, default=2, help="windows that do not count")
     parser.add_argument("--rounds", type=int, default=1, help="pairs of windows for each share")
+    parser.add_argument(
+        "--small-rounds",
+        type=int,
+        default=3,
+        help="the same for shares up to 1 %%, which are cheap",
+    )
     options = parser.parse_args(arguments)
     with open_database(options) as database:
         first = database.next_window()
@@ -73,10 +80,10 @@ class _Matrix:
         dsn = self._database.dsn
         with pgtrickle.connect(dsn, engine=SparkEngine(dsn), settings=Settings()) as trickle:
             self._create(trickle)
-            for _ in range(self._options.warm_up):
+            for left in reversed(range(self._options.warm_up)):
                 self._database.change(shares[0])
                 for query in self._database.queries:
-                    self._refresh(trickle, query)
+                    self._refresh(trickle, query, None if left else Action.FULL)
             return [self._run(trickle, share) for share in shares]
 
     def _create(self, trickle: pgtrickle.Trickle) -> None:
@@ -92,7 +99,8 @@ class _Matrix:
         found: dict[str, dict[str, Any]] = {query: {} for query in self._database.queries}
         for query, failure in self._failures.items():
             found[query]["failure"] = failure
-        for _ in range(self._options.rounds):
+        options = self._options
+        for _ in range(options.small_rounds if share <= _SMALL else options.rounds):
             ran: dict[str, Action] = {}
             self._database.change(share)
             for query in self._database.queries:
@@ -102,12 +110,14 @@ class _Matrix:
             self._database.change(share)
             for query, action in ran.items():
                 other = _OTHER.get(action)
-                known = other is Action.FULL and share <= _SMALL and query in self._full_known
-                one = self._refresh(trickle, query, None if known else other)
-                if one and not known:
-                    found[query]["refreshes"].append({**one, "forced": True})
+                if other is Action.FULL and query in self._full_known and share <= _SMALL:
+                    other = None
+                if one := self._refresh(trickle, query, other):
+                    found[query]["refreshes"].append({**one, "forced": other is not None})
+                    if share <= _SMALL and Action.FULL in (action, other):
+                        self._full_known.add(query)
         for query in self._database.queries:
-            self._remember(trickle, query, share, found[query])
+            self._verify(trickle, query, found[query])
         return {"share": share, "queries": found}
 
     def _refresh(
@@ -137,17 +147,12 @@ class _Matrix:
             "predicted_full_ms": recorded.predicted_full_ms,
         }
 
-    def _remember(
-        self, trickle: pgtrickle.Trickle, query: str, share: float, found: dict[str, Any]
-    ) -> None:
-        """Verify the table, and note whether its full refresh has been measured."""
+    def _verify(self, trickle: pgtrickle.Trickle, query: str, found: dict[str, Any]) -> None:
         if query not in self._failures and not trickle.verify_stream_table(query).ok:
             self._failures[query] = "differs from PostgreSQL's own answer"
             say(f"{query}: {self._failures[query]}")
         if query in self._failures:
             found["failure"] = self._failures[query]
-        elif share <= _SMALL and any(one["action"] == "FULL" for one in found["refreshes"]):
-            self._full_known.add(query)
 
 
 if __name__ == "__main__":
