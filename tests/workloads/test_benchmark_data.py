@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import psycopg
 import pytest
 from psycopg import Connection
 from psycopg.rows import TupleRow
@@ -11,7 +14,14 @@ from benchmarks.tpch.database import Database, tables_of
 from tests.workloads.tpch.data import TABLES
 from tests.workloads.tpch.workload import load_scale, queries_at
 
-_SCALE = 0.002
+_SCALE = 0.01
+
+
+@pytest.fixture
+def connection(database: str) -> Iterator[Connection[TupleRow]]:
+    """Yield a connection to a database of its own."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        yield connection
 
 
 def _count(connection: Connection[TupleRow], table: str) -> int:
@@ -40,7 +50,8 @@ def test_progress_is_told_of_every_table(connection: Connection[TupleRow]):
     assert told["part"] > told["nation"] > 0
 
 
-@pytest.mark.parametrize("query", sorted(queries_at(1)))
+# Queries that lack tables which the changes draw from: customers of orders, suppliers of lines.
+@pytest.mark.parametrize("query", ["q04", "q06", "q13", "q16", "q22"])
 def test_windows_change_what_a_query_alone_needs(query: str, connection: Connection[TupleRow]):
     tables = tables_of([queries_at(_SCALE)[query]])
     load_scale(connection, _SCALE, tables)
@@ -51,7 +62,7 @@ def test_windows_change_what_a_query_alone_needs(query: str, connection: Connect
 
 
 def test_windows_are_numbered_on(connection: Connection[TupleRow]):
-    load_scale(connection, _SCALE)
+    load_scale(connection, _SCALE, ["supplier"])
     database = Database(connection, "", _SCALE, queries_at(_SCALE))
 
     assert [database.change(0.01), database.change(0.01)] == [1, 2]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
 from psycopg import Connection
@@ -18,7 +18,7 @@ SCALE = 0.01
 def load_scale(
     connection: Connection[TupleRow],
     scale: float,
-    tables: Iterable[str] = TABLES,
+    tables: Sequence[str] = TABLES,
     progress: Progress | None = None,
 ) -> None:
     """Make all tables, fill those named with the data of a scale factor, index the join columns.
