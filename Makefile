@@ -72,7 +72,8 @@ TPCH = $(if $(WARM_UP),--warm-up $(WARM_UP)) $(if $(ROUNDS),--rounds $(ROUNDS)) 
 AT = --scale $(1) $(if $(KEEP),--home $(KEEP)/sf$(1))
 REPORT = $(BENCH).report --directory $(OUTPUT)
 
-bench: bench-latency bench-capture bench-idle bench-tpch bench-flatness bench-cost-model  ## all of the following, small
+bench: QUERIES = q01 q03 q06 q12 q18
+bench: bench-latency bench-capture bench-idle bench-tpch bench-flatness bench-cost-model  ## the following, small
 
 bench-latency: setup  ## a small refresh, warm and cold, of a join over a million rows
 	$(BENCH).refresh_latency --output $(OUTPUT)/latency.json

@@ -30,6 +30,7 @@ def report_comparison(results: Mapping[str, Any]) -> Page:
         page.section(words)
         page.add(_how_measured(run))
         page.add(comparison_table(run))
+        page.headlines += [f"{words}: {line}" for line in _summary(ratios(run))]
         found = {LABELS[name]: by_query for name, by_query in ratios(run).items()}
         if found:
             page.plot(
@@ -68,7 +69,7 @@ def comparison_table(run: Mapping[str, Any]) -> str:
         )
     columns = ["query", *(f"{_SHORT[name]} ms" for name in names)]
     columns += [*(f"{_SHORT[name]} / stream table" for name in told), "rows read"]
-    return "\n".join([table(columns, rows), "", *_summary(found)])
+    return "\n".join([table(columns, rows), "", *(f"- {line}" for line in _summary(found))])
 
 
 def _summary(found: Mapping[str, Mapping[str, float]]) -> list[str]:
@@ -78,7 +79,7 @@ def _summary(found: Mapping[str, Mapping[str, float]]) -> list[str]:
         below = sum(ratio < 1 for ratio in by_query.values())
         mean = times(geometric_mean(by_query.values()))
         lines.append(
-            f"- {LABELS[name]} / stream table: geometric mean {mean}, least"
+            f"{LABELS[name]} / stream table: geometric mean {mean}, least"
             f" {times(by_query[least])} ({least}), {below} of {len(by_query)} below 1"
         )
     return lines

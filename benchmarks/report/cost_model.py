@@ -34,6 +34,7 @@ def report_cost_model(results: Mapping[str, Any]) -> Page:
     )
     page.add(cost_model_table(results))
     cells = cells_of(results)
+    page.headlines += _summary(cells)
     if cells:
         page.section("Times by share")
         title = "Time of a refresh, geometric mean over the queries"
@@ -45,7 +46,7 @@ def cost_model_table(results: Mapping[str, Any]) -> str:
     """Return all cells as Markdown, with the summary below."""
     cells = cells_of(results)
     rows = [_row(cell) for cell in cells]
-    lines = [table(_COLUMNS, rows), "", *_summary(cells)]
+    lines = [table(_COLUMNS, rows), "", *(f"- {line}" for line in _summary(cells))]
     lines += [f"- {query} failed: {failure}" for query, failure in failures(results).items()]
     return "\n".join(lines)
 
@@ -67,21 +68,21 @@ def _row(cell: Cell) -> list[Field]:
 
 def _summary(cells: Sequence[Cell]) -> list[str]:
     if not cells:
-        return ["- no cell was measured"]
+        return ["no cell was measured"]
     right = sum(cell.right for cell in cells)
     share_right = f"{right} of {len(cells)} cells ({right / len(cells):.1%})"
-    lines = [f"- choice within 20 % of the better one: {share_right}"]
+    lines = [f"choice within 20 % of the better one: {share_right}"]
     for share in sorted({cell.share for cell in cells}):
         found = [cell for cell in cells if cell.share == share]
         worst = max(found, key=lambda cell: cell.ratio)
         lines.append(
-            f"- {_percent(share)}: {sum(cell.right for cell in found)} of {len(found)} right;"
+            f"{_percent(share)}: {sum(cell.right for cell in found)} of {len(found)} right;"
             f" the better one takes at least {1 / worst.ratio:.2f}x of the chosen one"
             f" ({worst.query})"
         )
     if any(cell.full_share != cell.share for cell in cells):
         lines.append(
-            "- a full refresh of a small window is the same work at any share: where another share"
+            "a full refresh of a small window is the same work at any share: where another share"
             " is named, it was measured there"
         )
     return lines

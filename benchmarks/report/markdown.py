@@ -20,9 +20,14 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
     lines = [
         f"| {' | '.join(columns)} |",
         "|---|" + "---:|" * (len(columns) - 1),
-        *(f"| {' | '.join(map(_cell, row))} |" for row in rows),
+        *(f"| {' | '.join(cells(row))} |" for row in rows),
     ]
     return "\n".join(lines)
+
+
+def cells(row: Sequence[Cell]) -> list[str]:
+    """Return the texts of a row."""
+    return [_cell(value) for value in row]
 
 
 def _cell(value: Cell) -> str:

@@ -17,6 +17,7 @@ class Page:
         self._results = results
         self._parts: list[str] = []
         self._plots: dict[str, str] = {}
+        self.headlines: list[str] = []  # what the list of all pages tells
 
     def section(self, title: str) -> None:
         """Begin a section."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.report.markdown import table
+from benchmarks.report.markdown import cells, table
 from benchmarks.report.page import Page
 
 
@@ -27,4 +27,11 @@ def report_tables(results: Mapping[str, Any]) -> Page:
         page.add(table(one["columns"], one["rows"]))
     for note in results.get("notes", ()):
         page.add(note)
+    first = results["tables"][0]
+    page.headlines += [
+        ", ".join(
+            f"{name}: {text}" for name, text in zip(first["columns"], cells(row), strict=True)
+        )
+        for row in first["rows"]
+    ]
     return page

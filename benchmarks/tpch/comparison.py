@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from benchmarks.say import say
 from benchmarks.tpch.contenders import Contender, Ours, PlainSpark, View
 from benchmarks.tpch.database import Database
 from benchmarks.tpch.duckdb_parquet import DuckDbParquet
+from benchmarks.tpch.pathway import Pathway
 from pgtrickle.settings import Settings
 from pgtrickle.spark.engine import SparkEngine
 
@@ -32,32 +34,44 @@ class Comparison:
         self._database = database
         self._options = options
         self._duckdb = DuckDbParquet(database.dsn, database.tables, scratch)
+        self._pathway = Pathway(database.connection, scratch)
         self._warmed_up = 0
 
     def play(self, shares: Sequence[float]) -> list[dict[str, Any]]:
         """Warm up once, then measure each share; return one run for each."""
         engine = SparkEngine(self._database.dsn)
-        with pgtrickle.connect(self._database.dsn, engine=engine, settings=Settings()) as trickle:
-            contenders: list[Contender] = [
-                Ours(trickle, mode=self._options.mode),
-                View(self._database.connection),
-                PlainSpark(self._database.connection, engine, self._database.dsn),
-                Ours(trickle, "ours_full", full=True),
-                self._duckdb,
-            ]
-            contenders = [one for one in contenders if one.name not in self._options.without]
+        with (
+            pgtrickle.connect(self._database.dsn, engine=engine, settings=Settings()) as trickle,
+            closing(self._pathway),
+        ):
+            contenders = self._contenders(trickle, engine)
             prepared = self._prepare(contenders)
             self._warm_up(contenders, prepared, shares[0])
             return [self._measure(trickle, contenders, prepared, share) for share in shares]
+
+    def _contenders(self, trickle: pgtrickle.Trickle, engine: SparkEngine) -> list[Contender]:
+        found: list[Contender] = [
+            Ours(trickle, mode=self._options.mode),
+            View(self._database.connection),
+            PlainSpark(self._database.connection, engine, self._database.dsn),
+            Ours(trickle, "ours_full", full=True),
+            self._duckdb,
+            self._pathway,
+        ]
+        found = [one for one in found if one.name not in self._options.without]
+        if self._pathway in found and (reason := self._pathway.why_not()):
+            say(f"without Pathway: {reason}")
+            found.remove(self._pathway)
+        return found
 
     def _prepare(self, contenders: Sequence[Contender]) -> Found:
         prepared: Found = {}
         for name, sql in self._database.queries.items():
             prepared[name] = {}
             for contender in contenders:
-                took = contender.prepare(name, sql)
-                say(f"{name}: {contender.name} prepared in {took.ms / 1000:.1f} s")
-                prepared[name][contender.name] = round(took.ms)
+                if took := contender.prepare(name, sql):
+                    say(f"{name}: {contender.name} prepared in {took.ms / 1000:.1f} s")
+                    prepared[name][contender.name] = round(took.ms)
         return prepared
 
     def _warm_up(self, contenders: Sequence[Contender], prepared: Found, share: float) -> None:
@@ -100,7 +114,7 @@ class Comparison:
             say("writing Parquet files")
             self._duckdb.begin()
         for name, sql in self._database.queries.items():
-            if "failure" not in found[name]:
+            if "failure" not in found[name] and contender.name in found[name]:
                 self._refresh(contender, name, sql, found[name])
 
     @staticmethod

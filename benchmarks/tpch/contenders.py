@@ -37,8 +37,8 @@ class Contender(Protocol):
 
     name: str
 
-    def prepare(self, query: str, sql: str) -> Timed:
-        """Make what holds the answer of a query, and fill it."""
+    def prepare(self, query: str, sql: str) -> Timed | None:
+        """Make what holds the answer of a query, and fill it; None if it cannot do the query."""
         ...
 
     def refresh(self, query: str, sql: str) -> Timed:

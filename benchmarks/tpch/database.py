@@ -104,8 +104,8 @@ def open_database(options: argparse.Namespace) -> Iterator[Database]:
     ):
         database = Database(connection, server.dsn, options.scale, queries)
         say(f"loading {', '.join(database.tables)} at scale factor {options.scale:g}")
-        load_scale(connection, options.scale, database.tables, _progress())
-        connection.execute("VACUUM ANALYZE")
+        if load_scale(connection, options.scale, database.tables, _progress()):
+            connection.execute("VACUUM ANALYZE")
         yield database
 
 

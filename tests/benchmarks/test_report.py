@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from benchmarks.report.__main__ import DIRECTORY, main, render
+from benchmarks.report.__main__ import DIRECTORY, list_pages, main, render
 from tests.benchmarks.samples import MACHINE, comparison, cost_model, refresh
 
 _TWO_QUERIES = comparison(
@@ -145,10 +145,26 @@ def test_the_same_results_give_the_same_files(tmp_path: Path):
     assert sorted(written) == ["sample-0.001.svg", "sample.md"]
 
 
+def test_all_pages_of_a_directory_are_listed_with_what_they_say(tmp_path: Path):
+    (tmp_path / "second.json").write_text(json.dumps(_TWO_QUERIES))
+    (tmp_path / "first.json").write_text(
+        json.dumps(cost_model({0.1: {"q01": [refresh("FULL", 1.0), refresh("DIFFERENTIAL", 2.0)]}}))
+    )
+
+    main([str(tmp_path / "second.json"), "--directory", str(tmp_path)])
+
+    listed = (tmp_path / "README.md").read_text()
+    assert listed.index("](first.md)") < listed.index("](second.md)")
+    assert "- choice within 20 % of the better one: 1 of 1 cells (100.0%)" in listed
+    assert "0.1 % of the rows changed: Spark in full / stream table: geometric mean 24x" in listed
+
+
 def test_committed_pages_are_what_the_report_writes():
     files = {
         name: text for path in _COMMITTED for name, text in render(path).files(path.stem).items()
     }
+    if listed := list_pages(DIRECTORY):
+        files["README.md"] = listed
     found = {
         path.name: path.read_text()
         for pattern in ("*.md", "*.svg")

@@ -34,8 +34,9 @@ def test_only_the_tables_named_are_filled_and_later_ones_added(connection: Conne
     filled = {table for table in TABLES if _count(connection, table)}
     orders = _count(connection, "orders")
 
-    load_scale(connection, _SCALE, ["orders", "nation"])
+    added = load_scale(connection, _SCALE, ["orders", "nation"])
 
+    assert added == ["nation"]
     assert filled == {"orders"}
     assert _count(connection, "orders") == orders
     assert _count(connection, "nation") == 25

@@ -20,16 +20,18 @@ def load_scale(
     scale: float,
     tables: Sequence[str] = TABLES,
     progress: Progress | None = None,
-) -> None:
+) -> list[str]:
     """Make all tables, fill those named with the data of a scale factor, index the join columns.
 
-    What an earlier call made or filled is left as it is.
+    What an earlier call made or filled is left as it is.  Return the tables that were filled.
     """
     if not _exists(connection, "lineitem"):
         connection.execute((_HERE / "schema.sql").read_bytes())
-    load(connection, scale, [one for one in tables if _is_empty(connection, one)], progress)
+    missing = [one for one in tables if _is_empty(connection, one)]
+    load(connection, scale, missing, progress)
     if not _exists(connection, "lineitem_l_suppkey_idx"):
         connection.execute((_HERE / "indexes.sql").read_bytes())
+    return missing
 
 
 def _exists(connection: Connection[TupleRow], name: str) -> bool:
