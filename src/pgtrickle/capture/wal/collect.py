@@ -1,0 +1,107 @@
+"""Collect the buffer rows of a stretch of the log, by table.
+
+Whether a change is taken is decided here, and only by where its transaction committed: not if the
+buffers hold it already (before ``position``), and not if triggers captured it (before the source's
+hand-over).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pgtrickle.capture.wal.messages import Begin, Commit, Delete, Insert, Relation, Truncate, Update
+from pgtrickle.capture.wal.rows import Projection, make_projection
+from pgtrickle.capture.wal.transactions import Step
+from pgtrickle.errors import WalMessageError
+from pgtrickle.model.lsn import NOWHERE, Lsn
+
+_EPOCH = 1 << 32
+
+
+def widen_xid(xid: int, next_xid: int) -> int:
+    """Return the full id of a transaction in the log; ``next_xid`` is the full id to come.
+
+    The log holds 32 bits.  A transaction in it is older than the next one and, since PostgreSQL
+    must tell old from new by 31 bits, less than one epoch older.
+
+    >>> widen_xid(5, 7 << 32 | 9) == 7 << 32 | 5
+    True
+    >>> widen_xid(4294967290, 7 << 32 | 9) == 6 << 32 | 4294967290
+    True
+    """
+    full = next_xid - next_xid % _EPOCH + xid
+    full -= _EPOCH if full >= next_xid else 0
+    if full < 0:
+        raise WalMessageError(
+            f"the log holds the transaction {xid}, which has not begun",
+            hint="Check the server with: pgtrickle doctor.",
+        )
+    return full
+
+
+@dataclass(slots=True)
+class Collector:
+    """Takes the steps of transactions and keeps the lines that go to buffers."""
+
+    sources: Mapping[int, Lsn]  # captured from the log, and from where on
+    captured: Callable[[Relation], Sequence[str]]  # the buffer's columns that fit a shape
+    position: Lsn
+    next_xid: int
+    pending: dict[Projection, list[bytes]] = field(default_factory=dict)
+    pending_lines: int = 0
+    changes: int = 0  # taken, of all kinds
+    end: Lsn = NOWHERE  # of the last transaction
+    _projections: dict[int, Projection | None] = field(default_factory=dict)
+    _xid: bytes = b""
+    _commit_lsn: Lsn = NOWHERE
+
+    def take(self, step: Step) -> None:
+        """Take the next step of the stream."""
+        match step:
+            case Insert() | Update() | Delete():
+                projection = self._projection(step.relid)
+                if projection is not None:
+                    lines = self.pending.setdefault(projection, [])
+                    before = len(lines)
+                    lines.extend(projection.lines(self._xid, step))
+                    self.pending_lines += len(lines) - before
+                    self.changes += 1
+            case Truncate():
+                for relid in step.relids:
+                    projection = self._projection(relid)
+                    if projection is not None:
+                        self.pending.setdefault(projection, []).append(projection.marker(self._xid))
+                        self.pending_lines += 1
+                        self.changes += 1
+            case Begin():
+                self._xid = b"%d" % widen_xid(step.xid, self.next_xid)
+                self._commit_lsn = step.commit_lsn
+            case Relation():
+                known = step.relid in self.sources
+                self._projections[step.relid] = (
+                    make_projection(step, self.captured(step)) if known else None
+                )
+            case Commit():
+                self.end = step.end_lsn
+
+    def give(self) -> dict[Projection, list[bytes]]:
+        """Hand over what has been collected, and start anew."""
+        pending, self.pending, self.pending_lines = self.pending, {}, 0
+        return pending
+
+    def _projection(self, relid: int) -> Projection | None:
+        try:
+            projection = self._projections[relid]
+        except KeyError:
+            raise WalMessageError(
+                "the log holds a change of a table whose shape it has not told",
+                hint="Check the server with: pgtrickle doctor.",
+            ) from None
+        if (
+            projection is None
+            or self._commit_lsn < self.position
+            or self._commit_lsn < self.sources[relid]
+        ):
+            return None
+        return projection
