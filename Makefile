@@ -54,6 +54,7 @@ demo: setup  ## a small shop whose stream tables maintain themselves, on an embe
 bench: setup  ## time refreshes and capture beside what a user would do instead
 	$(BIN)/python -m benchmarks.refresh_latency
 	$(BIN)/python -m benchmarks.capture_overhead
+	$(BIN)/python -m benchmarks.wal_capture
 	$(BIN)/python -m benchmarks.idle_tables
 
 # SCALE, SHARE, QUERIES, ROUNDS; OUTPUT=file keeps the results.

@@ -68,7 +68,7 @@ def main() -> int:
     parser.add_argument("--no-checkpoint", dest="checkpoint", action="store_false")
     arguments = parser.parse_args()
     with (
-        _database(arguments.dsn) as dsn,
+        database(arguments.dsn) as dsn,
         psycopg.connect(dsn, autocommit=True) as connection,
     ):
         migrate(connection)
@@ -183,7 +183,7 @@ def _print(line: str) -> None:
 
 
 @contextlib.contextmanager
-def _database(dsn: str | None) -> Iterator[str]:
+def database(dsn: str | None) -> Iterator[str]:
     """Make a database of our own, on the given server or on an embedded one."""
     with contextlib.ExitStack() as stack:
         if dsn is None:

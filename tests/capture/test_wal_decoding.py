@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
@@ -24,8 +25,9 @@ from pgtrickle.capture.wal.messages import (
     Value,
 )
 from pgtrickle.capture.wal.rows import make_projection
+from pgtrickle.capture.wal.slot import SlotState, check_slot
 from pgtrickle.capture.wal.transactions import read_transactions
-from pgtrickle.errors import TrickleError, WalGapError, WalMessageError
+from pgtrickle.errors import SlotLostError, TrickleError, WalGapError, WalMessageError
 from pgtrickle.model.lsn import Lsn, format_lsn, parse_lsn
 from tests.capture import wal_messages as write
 
@@ -180,8 +182,8 @@ def _collect(messages: list[bytes]) -> Collector:
     return collector
 
 
-def _collector(position: int = 0, since: int = 0, next_xid: int = 1000) -> Collector:
-    return Collector({16384: Lsn(since)}, lambda shape: ["id", "note"], Lsn(position), next_xid)
+def _collector(position: int = 0, since: int = 0, recent_xid: int = 1000) -> Collector:
+    return Collector({16384: Lsn(since)}, lambda shape: ["id", "note"], Lsn(position), recent_xid)
 
 
 def _outcome(read: Callable[..., object], argument: object) -> str:
@@ -338,22 +340,23 @@ def test_what_the_buffers_hold_and_what_triggers_captured_is_not_taken_again():
 
 
 @pytest.mark.parametrize(
-    ("xid", "next_xid", "full"),
+    ("xid", "recent", "full"),
     [
         (5, 9, 5),
         (8, 9, 8),
         (2**32 - 1, 2**32 + 3, 2**32 - 1),
         (3, 2**33 + 4, 2**33 + 3),
-        (4, 2**33 + 4, 2**32 + 4),
+        (4, 2**33 + 4, 2**33 + 4),
+        (5, 2**32 - 2, 2**32 + 5),
     ],
 )
-def test_xid_gets_the_epoch_it_began_in(xid: int, next_xid: int, full: int):
-    assert widen_xid(xid, next_xid) == full
+def test_xid_gets_the_epoch_it_began_in(xid: int, recent: int, full: int):
+    assert widen_xid(xid, recent) == full
 
 
 def test_xid_that_has_not_begun_is_refused():
     with pytest.raises(WalMessageError):
-        widen_xid(9, 9)
+        widen_xid(2**32 - 5, 9)
 
 
 @given(LSNS)
@@ -365,3 +368,28 @@ def test_positions_are_printed_as_they_are_read(lsn: int):
 def test_text_that_is_no_position_is_refused(text: str):
     with pytest.raises(ValueError, match="not a position"):
         parse_lsn(text)
+
+
+def _slot_state(**changed: object) -> SlotState:
+    state = SlotState("pgtrickle_5", "pgoutput", True, "reserved", Lsn(100), 0)  # noqa: FBT003
+    return replace(state, **changed)  # type: ignore[arg-type]
+
+
+def test_slot_that_delivers_all_is_taken():
+    assert check_slot(_slot_state(), "pgtrickle_5", Lsn(100)) == _slot_state()
+    check_slot(_slot_state(wal_status="extended"), "pgtrickle_5", Lsn(101))
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param(None, id="gone"),
+        pytest.param(_slot_state(plugin="test_decoding"), id="another plugin"),
+        pytest.param(_slot_state(own_database=False), id="another database"),
+        pytest.param(_slot_state(wal_status="lost"), id="the log is gone"),
+        pytest.param(_slot_state(confirmed=Lsn(101)), id="moved by someone else"),
+    ],
+)
+def test_slot_that_may_not_deliver_all_is_lost(state: SlotState | None):
+    with pytest.raises(SlotLostError):
+        check_slot(state, "pgtrickle_5", Lsn(100))

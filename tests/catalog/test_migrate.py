@@ -25,6 +25,7 @@ RELEASED = {
     4: "025fe473743aba320713e611b843944f4bd477e14927e7964a5a43ecd3d9a1a5",
     5: "73319739f45947c3e1647b26bb1588c3c2fb73f711aa246f45a4930a6d48cc7d",
     6: "0eb6f15dded4945ca5a338af73841869f664a3f4237ba6e1531b6bd854714bc7",
+    7: "cd6ffcf6b0fa9d4506e58c0ca5f3d0c871149e677d07defb82b43498d5266f42",
 }
 ALL = [migration.version for migration in list_migrations()]
 

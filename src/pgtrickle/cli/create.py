@@ -14,6 +14,7 @@ from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout, worki
 from pgtrickle.cli.query_text import decoded
 from pgtrickle.cli.refresh import describe
 from pgtrickle.cli.session import connected
+from pgtrickle.model.cdc_mode import CdcMode
 from pgtrickle.model.schedule import CALCULATED
 from pgtrickle.model.stream_table import RefreshMode
 
@@ -52,6 +53,10 @@ def create(
             min=0, max=1, help="Share of changed rows above which AUTO recomputes in full."
         ),
     ] = None,
+    cdc_mode: Annotated[
+        CdcMode | None,
+        typer.Option(case_sensitive=False, help="How its sources are captured."),
+    ] = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
@@ -66,6 +71,7 @@ def create(
                 refresh_mode=refresh_mode.value,
                 initialize=initialize,
                 max_delta_fraction=max_delta_fraction,
+                cdc_mode=None if cdc_mode is None else cdc_mode.value,
             )
         table = trickle.get_stream_table(name)
         if as_json:

@@ -24,6 +24,7 @@ class Facts:
     time_dependent: bool
     requested_full: bool
     max_change_ratio: float
+    gaps: tuple[str, ...] = ()  # why changes of a source are in no buffer
     forecast: Forecast | None = None  # where something must be done
 
 
@@ -53,6 +54,8 @@ def _first_rule(facts: Facts) -> Decision:
         return Decision(Action.REINITIALIZE, "the server's transaction ids moved back")
     if facts.rewritten:
         return Decision(Action.REINITIALIZE, f"{', '.join(facts.rewritten)} was rewritten")
+    if facts.gaps:
+        return Decision(Action.REINITIALIZE, facts.gaps[0])
     if table.needs_reinit:
         return Decision(Action.REINITIALIZE, "requested after an error")
     if facts.requested_full:

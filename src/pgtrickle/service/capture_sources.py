@@ -8,7 +8,7 @@ from contextlib import suppress
 from psycopg import Connection
 
 from pgtrickle.capture.fingerprint import list_fingerprints, list_view_fingerprints
-from pgtrickle.capture.triggers import drop_capture, install_capture
+from pgtrickle.capture.triggers import drop_capture
 from pgtrickle.catalog.change_tracking import (
     delete_change_tracking,
     insert_change_tracking,
@@ -22,8 +22,10 @@ from pgtrickle.catalog.dependencies import (
     insert_dependencies,
 )
 from pgtrickle.catalog.stream_tables import find_stream_table_by_relid
+from pgtrickle.catalog.wal_capture import list_wal_sources, lock_wal
 from pgtrickle.errors import SourceNotFoundError
 from pgtrickle.service.compile import Compiled
+from pgtrickle.service.hand_over import install_source, release_table
 
 
 def capture_sources(connection: Connection, stream_table_id: int, compiled: Compiled) -> None:
@@ -40,7 +42,7 @@ def capture_sources(connection: Connection, stream_table_id: int, compiled: Comp
     )
     # In the order of oids, so that two creations at once cannot deadlock.
     for relid in sorted(columns):
-        capture = install_capture(connection, relid, columns[relid])
+        capture = install_source(connection, relid, columns[relid])
         insert_change_tracking(
             connection,
             source_relid=relid,
@@ -88,12 +90,17 @@ def release_sources(connection: Connection, relids: Collection[int]) -> None:
     The others are installed anew: a column that was dropped from its table would make writes to
     it fail for as long as the triggers name it.
     """
+    from_log = {one.relid: one for one in list_wal_sources(connection)}
+    if from_log:
+        lock_wal(connection)
     unused = {one.source_relid for one in list_unused_change_tracking(connection)}
     for tracking in list_change_tracking(connection):
         relid = tracking.source_relid
         if relid in unused:
+            if relid in from_log:
+                release_table(connection, from_log[relid])
             drop_capture(connection, relid)
             delete_change_tracking(connection, relid)
         elif relid in relids:
             with suppress(SourceNotFoundError):
-                install_capture(connection, relid, ())
+                install_source(connection, relid, ())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 from psycopg import Connection
 
 from pgtrickle.capture.windows import window_predicate
 from pgtrickle.delta.reads import (
+    KeyArray,
     Read,
     ReadKind,
     fill_marks,
@@ -22,7 +24,7 @@ from pgtrickle.model.frontier import Frontier
 from pgtrickle.model.names import quote_identifier
 from pgtrickle.model.report import SourceRead
 from pgtrickle.service.change_keys import known_keys, range_condition
-from pgtrickle.service.snapshot import Snapshot
+from pgtrickle.service.snapshot import BufferView, Snapshot
 from pgtrickle.spark.arrow_reader import SmallRead, SnapshotReader
 from pgtrickle.spark.carriers import MAX_DECIMAL_DIGITS, Carrier, Use, carrier_for
 from pgtrickle.spark.conform import (
@@ -39,9 +41,25 @@ _PAGE_BYTES = 8192
 _WEIGHT = Carrier("{}::int4", pa.int32(), equality_faithful=True, order_faithful=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Where the changes of sources are read, and which of them."""
+
+    buffers: BufferView
+    reader: SnapshotReader  # of the buffers
+    frontier: Frontier | None  # that the stream table has reached
+
+    @property
+    def condition(self) -> str:
+        """The condition on ``__xid`` of a buffer."""
+        if self.frontier is None:
+            return "true"
+        return window_predicate(self.frontier.snapshot, self.buffers.upper)
+
+
 def read_inputs(
     reads: Sequence[Read],
-    frontier: Frontier | None,
+    window: Window,
     reader: SnapshotReader,
     writer: Connection,
     changes: Mapping[str, pa.Table] | None = None,
@@ -52,9 +70,8 @@ def read_inputs(
     under the snapshot, side by side.  ``changes`` are those that were read before: their values
     bound the reads.
     """
-    window = window_predicate(frontier.snapshot) if frontier else "true"
     changes = changes or {}
-    known = known_keys(changes)
+    known = _known_keys(changes, window)
     texts = {
         read.view: fill_ranges(
             read.sql_with(known),
@@ -65,14 +82,42 @@ def read_inputs(
     keys = _stage_keys(texts.values(), writer)
     tables: dict[str, pa.Table] = {}
     small: dict[str, SmallRead] = {}
+    windows: dict[str, SmallRead] = {}
     for read in reads:
         carriers = _carriers(read)
-        sql = fill_marks(texts[read.view], window, keys)
+        sql = fill_marks(texts[read.view], window.condition, keys)
         if read.kind is ReadKind.STAGE:
             tables[read.view] = _read_stage(writer, read, sql, carriers)
         else:
-            small[read.view] = SmallRead(_cast(read, carriers, sql), carriers)
-    return tables | reader.read_all(small)
+            among = windows if read.kind is ReadKind.CHANGES else small
+            among[read.view] = SmallRead(_cast(read, carriers, sql), carriers)
+    if window.reader is reader:
+        return tables | reader.read_all(windows | small)
+    return tables | window.reader.read_all(windows) | reader.read_all(small)
+
+
+def _known_keys(
+    changes: Mapping[str, pa.Table], window: Window
+) -> Callable[[KeyArray], str | None]:
+    """Return how to write key values that a read under the snapshot cannot find by itself.
+
+    Under the snapshot a buffer lacks what came from the log since: then its values are found
+    where they are, and written out.
+    """
+    at_hand = known_keys(changes)
+
+    def literal(array: KeyArray) -> str | None:
+        known = at_hand(array)
+        if known is not None or window.buffers.upper is None or stage_keys(array.sql):
+            return known
+        query = (
+            "SELECT quote_literal(k::text) || '::' || pg_typeof(k)::text"
+            f" FROM (SELECT {fill_marks(array.sql, window.condition, {})} AS k) AS keys"
+        )
+        [(found,)] = window.buffers.connection.execute(query.encode()).fetchall()
+        return str(found)
+
+    return literal
 
 
 def describe_large_read(snapshot: Snapshot, read: Read, smallest_bytes: int) -> LargeRead | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -33,6 +33,7 @@ from pgtrickle.delta.cut import RecomputeStage, RowsStage, StatefulStage, follow
 from pgtrickle.delta.reads import stage_changes
 from pgtrickle.errors import (
     DataError,
+    InternalError,
     StreamTableNotFoundError,
     TrickleError,
     ValueOutOfRangeError,
@@ -53,6 +54,7 @@ from pgtrickle.refresh.stages import (
     plan_full,
     plan_stage,
 )
+from pgtrickle.service.capture_mode import LOSSES, drain_if_behind, hand_back
 from pgtrickle.service.change_keys import consolidate
 from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import Compiled, compile_stream_table
@@ -60,6 +62,7 @@ from pgtrickle.service.costs import record_costs
 from pgtrickle.service.facts import captured, find_reshaped, gather_facts
 from pgtrickle.service.lease_keeper import keep_lease
 from pgtrickle.service.read_inputs import (
+    Window,
     count_large_reads,
     count_reads,
     describe_large_read,
@@ -67,7 +70,7 @@ from pgtrickle.service.read_inputs import (
 )
 from pgtrickle.service.reinitialize import prepare_reinitialize
 from pgtrickle.service.runtime import Runtime, translated_errors
-from pgtrickle.service.snapshot import Snapshot, open_snapshot
+from pgtrickle.service.snapshot import BufferView, Snapshot, open_buffers, open_snapshot
 from pgtrickle.service.staging import Staging
 from pgtrickle.service.state_rows import StateRows
 from pgtrickle.service.trim import trim_sources
@@ -84,6 +87,8 @@ logger = logging.getLogger(__name__)
 Inputs = dict[str, pa.Table]
 
 _CHANNEL = "pg_trickle_refresh"
+# How often one refresh looks on while the log loses a source, before it gives up.
+_LOSSES_MET = 5
 
 
 def refresh_stream_table(
@@ -116,6 +121,7 @@ class Refresh:
     decision: Decision | None = None
     files: dict[str, int] = field(default_factory=dict)  # that store the sources
     moved: set[str] = field(default_factory=set)  # sources and stages that have changes
+    window: Window | None = None  # since the reads began
 
     # The order of things
 
@@ -125,6 +131,15 @@ class Refresh:
         ``after`` is called when the result is committed and, with ``hold_snapshot``, while the
         snapshot it belongs to can still be read.
         """
+        for _ in range(_LOSSES_MET):
+            try:
+                return self._run_once(after)
+            except LOSSES as error:
+                # The snapshot is older than the triggers that now take over: take another one.
+                hand_back(self.runtime, error)
+        return self._run_once(after)
+
+    def _run_once(self, after: Callable[[Snapshot, Compiled], None] | None) -> RefreshReport:
         with self.timed("prepare"), self.runtime.connection() as connection:
             dependencies = list_dependencies(connection, self.stream_table.id)
             reshaped = find_reshaped(connection, self.stream_table, dependencies)
@@ -136,12 +151,18 @@ class Refresh:
                 # Compiled by an earlier version that could not: there is no state yet.
                 prepare_reinitialize(self.runtime, self.stream_table)
                 reshaped = ("the compiler",)
-        with open_snapshot(self.runtime) as snapshot:
+            sources = [one.source_relid for one in captured(dependencies)]
+            drain_if_behind(self.runtime, connection, sources)
+        with ExitStack() as stack:
+            snapshot = stack.enter_context(open_snapshot(self.runtime))
+            with self.timed("capture"):
+                buffers = stack.enter_context(open_buffers(self.runtime, snapshot, sources))
             with self.timed("decide"):
                 findings = gather_facts(
                     self.runtime,
                     self.stream_table,
                     snapshot,
+                    buffers,
                     dependencies,
                     compiled,
                     reshaped=reshaped,
@@ -153,12 +174,12 @@ class Refresh:
                 report = self._commit_nothing(snapshot)
             else:
                 with keep_lease(self.runtime, self.lease):
-                    report = self._execute(snapshot, compiled, findings.changed)
+                    report = self._execute(snapshot, buffers, compiled, findings.changed)
             if after is not None:
                 after(snapshot, compiled)
         if report.action is not Action.NO_DATA:
             with self.timed("trim"):
-                trim_sources(self.runtime, [one.source_relid for one in captured(dependencies)])
+                trim_sources(self.runtime, sources)
         return report
 
     @contextmanager
@@ -203,10 +224,14 @@ class Refresh:
         return StateRows(self.stream_table.id, compiled)
 
     def _execute(
-        self, snapshot: Snapshot, compiled: Compiled, changed: frozenset[str]
+        self,
+        snapshot: Snapshot,
+        buffers: BufferView,
+        compiled: Compiled,
+        changed: frozenset[str],
     ) -> RefreshReport:
         try:
-            return self._run(snapshot, compiled, changed)
+            return self._run(snapshot, buffers, compiled, changed)
         except (ValueOutOfRangeError, DataError) as error:
             # PostgreSQL holds values that the engine cannot; it may answer by itself, unless the
             # user insists on the delta.  If the data is at fault, it fails in the same way.
@@ -214,10 +239,14 @@ class Refresh:
             if strict or snapshot.released or compiled.opaque:
                 raise
             self.decision = Decision(Action.FULL, f"answered by PostgreSQL alone: {error}")
-            return self._run(snapshot, compiled.as_opaque(), changed)
+            return self._run(snapshot, buffers, compiled.as_opaque(), changed)
 
     def _run(
-        self, snapshot: Snapshot, compiled: Compiled, changed: frozenset[str]
+        self,
+        snapshot: Snapshot,
+        buffers: BufferView,
+        compiled: Compiled,
+        changed: frozenset[str],
     ) -> RefreshReport:
         staging = Staging(self.runtime, self.stream_table)
         self.moved = set(changed)
@@ -226,9 +255,11 @@ class Refresh:
             self.runtime.connection() as writer,
             writer.transaction(),
         ):
-            with SnapshotReader(
-                self.runtime.reads, snapshot.name, width=self.runtime.settings.read_connections
-            ) as reader:
+            with self._reader(snapshot.name) as reader, ExitStack() as stack:
+                of_buffers = reader
+                if buffers.name != snapshot.name:
+                    of_buffers = stack.enter_context(self._reader(buffers.name))
+                self.window = Window(buffers, of_buffers, self.stream_table.frontier)
                 stages = (
                     self._full_stages(compiled)
                     if self._full
@@ -236,6 +267,7 @@ class Refresh:
                 )
                 for stage, changes in stages:
                     self._run_stage(stage, changes, snapshot, reader, writer, staging)
+            buffers.release()
             if not self.hold_snapshot:
                 snapshot.release()
             with self.timed("apply"), translated_errors():
@@ -246,6 +278,10 @@ class Refresh:
                     # The state tables have not followed: the next refresh starts them anew.
                     update_needs_reinit(writer, self.stream_table.id, needs_reinit=True)
         return report
+
+    def _reader(self, snapshot: str) -> SnapshotReader:
+        width = self.runtime.settings.read_connections
+        return SnapshotReader(self.runtime.reads, snapshot, width=width)
 
     @property
     def _full(self) -> bool:
@@ -276,6 +312,12 @@ class Refresh:
             if planned is not None:
                 yield planned, changes
 
+    @property
+    def _window(self) -> Window:
+        if self.window is None:
+            raise InternalError("a stage ran before its window was opened")
+        return self.window
+
     def _read_changes(
         self,
         stage: StatefulStage | RowsStage,
@@ -285,7 +327,7 @@ class Refresh:
     ) -> Inputs:
         """Read the changes of some scans; those in which everything cancels out are left out."""
         reads = changes_reads(stage, scans)
-        found = read_inputs(reads, self.stream_table.frontier, reader, writer)
+        found = read_inputs(reads, self._window, reader, writer)
         self.reads += count_reads(reads, found)
         changes = {view: consolidate(table) for view, table in found.items()}
         return {view: table for view, table in changes.items() if table.num_rows}
@@ -335,7 +377,7 @@ class Refresh:
         large = self._large_reads(stage, snapshot)
         small = [read for read in stage.reads if read.view not in {*large, *changes}]
         with self.timed("read"):
-            inputs = read_inputs(small, self.stream_table.frontier, reader, writer, changes)
+            inputs = read_inputs(small, self._window, reader, writer, changes)
         self.reads += count_reads(small, inputs)
         named = {read.view for read in stage.reads}
         inputs |= {view: table for view, table in changes.items() if view in named}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import uuid
@@ -40,6 +41,7 @@ class Runtime:
     # When the shapes of a stream table's sources were last compared, on the monotonic clock.
     shapes_compared: dict[int, float] = field(default_factory=dict)
     cost_memories: dict[int, CostMemory] = field(default_factory=dict)  # by stream table
+    capture_tended: float = -math.inf  # when the log was last read for its own sake
 
     @contextmanager
     def connection(self) -> Iterator[Connection[TupleRow]]:

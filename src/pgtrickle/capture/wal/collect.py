@@ -19,19 +19,19 @@ from pgtrickle.model.lsn import NOWHERE, Lsn
 _EPOCH = 1 << 32
 
 
-def widen_xid(xid: int, next_xid: int) -> int:
-    """Return the full id of a transaction in the log; ``next_xid`` is the full id to come.
+def widen_xid(xid: int, recent: int) -> int:
+    """Return the full id of a transaction in the log, given that of any recent one.
 
-    The log holds 32 bits.  A transaction in it is older than the next one and, since PostgreSQL
-    must tell old from new by 31 bits, less than one epoch older.
+    The log holds 32 bits.  PostgreSQL keeps all ids in use within half of what these can tell
+    apart, so the right one is the nearest.
 
     >>> widen_xid(5, 7 << 32 | 9) == 7 << 32 | 5
     True
     >>> widen_xid(4294967290, 7 << 32 | 9) == 6 << 32 | 4294967290
     True
     """
-    full = next_xid - next_xid % _EPOCH + xid
-    full -= _EPOCH if full >= next_xid else 0
+    distance = (xid - recent) % _EPOCH
+    full = recent + (distance if distance < _EPOCH // 2 else distance - _EPOCH)
     if full < 0:
         raise WalMessageError(
             f"the log holds the transaction {xid}, which has not begun",
@@ -47,7 +47,7 @@ class Collector:
     sources: Mapping[int, Lsn]  # captured from the log, and from where on
     captured: Callable[[Relation], Sequence[str]]  # the buffer's columns that fit a shape
     position: Lsn
-    next_xid: int
+    recent_xid: int
     pending: dict[Projection, list[bytes]] = field(default_factory=dict)
     pending_lines: int = 0
     changes: int = 0  # taken, of all kinds
@@ -75,7 +75,7 @@ class Collector:
                         self.pending_lines += 1
                         self.changes += 1
             case Begin():
-                self._xid = b"%d" % widen_xid(step.xid, self.next_xid)
+                self._xid = b"%d" % widen_xid(step.xid, self.recent_xid)
                 self._commit_lsn = step.commit_lsn
             case Relation():
                 known = step.relid in self.sources
