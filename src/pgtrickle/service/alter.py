@@ -37,7 +37,7 @@ def alter_stream_table(
 ) -> StreamTable:
     """Apply the changes that are not None, all or none of them.
 
-    Another ``cdc_mode`` is acted upon afterwards: if ST320 is raised, it is on record all the same.
+    Another ``cdc_mode`` is acted upon afterwards: if that fails, it is on record all the same.
     """
     if schedule is not None:
         parse_schedule(schedule)
@@ -72,6 +72,6 @@ def alter_stream_table(
             update_status(connection, stream_table.id, status)
         sources = [one.source_relid for one in list_dependencies(connection, stream_table.id)]
     if cdc_mode is not None:
-        settle_capture(runtime, sources)
+        settle_capture(runtime, sources, strict=True)
     with runtime.connection() as connection:
         return get_stream_table(connection, name)

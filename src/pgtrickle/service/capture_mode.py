@@ -39,23 +39,27 @@ from pgtrickle.service.wal_slot import drop_unused_slot, ensure_slot, warn_of_la
 logger = logging.getLogger(__name__)
 
 _FAR_BEHIND_BYTES = 2**20
+_ATTEMPTS = 5
+_SHORT = timedelta(seconds=5)
 
 # The log does not hold, or does not deliver, what capture needs.
 LOSSES: Final = (SlotLostError, WalGapError, WalMessageError)
 
 
-def settle_capture(runtime: Runtime, relids: Collection[int] | None = None) -> None:
+def settle_capture(
+    runtime: Runtime, relids: Collection[int] | None = None, *, strict: bool = False
+) -> None:
     """Hand over every source, or those given, whose capture is not as asked for.
 
-    Where the log was asked for and cannot be read, triggers stay and the reason goes on record;
-    if the source is among ``relids`` and the mode is WAL, ST320 is raised with it.
+    Where that cannot be, the capture stays as it is and the reason goes on record; with
+    ``strict`` it is raised too: ST320 if the log cannot be read, ST408 if the table is in use.
     """
     default = parse_cdc_mode(runtime.settings.cdc_mode)
     with runtime.connection() as connection:
         wishes = list_capture_wishes(connection)
     for wish in wishes:
         if relids is None or wish.relid in relids:
-            _settle(runtime, wish, combine_modes(wish.requested, default), strict=bool(relids))
+            _settle(runtime, wish, combine_modes(wish.requested, default), strict=strict)
     drop_unused_slot(runtime)
 
 
@@ -64,19 +68,19 @@ def _settle(runtime: Runtime, wish: CaptureWish, wanted: CdcMode, *, strict: boo
         wanted = CdcMode.TRIGGER  # our own writes are few, and their refreshes follow at once
     if wanted is wish.mode is CdcMode.TRIGGER and wish.note is None:
         return
-    if not strict and _lost_lately(runtime, wish):
+    if not strict and _must_wait(runtime, wish):
         return
     obstacles = [] if wanted is CdcMode.TRIGGER else _list_obstacles(runtime, wish, wanted)
     target = CdcMode.TRIGGER if wanted is CdcMode.TRIGGER or obstacles else CdcMode.WAL
     note = None
     try:
-        if target is CdcMode.WAL and wish.mode is CdcMode.TRIGGER:
-            ensure_slot(runtime)
-            hand_over_to_wal(runtime, wish.relid)
-        elif target is CdcMode.TRIGGER and wish.mode is CdcMode.WAL:
-            _leave_wal(runtime, wish.relid)
+        if target is not wish.mode:
+            _hand_over(runtime, wish, target, insist=strict and wanted is not CdcMode.AUTO)
     except (WalUnavailableError, ServerBusyError) as error:
+        if strict:
+            raise
         obstacles = [str(error)]
+        runtime.next_hand_over[wish.relid] = time.monotonic() + _pause(runtime).total_seconds()
     if obstacles:
         note = "; ".join(obstacles)
         if strict and wanted is CdcMode.WAL:
@@ -91,10 +95,29 @@ def _settle(runtime: Runtime, wish: CaptureWish, wanted: CdcMode, *, strict: boo
         logger.warning("not captured from the log: %s", note, extra={"source": str(wish.name)})
 
 
-def _lost_lately(runtime: Runtime, wish: CaptureWish) -> bool:
-    """Tell whether to wait: what broke the log's capture may still be there."""
-    pause = timedelta(seconds=runtime.settings.wal_transition_timeout_seconds)
-    return wish.mode is CdcMode.TRIGGER and wish.lost_ago is not None and wish.lost_ago < pause
+def _must_wait(runtime: Runtime, wish: CaptureWish) -> bool:
+    """Tell whether what broke the capture, or kept the table in use, may still be there.
+
+    A hand-over that waits for the table holds back everybody who comes after it.
+    """
+    if time.monotonic() < runtime.next_hand_over.get(wish.relid, 0.0):
+        return True
+    lost = wish.lost_ago
+    return wish.mode is CdcMode.TRIGGER and lost is not None and lost < _pause(runtime)
+
+
+def _pause(runtime: Runtime) -> timedelta:
+    return timedelta(seconds=runtime.settings.wal_transition_timeout_seconds)
+
+
+def _hand_over(runtime: Runtime, wish: CaptureWish, target: CdcMode, *, insist: bool) -> None:
+    """Hand a source over; without ``insist`` only if that can be done at once."""
+    attempts = _ATTEMPTS if insist else 1
+    if target is CdcMode.WAL:
+        ensure_slot(runtime, _pause(runtime) if insist else _SHORT)
+        hand_over_to_wal(runtime, wish.relid, attempts=attempts)
+    else:
+        _leave_wal(runtime, wish.relid, attempts)
 
 
 def _is_stream_table(runtime: Runtime, wish: CaptureWish) -> bool:
@@ -111,12 +134,12 @@ def _list_obstacles(runtime: Runtime, wish: CaptureWish, wanted: CdcMode) -> lis
         return list_obstacles(connection, wish.relid, columns, may_alter=may_alter)
 
 
-def _leave_wal(runtime: Runtime, relid: int) -> None:
+def _leave_wal(runtime: Runtime, relid: int, attempts: int) -> None:
     with runtime.connection() as connection:
         sources = [one for one in list_wal_sources(connection) if one.relid == relid]
     for source in sources:
         try:
-            hand_over_to_triggers(runtime, source)
+            hand_over_to_triggers(runtime, source, attempts=attempts)
         except LOSSES as error:
             hand_back(runtime, error)
 

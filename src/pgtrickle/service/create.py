@@ -20,7 +20,7 @@ from pgtrickle.errors import (
     ReservedColumnError,
     TrickleError,
 )
-from pgtrickle.model.cdc_mode import CdcMode
+from pgtrickle.model.cdc_mode import CdcMode, parse_cdc_mode
 from pgtrickle.model.delta_fraction import check_fraction
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.report import RefreshReport
@@ -73,7 +73,9 @@ def create_stream_table(
                 stream_table = get_stream_table(connection, name)
                 update_requested_cdc_mode(connection, stream_table.id, cdc_mode)
     try:
-        settle_capture(runtime, compiled.captured_columns().keys())
+        wanted = cdc_mode or parse_cdc_mode(runtime.settings.cdc_mode)
+        strict = wanted is CdcMode.WAL
+        settle_capture(runtime, compiled.captured_columns().keys(), strict=strict)
         if not initialize:
             return None
         return refresh_stream_table(runtime, name, initiated_by=InitiatedBy.INITIAL)

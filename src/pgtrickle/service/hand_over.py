@@ -39,7 +39,7 @@ _ATTEMPTS = 5
 _PAUSE_SECONDS = 0.2
 
 
-def hand_over_to_wal(runtime: Runtime, relid: int) -> None:
+def hand_over_to_wal(runtime: Runtime, relid: int, *, attempts: int = _ATTEMPTS) -> None:
     """Let the log take over from triggers; the slot exists."""
 
     def change(connection: Connection) -> None:
@@ -64,11 +64,17 @@ def hand_over_to_wal(runtime: Runtime, relid: int) -> None:
             former_replica_identity=former,
         )
 
-    _attempt(runtime, change)
+    _attempt(runtime, change, attempts)
     logger.info("captured from the log", extra={"source_relid": relid})
 
 
-def hand_over_to_triggers(runtime: Runtime, source: WalSource, *, gap: str | None = None) -> None:
+def hand_over_to_triggers(
+    runtime: Runtime,
+    source: WalSource,
+    *,
+    gap: str | None = None,
+    attempts: int = _ATTEMPTS,
+) -> None:
     """Let triggers take over from the log.
 
     ``gap`` tells why the log cannot be read to the end: then changes are missing, and that is put
@@ -91,7 +97,7 @@ def hand_over_to_triggers(runtime: Runtime, source: WalSource, *, gap: str | Non
             release_table(connection, source)
         update_to_triggers(connection, source.relid, gap=gap)
 
-    _attempt(runtime, change)
+    _attempt(runtime, change, attempts)
     level = logging.INFO if gap is None else logging.WARNING
     logger.log(
         level,
@@ -143,14 +149,14 @@ def _drain_rest(runtime: Runtime, connection: Connection) -> None:
             pass
 
 
-def _attempt(runtime: Runtime, change: Callable[[Connection], None]) -> None:
-    """Run a change in a transaction, again if the table is in use, for a while."""
-    for attempt in range(1, _ATTEMPTS + 1):
+def _attempt(runtime: Runtime, change: Callable[[Connection], None], attempts: int) -> None:
+    """Run a change in a transaction, again if the table is in use, so many times."""
+    for attempt in range(1, attempts + 1):
         try:
             with runtime.connection() as connection, connection.transaction():
                 change(connection)
         except ServerBusyError:
-            if attempt == _ATTEMPTS:
+            if attempt == attempts:
                 raise
             time.sleep(_PAUSE_SECONDS * attempt)
         else:

@@ -42,6 +42,7 @@ class Runtime:
     shapes_compared: dict[int, float] = field(default_factory=dict)
     cost_memories: dict[int, CostMemory] = field(default_factory=dict)  # by stream table
     capture_tended: float = -math.inf  # when the log was last read for its own sake
+    next_hand_over: dict[int, float] = field(default_factory=dict)  # not before; by source
 
     @contextmanager
     def connection(self) -> Iterator[Connection[TupleRow]]:

@@ -37,7 +37,7 @@ _NOTIFY = """
 _MEGABYTE = 2**20
 
 
-def ensure_slot(runtime: Runtime) -> None:
+def ensure_slot(runtime: Runtime, patience: timedelta) -> None:
     """Create publication and slot unless they are there.
 
     The slot is not made inside a transaction that has written, and outlives one that fails: a
@@ -56,7 +56,6 @@ def ensure_slot(runtime: Runtime) -> None:
             with connection.transaction():
                 create_publication(connection, _PUBLICATION)
             drop_slot(connection, name)
-            patience = timedelta(seconds=runtime.settings.wal_transition_timeout_seconds)
             position = create_slot(connection, name, patience)
         insert_wal_slot(keeper, WalSlot(name, _PUBLICATION, position))
 

@@ -58,15 +58,18 @@ class Collector:
 
     def take(self, step: Step) -> None:
         """Take the next step of the stream."""
+        # This runs once a changed row, and isinstance is quicker than a pattern.
+        if isinstance(step, (Insert, Update, Delete)):
+            projection = self._projection(step.relid)
+            if projection is not None:
+                lines = projection.lines(self._xid, step)
+                if projection not in self.pending:
+                    self.pending[projection] = []
+                self.pending[projection] += lines
+                self.pending_lines += len(lines)
+                self.changes += 1
+            return
         match step:
-            case Insert() | Update() | Delete():
-                projection = self._projection(step.relid)
-                if projection is not None:
-                    lines = self.pending.setdefault(projection, [])
-                    before = len(lines)
-                    lines.extend(projection.lines(self._xid, step))
-                    self.pending_lines += len(lines) - before
-                    self.changes += 1
             case Truncate():
                 for relid in step.relids:
                     projection = self._projection(relid)

@@ -190,18 +190,16 @@ def _emitted(data: bytes) -> Emitted:
 def _row(data: bytes, at: int) -> tuple[Row, int]:
     """Read a row; return its values and where it ends."""
     values: list[Value] = []
-    append = values.append
+    append, number = values.append, int.from_bytes
     count = _count(data, at)
     at += 2
-    end = len(data)
     for _ in range(count):
         kind = data[at]
         if kind == _TEXT:
             start = at + 5
-            at = start + int.from_bytes(data[at + 1 : start], "big")
-            # A slice beyond the end is not an error in Python, and a length cut short is smaller.
-            if at > end or start > end:
-                raise ValueError("a value that is longer than its message")
+            # A slice beyond the end is not an error in Python; then ``at`` is beyond it too, and
+            # whatever looks at the next byte or checks the end refuses the message.
+            at = start + number(data[at + 1 : start], "big")
             append(data[start:at])
         elif kind == _NULL:
             append(None)

@@ -12,8 +12,9 @@ it is the one in the old image.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from pgtrickle.capture.wal.messages import UNCHANGED, Delete, Insert, Relation, Row, Update, Value
 from pgtrickle.errors import WalGapError, WalMessageError
@@ -37,59 +38,59 @@ class Projection:
     relation: Relation
     columns: tuple[str, ...]  # of the buffer, in the order of a line
     places: tuple[int, ...]  # of these columns in a row of the table
+    pick: Callable[[Row], tuple[Value, ...]]  # the values at these places
+    width: int  # of a row of the table
 
-    def lines(self, xid: bytes, change: Insert | Update | Delete) -> Iterator[bytes]:
-        """Yield the lines of one change; ``xid`` is the transaction's full id as text."""
-        match change:
-            case Insert():
-                yield self._line(xid, b"1", self._new(change.new, None))
-            case Delete():
-                yield self._line(xid, b"-1", self._old(change.old, complete=change.old_complete))
-            case Update():
-                old = self._old(change.old, complete=change.old_complete)
-                new = self._new(change.new, change.old)
-                if old != new:
-                    yield self._line(xid, b"-1", old)
-                    yield self._line(xid, b"1", new)
+    def lines(self, xid: bytes, change: Insert | Update | Delete) -> list[bytes]:
+        """Return the lines of one change; ``xid`` is the transaction's full id as text."""
+        if isinstance(change, Insert):
+            return [self._line(xid, b"1", self._new(change.new, None))]
+        if isinstance(change, Delete):
+            old = self._old(change.old, complete=change.old_complete)
+            return [self._line(xid, b"-1", old)]
+        old = self._old(change.old, complete=change.old_complete)
+        new = self._new(change.new, change.old)
+        if old == new:
+            return []
+        return [self._line(xid, b"-1", old), self._line(xid, b"1", new)]
 
     def marker(self, xid: bytes) -> bytes:
         """Return the line of a TRUNCATE."""
         return b"\t".join([xid, b"0", *[NULL] * len(self.columns)])
 
-    def _old(self, row: Row | None, *, complete: bool) -> list[Value]:
+    def _old(self, row: Row | None, *, complete: bool) -> tuple[Value, ...]:
         if row is None or not complete:
             raise WalGapError(
                 f'the log lacks old values of "{self.relation.schema}.{self.relation.name}"',
                 source_relid=self.relation.relid,
                 hint="Set REPLICA IDENTITY FULL, and leave it so while the log is read.",
             )
-        return self._pick(row)
+        if len(row) != self.width:
+            raise self._damaged("a row and its table differ in width")
+        return self.pick(row)
 
-    def _new(self, row: Row, old: Row | None) -> list[Value]:
-        values = self._pick(row)
+    def _new(self, row: Row, old: Row | None) -> tuple[Value, ...]:
+        if len(row) != self.width:
+            raise self._damaged("a row and its table differ in width")
+        values = self.pick(row)
         if UNCHANGED in values:
             if old is None:
                 raise self._damaged("a new row lacks a value")
-            values = [
+            return tuple(
                 old[place] if value is UNCHANGED else value
                 for place, value in zip(self.places, values, strict=True)
-            ]
+            )
         return values
 
-    def _pick(self, row: Row) -> list[Value]:
-        if len(row) != len(self.relation.columns):
-            raise self._damaged("a row and its table differ in width")
-        return [row[place] for place in self.places]
-
-    def _line(self, xid: bytes, weight: bytes, values: Sequence[Value]) -> bytes:
-        fields = [NULL if value is None else value for value in values]
-        line = b"\t".join([xid, weight, *fields])  # type: ignore[list-item]  # _new has resolved UNCHANGED
+    def _line(self, xid: bytes, weight: bytes, values: tuple[Value, ...]) -> bytes:
+        nulls = values.count(None)
+        fields = [NULL if value is None else value for value in values] if nulls else values
+        line = b"\t".join((xid, weight, *fields))
         # One pass in C tells whether anything but our own tabs and NULLs needs escaping.
-        own = len(fields) + 1 + values.count(None)
-        if len(line) - len(line.translate(None, _SPECIAL)) == own:
+        if len(line) - len(line.translate(None, _SPECIAL)) == len(values) + 1 + nulls:
             return line
         escaped = [NULL if value is None else _escape(value) for value in values]  # type: ignore[arg-type]  # as above
-        return b"\t".join([xid, weight, *escaped])
+        return b"\t".join((xid, weight, *escaped))
 
     def _damaged(self, what: str) -> WalMessageError:
         name = f"{self.relation.schema}.{self.relation.name}"
@@ -107,7 +108,14 @@ def make_projection(relation: Relation, captured: Sequence[str]) -> Projection:
     """
     places = {column.name: place for place, column in enumerate(relation.columns)}
     columns = tuple(name for name in captured if name in places)
-    return Projection(relation, columns, tuple(places[name] for name in columns))
+    wanted = tuple(places[name] for name in columns)
+    return Projection(relation, columns, wanted, _picker(wanted), len(relation.columns))
+
+
+def _picker(places: tuple[int, ...]) -> Callable[[Row], tuple[Value, ...]]:
+    if len(places) > 1:
+        return itemgetter(*places)
+    return lambda row: tuple([row[place] for place in places])
 
 
 def _escape(value: bytes) -> bytes:
