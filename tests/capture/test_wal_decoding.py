@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -40,9 +40,13 @@ NEW_ROWS = st.lists(st.none() | TEXTS | st.just(UNCHANGED), max_size=6)
 COLUMNS = st.lists(st.tuples(NAMES, OIDS), max_size=6, unique_by=lambda column: column[0])
 
 
+def _plain(row: Sequence[Value]) -> bool:
+    return all(isinstance(value, bytes) for value in row)
+
+
 @given(OIDS, NEW_ROWS)
 def test_insert_is_read_as_written(relid: int, new: list[Value]):
-    assert decode(write.insert(relid, *new)) == Insert(relid, new)
+    assert decode(write.insert(relid, *new)) == Insert(relid, new, _plain(new))
 
 
 @given(OIDS, st.data(), st.sampled_from([b"O", b"K"]))
@@ -53,12 +57,15 @@ def test_update_is_read_as_written(relid: int, data: st.DataObject, kind: bytes)
 
     decoded = decode(write.update(relid, old, new, kind))
 
-    assert decoded == Update(relid, old, old is not None and kind == b"O", new)
+    plain = old is not None and _plain(old) and _plain(new)
+    assert decoded == Update(relid, old, old is not None and kind == b"O", new, plain)
 
 
 @given(OIDS, OLD_ROWS, st.sampled_from([b"O", b"K"]))
 def test_delete_is_read_as_written(relid: int, old: list[Value], kind: bytes):
-    assert decode(write.delete(relid, *old, kind=kind)) == Delete(relid, old, kind == b"O")
+    decoded = decode(write.delete(relid, *old, kind=kind))
+
+    assert decoded == Delete(relid, old, kind == b"O", _plain(old))
 
 
 @given(st.lists(OIDS, max_size=5), st.integers(0, 3))
@@ -280,11 +287,34 @@ def test_old_image_that_is_not_complete_is_a_gap(change: Update | Delete):
 
 
 @pytest.mark.parametrize(
-    "row", [[b"1", b"5"], [b"1", b"5", b"x", b"y"], [b"1", b"5", UNCHANGED]], ids=len
+    "row", [[b"1", b"5"], [b"1", b"5", b"x", b"y"], [b"1", b"5", UNCHANGED], [None]], ids=len
 )
 def test_row_that_does_not_fit_its_table_is_refused(row: list[Value]):
+    plain = _plain(row)
     with pytest.raises(WalMessageError):
-        _lines(Insert(16384, row))
+        _lines(Insert(16384, row, plain))
+
+
+@pytest.mark.parametrize("row", [[b"1", b"5"], [b"1", b"5", b"x", b"y"], [None]], ids=len)
+def test_changed_row_that_does_not_fit_its_table_is_refused(row: list[Value]):
+    plain = _plain(row)
+    with pytest.raises(WalMessageError):
+        _lines(Update(16384, row, old_complete=True, new=row, plain=plain))
+    with pytest.raises(WalMessageError):
+        _lines(Delete(16384, row, old_complete=True, plain=plain))
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_both_ways_of_writing_lines_agree(plain: bool):  # noqa: FBT001 - a parameter
+    old, new = [b"1", b"5", b"x\ty"], [b"2", b"6", b"z"]
+
+    assert _lines(Insert(16384, old, plain)) == [b"9\t1\tx\\ty\t1"]
+    assert _lines(Delete(16384, old, old_complete=True, plain=plain)) == [b"9\t-1\tx\\ty\t1"]
+    assert _lines(Update(16384, old, old_complete=True, new=new, plain=plain)) == [
+        b"9\t-1\tx\\ty\t1",
+        b"9\t1\tz\t2",
+    ]
+    assert _lines(Update(16384, old, old_complete=True, new=list(old), plain=plain)) == []
 
 
 @given(st.lists(st.none() | st.binary(max_size=12).map(lambda text: text.replace(b"\0", b"")),
@@ -294,7 +324,9 @@ def test_row_that_does_not_fit_its_table_is_refused(row: list[Value]):
 def test_a_line_says_what_the_values_were(values: list[bytes | None]):
     projection = make_projection(ORDERS, ["id", "n", "note"])
 
-    [line] = projection.lines(b"9", Insert(16384, list(values)))
+    decoded = decode(write.insert(16384, *values))
+    assert isinstance(decoded, Insert)
+    [line] = projection.lines(b"9", decoded)
 
     assert b"\n" not in line
     assert [_unescape(part) for part in line.split(b"\t")] == [b"9", b"1", *values]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 
 from psycopg import Connection
 
@@ -108,15 +109,15 @@ def _take(
     use_plain_values(writer)
     messages = 0
 
-    def counted() -> Iterator[bytes]:
+    def counted() -> Iterator[list[bytes]]:
         nonlocal messages
-        for data in peek(reader, slot.name, slot.publication, upto=upto, limit=limit):
-            messages += 1
-            yield data
+        for lot in peek(reader, slot.name, slot.publication, upto=upto, limit=limit):
+            messages += len(lot)
+            yield lot
 
     with reader.transaction():
         use_plain_values(reader)
-        for step in read_transactions(counted()):
+        for step in read_transactions(chain.from_iterable(counted())):
             collector.take(step)
             if collector.pending_lines >= _WRITE_LINES:
                 write_rows(writer, collector.give())

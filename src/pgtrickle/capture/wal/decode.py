@@ -43,6 +43,9 @@ _MAX_COLUMNS = 1664  # PostgreSQL's own limit for a row of any kind
 _NEW, _KEY, _OLD = ord("N"), ord("K"), ord("O")
 _TEXT, _NULL, _TOAST = ord("t"), ord("n"), ord("u")
 _IDENTITIES = frozenset("dnfi")
+# The heads of texts of less than 256 bytes: to look one up is quicker than to take it apart.
+_SHORT_TEXT = {bytes([_TEXT, 0, 0, 0, length]): length for length in range(256)}
+_OLD_KINDS = frozenset({_OLD, _KEY})
 _ROW_AT = _RELID.size
 
 
@@ -50,7 +53,7 @@ def decode(data: bytes) -> Message:
     """Decode one message.
 
     >>> decode(b"I" + bytes([0, 0, 0, 7]) + b"N" + bytes([0, 2]) + b"t" + bytes([0, 0, 0, 1]) + b"5n")
-    Insert(relid=7, new=[b'5', None])
+    Insert(relid=7, new=[b'5', None], plain=False)
     >>> decode(b"I" + bytes([0, 0, 0, 7]) + b"N" + bytes([0, 2]) + b"t")
     Traceback (most recent call last):
     pgtrickle.errors.WalMessageError: could not decode a message of the log: Insert
@@ -132,37 +135,42 @@ def _relation(data: bytes) -> Relation:
 
 
 def _insert(data: bytes) -> Insert:
-    (relid,) = _RELID.unpack_from(data)
-    _check_kind(data, _ROW_AT, _NEW)
-    row, at = _row(data, _ROW_AT + 1)
-    _check_end(data, at)
-    return Insert(relid, row)
+    if data[_ROW_AT] != _NEW:
+        raise ValueError("an image that no version has")
+    row, at, plain = _row(data, _ROW_AT + 1)
+    if at != len(data):
+        raise ValueError("bytes left over or missing")
+    return Insert(_relid(data), row, plain)
 
 
 def _update(data: bytes) -> Update:
-    (relid,) = _RELID.unpack_from(data)
     kind, at = data[_ROW_AT], _ROW_AT
     old: Row | None = None
-    if kind in {_OLD, _KEY}:
-        old, at = _row(data, at + 1)
-        _check_old(old)
-    _check_kind(data, at, _NEW)
-    new, at = _row(data, at + 1)
-    _check_end(data, at)
+    old_plain = False
+    if kind in _OLD_KINDS:
+        old, at, old_plain = _row(data, at + 1)
+        if not old_plain and UNCHANGED in old:
+            raise ValueError("an old image with a value left out")
+    if data[at] != _NEW:
+        raise ValueError("an image that no version has")
+    new, at, plain = _row(data, at + 1)
+    if at != len(data):
+        raise ValueError("bytes left over or missing")
     if old is not None and len(old) != len(new):
         raise ValueError("images of different width")
-    return Update(relid, old, kind == _OLD, new)
+    return Update(_relid(data), old, kind == _OLD, new, plain and old_plain)
 
 
 def _delete(data: bytes) -> Delete:
-    (relid,) = _RELID.unpack_from(data)
     kind = data[_ROW_AT]
-    if kind not in {_OLD, _KEY}:
+    if kind not in _OLD_KINDS:
         raise ValueError("an image that no version has")
-    old, at = _row(data, _ROW_AT + 1)
-    _check_old(old)
-    _check_end(data, at)
-    return Delete(relid, old, kind == _OLD)
+    old, at, plain = _row(data, _ROW_AT + 1)
+    if not plain and UNCHANGED in old:
+        raise ValueError("an old image with a value left out")
+    if at != len(data):
+        raise ValueError("bytes left over or missing")
+    return Delete(_relid(data), old, kind == _OLD, plain)
 
 
 def _truncate(data: bytes) -> Truncate:
@@ -187,29 +195,41 @@ def _emitted(data: bytes) -> Emitted:
     return Emitted(bool(flags), Lsn(lsn), prefix, data[at:])
 
 
-def _row(data: bytes, at: int) -> tuple[Row, int]:
-    """Read a row; return its values and where it ends."""
+def _row(data: bytes, at: int) -> tuple[Row, int, bool]:
+    """Read a row; return its values, where it ends, and whether all of them are text.
+
+    This runs once or twice a changed row, hence the few calls.
+    """
     values: list[Value] = []
-    append, number = values.append, int.from_bytes
+    append, short_text = values.append, _SHORT_TEXT.get
+    plain = True
     count = _count(data, at)
     at += 2
     for _ in range(count):
-        kind = data[at]
-        if kind == _TEXT:
-            start = at + 5
+        start = at + 5
+        length = short_text(data[at:start])
+        if length is None and data[at] == _TEXT:
+            length = int.from_bytes(data[at + 1 : start], "big")
+        if length is not None:
             # A slice beyond the end is not an error in Python; then ``at`` is beyond it too, and
             # whatever looks at the next byte or checks the end refuses the message.
-            at = start + number(data[at + 1 : start], "big")
+            at = start + length
             append(data[start:at])
-        elif kind == _NULL:
+            continue
+        kind = data[at]
+        plain = False
+        at += 1
+        if kind == _NULL:
             append(None)
-            at += 1
         elif kind == _TOAST:
             append(UNCHANGED)
-            at += 1
         else:
             raise ValueError("a kind of value that was not asked for")
-    return values, at
+    return values, at, plain
+
+
+def _relid(data: bytes) -> int:
+    return int.from_bytes(data[1:_ROW_AT], "big")
 
 
 def _count(data: bytes, at: int) -> int:
@@ -222,16 +242,6 @@ def _count(data: bytes, at: int) -> int:
 def _string(data: bytes, at: int) -> tuple[str, int]:
     end = data.index(0, at)
     return data[at:end].decode(), end + 1
-
-
-def _check_old(old: Row) -> None:
-    if UNCHANGED in old:
-        raise ValueError("an old image with a value left out")
-
-
-def _check_kind(data: bytes, at: int, kind: int) -> None:
-    if data[at] != kind:
-        raise ValueError("an image that no version has")
 
 
 def _check_end(data: bytes, at: int) -> None:

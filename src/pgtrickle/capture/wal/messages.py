@@ -76,19 +76,24 @@ class Type(NamedTuple):
 
 
 class Insert(NamedTuple):
-    """A new row."""
+    """A new row; ``plain`` if each of its values is there as text."""
 
     relid: int
     new: Row
+    plain: bool = False
 
 
 class Update(NamedTuple):
-    """A changed row; ``old`` is complete only if the replica identity is FULL."""
+    """A changed row; ``old`` is complete only if the replica identity is FULL.
+
+    It is ``plain`` if each value of both images is there as text.
+    """
 
     relid: int
     old: Row | None
     old_complete: bool
     new: Row
+    plain: bool = False
 
 
 class Delete(NamedTuple):
@@ -97,6 +102,7 @@ class Delete(NamedTuple):
     relid: int
     old: Row
     old_complete: bool
+    plain: bool = False
 
 
 class Truncate(NamedTuple):

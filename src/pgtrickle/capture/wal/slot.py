@@ -175,8 +175,8 @@ _PEEK = """
 
 def peek(
     connection: Connection[TupleRow], name: str, publication: str, *, upto: Lsn, limit: int
-) -> Iterator[bytes]:
-    """Yield the messages of the transactions that committed before ``upto``, in order.
+) -> Iterator[list[bytes]]:
+    """Yield the messages of the transactions that committed before ``upto``, in order, in lots.
 
     After ``limit`` messages no further transaction begins; one is never cut.  Nothing is moved.
     The connection must be inside a transaction; values are written as its settings say.
@@ -186,8 +186,7 @@ def peek(
         with connection.cursor("pgtrickle_wal", binary=True) as cursor:
             cursor.execute(_PEEK, values)
             while rows := cursor.fetchmany(_FETCH_ROWS):
-                for row in rows:
-                    yield row[0]
+                yield [row[0] for row in rows]
     except psycopg.errors.ObjectInUse as error:
         raise _in_use(name) from error
     except (
