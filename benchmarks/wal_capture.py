@@ -1,6 +1,6 @@
 """Measure what capture by triggers and from the log costs writers, and how fast the log is read.
 
-    python -m benchmarks.wal_capture [--dsn DSN] [--rounds N] [--rows N]
+    python -m benchmarks.wal_capture [--dsn DSN] [--rounds N] [--rows N] [--capture wal]
 
 Without ``--dsn`` it starts an embedded server in a temporary directory.  Each round runs the same
 bulk statements on a plain table and on one that 0, 1 or 10 stream tables read, one right after
@@ -58,6 +58,7 @@ def main() -> int:
     parser.add_argument("--dsn", help="a server whose role may create databases and slots")
     parser.add_argument("--rows", type=int, default=100_000, help="rows of a bulk statement")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--capture", nargs="+", default=["none", "trigger", "wal"])
     arguments = parser.parse_args()
     results = Results()
     with (
@@ -67,7 +68,7 @@ def main() -> int:
     ):
         version = connection.info.parameter_status("server_version")
         sys.stdout.write(f"PostgreSQL {version}, medians of {arguments.rounds} rounds\n\n")
-        for mode, dependants in SETUPS:
+        for mode, dependants in [one for one in SETUPS if one[0] in arguments.capture]:
             with _tables(trickle, connection, mode, dependants):
                 measure(trickle, connection, mode, dependants, arguments, results)
                 if (mode, dependants) == ("wal", 1):
