@@ -67,13 +67,16 @@ def main() -> int:
         psycopg.connect(dsn, autocommit=True) as connection,
     ):
         version = connection.info.parameter_status("server_version")
-        sys.stdout.write(f"PostgreSQL {version}, medians of {arguments.rounds} rounds\n\n")
+        _print(f"PostgreSQL {version}, medians of {arguments.rounds} rounds\n")
+        _print("| capture | dependants | statement | plain ms | captured ms | ratio |")
+        _print("|---|---:|---|---:|---:|---:|")
         for mode, dependants in [one for one in SETUPS if one[0] in arguments.capture]:
             with _tables(trickle, connection, mode, dependants):
                 measure(trickle, connection, mode, dependants, arguments, results)
+                _print_writes(results, mode, dependants, arguments.rows)
                 if (mode, dependants) == ("wal", 1):
                     measure_reading(trickle, connection, arguments, results)
-    _print(results, arguments.rows)
+    _print_rates(results, arguments.rows)
     return 0
 
 
@@ -152,24 +155,26 @@ def _empty(connection: Connection[TupleRow]) -> None:
         )
 
 
-def _print(results: Results, rows: int) -> None:
-    lines = ["| capture | dependants | statement | plain ms | captured ms | ratio |"]
-    lines.append("|---|---:|---|---:|---:|---:|")
-    for (mode, dependants), samples in results.writes.items():
-        for name, found in samples.items():
-            plain, captured = (statistics.median(found[table]) for table in TABLES)
-            pairs = zip(found["captured"], found["plain"], strict=True)
-            ratio = statistics.median(one / other for one, other in pairs)
-            lines.append(
-                f"| {mode} | {dependants} | {name} {rows:,} rows | {plain:.0f} | {captured:.0f}"
-                f" | {ratio:.2f} |"
-            )
-    lines += ["", "| reading the log | changes/s |", "|---|---:|"]
-    lines += [
-        f"| {name} {rows:,} rows | {statistics.median(found):,.0f} |"
-        for name, found in results.rates.items()
-    ]
-    sys.stdout.write("\n".join(lines) + "\n")
+def _print_writes(results: Results, mode: str, dependants: int, rows: int) -> None:
+    for name, found in results.writes[mode, dependants].items():
+        plain, captured = (statistics.median(found[table]) for table in TABLES)
+        pairs = zip(found["captured"], found["plain"], strict=True)
+        ratio = statistics.median(one / other for one, other in pairs)
+        _print(
+            f"| {mode} | {dependants} | {name} {rows:,} rows | {plain:.0f} | {captured:.0f}"
+            f" | {ratio:.2f} |"
+        )
+
+
+def _print_rates(results: Results, rows: int) -> None:
+    _print("\n| reading the log | changes/s, median | best |\n|---|---:|---:|")
+    for name, found in results.rates.items():
+        _print(f"| {name} {rows:,} rows | {statistics.median(found):,.0f} | {max(found):,.0f} |")
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":
