@@ -1,5 +1,6 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup format lint unit test fuzz fuzz-pipeline workloads demo bench bench-tpch bench-check check ci docs clean
+.PHONY: help setup format lint unit test test-oldest fuzz fuzz-pipeline workloads demo bench bench-tpch bench-large \
+  bench-memory bench-check check ci docs clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -35,6 +36,16 @@ test: setup  ## every lane
 	$(BIN)/pytest -n auto --dist loadscope -m "unit or postgres"
 	$(BIN)/pytest -m "spark or end_to_end"
 
+# Capture, and every pitfall of sources, on the oldest supported server.
+OLDEST ?= /usr/lib/postgresql/15/bin
+PITFALLS := $(foreach n,08 09 10 11 12 13 14 15 16 17 45 47 51 52 53 54 56,test_p$(n) or)
+
+test-oldest: setup  ## capture and sources on PostgreSQL 15, where it is installed
+	@if [ -x $(OLDEST)/initdb ]; then \
+	  PGTRICKLE_TEST_BINDIR=$(OLDEST) $(BIN)/pytest -n auto --dist loadscope tests/capture tests/service \
+	    -k "capture or $(PITFALLS) test_sources or test_guard or test_watch or test_schema_changes"; \
+	else echo "PostgreSQL 15 is not in $(OLDEST): not tested."; fi
+
 # CASES=n cases of SEED=s, or one CASE=n of it, or a kept FILE=path.
 FUZZ = $(BIN)/python -m tests.fuzz.run $(if $(CASES),--cases $(CASES)) $(if $(SEED),--seed $(SEED)) \
   $(if $(CASE),--case $(CASE)) $(if $(FILE),--file $(FILE))
@@ -65,9 +76,19 @@ bench-tpch: setup  ## TPC-H beside REFRESH MATERIALIZED VIEW, Spark in full and 
 bench-check: setup  ## fail if a ratio of RESULTS=file fell below its recorded floor
 	$(BIN)/python -m benchmarks.check $(RESULTS)
 
+# SCALE=n of TPC-H; JDBC_JAR=path of the PostgreSQL driver, or JDBC_PACKAGE=org.postgresql:...
+bench-large: setup  ## the first load of lineitem beside Spark's JDBC reader
+	$(BIN)/python -m benchmarks.large $(if $(SCALE),--scale $(SCALE)) \
+	  $(if $(JDBC_JAR),--jdbc-jar $(JDBC_JAR)) $(if $(JDBC_PACKAGE),--jdbc-package $(JDBC_PACKAGE))
+
+# SCALE=n of TPC-H, CHANGES=n, HEAP=2g.
+bench-memory: setup  ## a first load of 6 M rows and a delta of 5 M, with a heap of 2 GiB
+	$(BIN)/python -m benchmarks.memory $(if $(SCALE),--scale $(SCALE)) \
+	  $(if $(CHANGES),--changes $(CHANGES)) $(if $(HEAP),--heap $(HEAP))
+
 check: lint unit  ## what to run before each commit
 
-ci: lint test  ## what CI runs, exactly
+ci: lint test test-oldest  ## what CI runs, exactly
 
 docs: setup  ## regenerate the pages that come from code
 	$(BIN)/python -m tools.generate_docs

@@ -13,12 +13,13 @@ import psycopg
 from psycopg_pool import ConnectionPool
 
 from pgtrickle.catalog.migrate import migrate
+from pgtrickle.catalog.watch import install_watch
 from pgtrickle.embedded.server import start_embedded
 from pgtrickle.errors import SettingError, TrickleError
 from pgtrickle.model.cdc_mode import parse_cdc_mode
 from pgtrickle.model.delta_fraction import Fraction
 from pgtrickle.model.names import QualifiedName
-from pgtrickle.model.report import RefreshReport, VerifyReport
+from pgtrickle.model.report import Progress, RefreshReport, VerifyReport
 from pgtrickle.model.stream_table import InitiatedBy, RefreshMode, Status, StreamTable
 from pgtrickle.service.alter import alter_stream_table
 from pgtrickle.service.capture_mode import tend_capture
@@ -41,6 +42,7 @@ from pgtrickle.service.wal_slot import SlotHealth, find_slot_health
 from pgtrickle.settings import Settings, load_settings
 from pgtrickle.spark.arrow_reader import ReadConnections
 from pgtrickle.spark.engine import SparkEngine
+from pgtrickle.spark.session import SparkSessions
 
 if TYPE_CHECKING:
     from pgtrickle.catalog.refresh_history import Refresh
@@ -69,6 +71,7 @@ def connect(
         runtime = stack.enter_context(_Adapters(address, settings, engine)).runtime
         with runtime.connection() as connection:
             applied = migrate(connection)
+            install_watch(connection)
             [(schema,)] = connection.execute("SELECT pg_catalog.current_schema()").fetchall()
         return Trickle(
             address, runtime, stack.pop_all(), schema=schema or "public", applied=applied
@@ -108,7 +111,13 @@ class _Adapters:
             open=True,
             name="pgtrickle",
         )
-        self.runtime = Runtime(pool, ReadConnections(dsn), engine or SparkEngine(dsn), settings)
+        if engine is None:
+            sessions = SparkSessions(
+                driver_memory=settings.spark_driver_memory,
+                result_bytes=settings.driver_result_bytes,
+            )
+            engine = SparkEngine(dsn, sessions)
+        self.runtime = Runtime(pool, ReadConnections(dsn), engine, settings)
 
     def __enter__(self) -> Self:
         return self
@@ -151,6 +160,10 @@ class Trickle:
     def close(self) -> None:
         """Stop Spark and the embedded server, where this process started them."""
         self._resources.close()
+
+    def on_progress(self, listener: Callable[[Progress], None] | None) -> None:
+        """Call ``listener`` every few seconds of a large refresh, from another thread."""
+        self._runtime.progress = listener
 
     def init(self) -> list[int]:
         """Bring the catalog up to date; return the migrations applied since ``connect`` began."""

@@ -207,6 +207,12 @@ class ServerBusyError(TrickleError, code="ST408"):
     retry = Retry.BACKOFF
 
 
+class MemoryLimitError(TrickleError, code="ST409"):
+    """Spark's driver ran out of the memory that a setting gives it."""
+
+    retry = Retry.BACKOFF
+
+
 class SettingError(TrickleError, code="ST501"):
     """A setting has a value outside its type or range."""
 

@@ -11,6 +11,10 @@ from pgtrickle.model.names import QualifiedName
 from pgtrickle.sql.translate import Dialect
 
 
+class ResultTooLargeError(Exception):
+    """The result of a stage is too large to be handed over; ``Engine.stage`` may write it."""
+
+
 class Engine(Protocol):
     """Computes one stage: named relations in, weighted rows out."""
 
@@ -25,13 +29,19 @@ class Engine(Protocol):
         ...
 
     def run(self, sql: str, inputs: Mapping[str, pa.Table]) -> pa.Table:
-        """Evaluate ``sql`` over small relations of the given names."""
+        """Evaluate ``sql`` over small relations of the given names.
+
+        Raises ResultTooLargeError where the result is not small.
+        """
         ...
 
-    def stage(self, sql: str, inputs: Mapping[str, Any], target: QualifiedName) -> None:
+    def stage(
+        self, sql: str, inputs: Mapping[str, Any], target: QualifiedName, parts: QualifiedName
+    ) -> None:
         """Evaluate ``sql`` and write the result into a table, nothing of it through the driver.
 
         An input is an Arrow table or the description of a read, as the engine's adapter has it.
+        What is written is counted in the table ``parts``, under the name ``staged``.
         """
         ...
 

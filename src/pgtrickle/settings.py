@@ -53,10 +53,36 @@ class Settings:
     )
     large_read_bytes: int = _setting(
         16 * 2**20,
-        "Size of a table from which Spark's executors read it in parts, side by side, and write"
-        " the result themselves.",
+        "Size of one input of a refresh (a table, a window of changes, what a bounded read brings)"
+        " from which Spark's executors read it in parts, side by side, and write the result"
+        " themselves. A smaller one passes through the memory of this process.",
         1,
         None,
+    )
+    spark_driver_memory: str = _setting(
+        "2g",
+        "The heap of Spark's driver, as Spark writes sizes; with a local master the executors"
+        " live in it too.",
+    )
+    driver_result_bytes: int = _setting(
+        128 * 2**20,
+        "Size up to which the result of a stage passes through the driver; a larger one is"
+        " computed again and written by the executors.",
+        2**20,
+        None,
+    )
+    progress_seconds: float = _setting(
+        2.0, "How often a large refresh tells how far it is.", 0.05, 3600
+    )
+    matview_polling: bool = _setting(
+        default=True,
+        doc="Accept materialized views as sources; each refresh reads all their rows to learn"
+        " whether they changed.",
+    )
+    foreign_table_polling: bool = _setting(
+        default=False,
+        doc="Accept foreign tables as sources; each refresh reads all their rows to learn whether"
+        " they changed.",
     )
     trim_rows: int = _setting(
         1_000_000, "How many consumed changes one refresh deletes at most.", 1, None

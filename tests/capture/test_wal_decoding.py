@@ -24,7 +24,7 @@ from pgtrickle.capture.wal.messages import (
     Update,
     Value,
 )
-from pgtrickle.capture.wal.rows import make_projection
+from pgtrickle.capture.wal.rows import Fit, make_projection
 from pgtrickle.capture.wal.slot import SlotState, check_slot
 from pgtrickle.capture.wal.transactions import read_transactions
 from pgtrickle.errors import SlotLostError, TrickleError, WalGapError, WalMessageError
@@ -190,7 +190,13 @@ def _collect(messages: list[bytes]) -> Collector:
 
 
 def _collector(position: int = 0, since: int = 0, recent_xid: int = 1000) -> Collector:
-    return Collector({16384: Lsn(since)}, lambda shape: ["id", "note"], Lsn(position), recent_xid)
+    return Collector({16384: Lsn(since)}, _fit, Lsn(position), recent_xid)
+
+
+def _fit(shape: Relation) -> Fit:
+    present = {column.name for column in shape.columns}
+    columns = tuple(name for name in ("id", "note") if name in present)
+    return Fit(columns, complete=len(columns) == 2)
 
 
 def _outcome(read: Callable[..., object], argument: object) -> str:
@@ -234,7 +240,7 @@ ORDERS = Relation(
         for name, oid in [("id", 20), ("n", 23), ("note", 25)]
     ),
 )
-IDS_AND_NOTES = make_projection(ORDERS, ["note", "id", "gone"])
+IDS_AND_NOTES = make_projection(ORDERS, Fit(("note", "id")))
 
 
 def _lines(change: Insert | Update | Delete) -> list[bytes]:
@@ -322,7 +328,7 @@ def test_both_ways_of_writing_lines_agree(plain: bool):  # noqa: FBT001 - a para
 @example([b"\x01", b"", None])
 @example([b"\\N", b"\\.", b"\t\n\r"])
 def test_a_line_says_what_the_values_were(values: list[bytes | None]):
-    projection = make_projection(ORDERS, ["id", "n", "note"])
+    projection = make_projection(ORDERS, Fit(("id", "n", "note")))
 
     decoded = decode(write.insert(16384, *values))
     assert isinstance(decoded, Insert)

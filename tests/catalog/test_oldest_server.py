@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +11,7 @@ import pytest
 
 from pgtrickle.catalog.migrate import check_version, migrate
 from tests.capture.readers import capture, changes, next_window, snapshot
-from tests.fixtures.postgres import enterable_directory
+from tests.fixtures.postgres import plain_server
 
 BINARIES = Path("/usr/lib/postgresql/15/bin")
 
@@ -22,25 +20,8 @@ pytestmark = pytest.mark.skipif(not BINARIES.exists(), reason="PostgreSQL 15 is 
 
 @pytest.fixture
 def oldest_dsn() -> Iterator[str]:
-    # Root may not run the server; the package that brings the binaries brings this account too.
-    account = "postgres" if os.geteuid() == 0 else None
-    with enterable_directory() as directory:
-        data = directory / "data"
-        data.mkdir()
-        if account:
-            _run("chown", account, str(directory), str(data))
-        options = f"-c listen_addresses= -c unix_socket_directories={directory} -c fsync=off"
-        _run(str(BINARIES / "initdb"), "-D", str(data), "-A", "trust", "-U", "owner", user=account)
-        control = [str(BINARIES / "pg_ctl"), "-D", str(data), "-w"]
-        _run(*control, "-l", f"{data}/log", "-o", options, "start", user=account)
-        try:
-            yield f"host={directory} user=owner dbname=postgres"
-        finally:
-            _run(*control, "-m", "immediate", "stop", user=account)
-
-
-def _run(*command: str, user: str | None = None) -> None:
-    subprocess.run(command, check=True, capture_output=True, user=user, cwd="/")
+    with plain_server(BINARIES) as dsn:
+        yield dsn
 
 
 def test_catalog_and_capture_work_on_the_oldest_server(oldest_dsn: str):

@@ -198,6 +198,7 @@ def test_verify_says_yes(cli: CommandLine, cheap: str) -> None:
 def test_verify_says_no_and_exits_1(
     cli: CommandLine, cheap: str, user: Connection[TupleRow]
 ) -> None:
+    user.execute("ALTER TABLE cheap DISABLE TRIGGER pgtrickle_guard")
     user.execute("UPDATE cheap SET price = 6")
 
     answer = cli("verify", cheap, "--json")

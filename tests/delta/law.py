@@ -28,6 +28,7 @@ from pgtrickle.refresh.stages import (
     plan_stage,
 )
 from pgtrickle.service.change_keys import range_condition
+from pgtrickle.service.other_versions import add_versions
 from pgtrickle.sql.lower import lower
 from pgtrickle.sql.translate import Dialect, translate
 from tests.delta.dialect import to_duckdb
@@ -238,11 +239,15 @@ class _Maintained:
         filled = {view: self._world.fill(sql) for view, sql in reads.items()}
         if self._engine is None:
             views = ", ".join(
-                f"{quote_identifier(view)} AS ({sql})" for view, sql in filled.items()
+                f"{quote_identifier(view)} AS ({sql})"
+                for view, sql in [
+                    *filled.items(),
+                    *((one.view, one.sql) for one in stage.versions),
+                ]
             )
             return self._world.rows(f"WITH {views} {stage.sql}")
         inputs = {view: self._world.arrow(sql) for view, sql in filled.items()}
-        result = self._engine.run(stage.sql, inputs)
+        result = self._engine.run(*add_versions(stage, inputs, self._dialect))
         names = [column.name for column in stage.columns]
         columns = [column.to_pylist() for column in result.select(names).columns]
         return [countable(row) for row in zip(*columns, strict=True)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pgtrickle.delta.reads import ReadKind
 from tests.delta.law import DefiningQuery, History, Observed, check_law
 from tests.delta.world import World
 
@@ -43,6 +44,20 @@ def test_the_range_reaches_through_a_join_and_a_group(world: World) -> None:
     )
 
     assert observed.ranges > 0
+
+
+def test_a_range_bounds_what_is_joined_with_its_rows(world: World) -> None:
+    grouped = "(SELECT u.a AS k, count(*) AS n FROM public.u u GROUP BY u.a) d"
+
+    observed = _maintain(
+        world,
+        f"SELECT t.b AS c1, d.n AS c2 FROM (SELECT s.a, s.b FROM public.t s WHERE s.a > {_MEAN}) t"
+        f" JOIN {grouped} ON ((d.k = t.a))",
+        names=2,
+    )
+
+    assert observed.ranges > 0
+    assert ReadKind.KEYED in observed.kinds
 
 
 @pytest.mark.parametrize(

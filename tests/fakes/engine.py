@@ -48,7 +48,9 @@ class DuckDbEngine:
             for name in inputs:
                 self._connection.unregister(name)
 
-    def stage(self, sql: str, inputs: Mapping[str, Any], target: QualifiedName) -> None:
+    def stage(
+        self, sql: str, inputs: Mapping[str, Any], target: QualifiedName, parts: QualifiedName
+    ) -> None:
         """Never asked: the engine is not distributed."""
         raise NotImplementedError
 

@@ -47,6 +47,7 @@ _FACTS = Facts(
     source_rows=1000.0,
     refusal=None,
     reshaped=(),
+    polled=(),
     rewritten=(),
     time_dependent=False,
     requested_full=False,
@@ -68,7 +69,7 @@ _NOTHING: dict[str, int] = {}
         ({}, {"changed_rows": _NOTHING}, Action.NO_DATA, "no source changed"),
         ({"frontier": None}, {}, Action.FULL, "first load"),
         ({"populated": False}, {"changed_rows": _NOTHING}, Action.FULL, "first load"),
-        ({}, {"reshaped": ("public.t",)}, Action.REINITIALIZE, "columns of public.t changed"),
+        ({}, {"reshaped": ("columns of t changed",)}, Action.REINITIALIZE, "columns of t changed"),
         (
             {"frontier": _frontier("10:10:", system="8")},
             {},
@@ -81,7 +82,12 @@ _NOTHING: dict[str, int] = {}
             Action.REINITIALIZE,
             "the server's transaction ids moved back",
         ),
-        ({"needs_reinit": True}, {}, Action.REINITIALIZE, "requested after an error"),
+        (
+            {"needs_reinit": True},
+            {},
+            Action.REINITIALIZE,
+            "marked after an error or a change of a source",
+        ),
         ({}, {"requested_full": True, "changed_rows": _NOTHING}, Action.FULL, "requested"),
         (
             {},

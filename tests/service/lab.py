@@ -6,7 +6,8 @@ by PostgreSQL itself, as multisets.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,6 +67,14 @@ class Lab:
         """Run statements, each in a transaction of its own."""
         for statement in statements:
             self.connection.execute(statement.encode())
+
+    @contextmanager
+    def unwatched(self) -> Iterator[None]:
+        """Go without event triggers for a while, as an ordinary role does."""
+        names = [name for (name,) in self.rows("SELECT evtname FROM pg_event_trigger")]
+        self.run(*(f"ALTER EVENT TRIGGER {name} DISABLE" for name in names))
+        yield
+        self.run(*(f"ALTER EVENT TRIGGER {name} ENABLE" for name in names))
 
     def rows(self, query: str) -> list[Row]:
         """Return the rows of a query, in a fixed order."""

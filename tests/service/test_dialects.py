@@ -12,6 +12,7 @@ from pgtrickle.delta.reads import fill_marks
 from pgtrickle.model.names import quote_identifier
 from pgtrickle.refresh.stages import StagePlan, plan_differential, sources_of
 from pgtrickle.service.compile import compile_query
+from pgtrickle.service.other_versions import write_versions
 from pgtrickle.sql.translate import Dialect
 from tests.fakes.engine import DuckDbEngine
 from tests.service.lab import Lab
@@ -49,7 +50,7 @@ def test_both_dialects_find_the_same_change(lab: Lab, query: str) -> None:
         sql = fill_marks(read.sql, window, {})
         lab.run(f"CREATE TEMPORARY TABLE {quote_identifier(read.view)} AS {sql}")
         inputs[read.view] = lab.connection.execute(f"TABLE {quote_identifier(read.view)}".encode())
-    found = Counter(lab.rows(theirs.sql))
+    found = Counter(lab.rows(write_versions(theirs.sql, theirs.versions, Dialect.POSTGRES)))
     assert found
     assert found == Counter(by_duckdb(ours, inputs))
 
@@ -67,7 +68,8 @@ def by_duckdb(stage: StagePlan, inputs: dict[str, Any]) -> list[tuple[Any, ...]]
         names = [column.name for column in cursor.description]
         rows = cursor.fetchall()
         tables[read.view] = as_arrow(names, rows)
-    result = engine.run(stage.sql, tables)
+    sql = write_versions(stage.sql, stage.versions, engine.dialect)
+    result = engine.run(sql, tables)
     return [tuple(row.values()) for row in result.to_pylist()]
 
 

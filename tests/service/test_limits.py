@@ -167,7 +167,7 @@ def test_a_view_that_becomes_a_cycle_fails_its_stream_table_with_a_code(tables: 
 
     assert caught.value.code in {"ST107", "ST302"}
     tables.run("CREATE OR REPLACE VIEW a AS SELECT id FROM t")
-    tables.refresh("made")
+    tables.refresh("made", "REINITIALIZE")
 
 
 def test_views_nest_deep(tables: Lab) -> None:

@@ -46,3 +46,38 @@ def test_query_that_postgresql_answers_whole_is_recorded(lab: Lab) -> None:
     report = lab.create("s", "SELECT id FROM t LIMIT 100", "AUTO")
 
     assert recorded(report) == {("the defining query", "full"): 3}
+
+
+def test_what_two_stages_ask_alike_is_read_once(lab: Lab) -> None:
+    lab.run(
+        "CREATE TABLE o (id int PRIMARY KEY, x int)",
+        "CREATE TABLE l (o_id int, x int)",
+        "INSERT INTO o SELECT g, g % 3 FROM generate_series(1, 30) AS g",
+        "INSERT INTO l SELECT g % 30 + 1, g % 4 FROM generate_series(1, 90) AS g",
+    )
+    lab.create(
+        "s",
+        "SELECT o.id, o.x FROM o WHERE EXISTS (SELECT 1 FROM l WHERE l.o_id = o.id AND l.x <> o.x)",
+    )
+
+    lab.run("UPDATE o SET x = x + 1 WHERE id < 4", "INSERT INTO l VALUES (9, 7)")
+    report = lab.trickle.refresh_stream_table("s")
+
+    lab.check("s")
+    of_changes = [read.source for read in report.reads if read.kind == "changes"]
+    assert sorted(of_changes) == ["public.l", "public.o"]
+
+
+def test_a_mean_that_moves_brings_the_rows_between_its_values(lab: Lab) -> None:
+    lab.run(
+        "CREATE TABLE t (id int PRIMARY KEY, v numeric(9, 2))",
+        "INSERT INTO t SELECT g, g FROM generate_series(1, 1000) AS g",
+    )
+    lab.create("s", "SELECT id, v FROM t WHERE v > (SELECT avg(v) FROM t)")
+
+    lab.run("UPDATE t SET v = v + 2000 WHERE id = 1")  # the mean goes from 500.5 to 502.5
+    report = lab.trickle.refresh_stream_table("s")
+
+    lab.check("s")
+    assert recorded(report)[("public.t", "keyed")] == 2
+    assert (report.rows_inserted, report.rows_deleted) == (1, 2)

@@ -9,7 +9,12 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 import pgtrickle
-from pgtrickle.errors import NotOwnerError, PrivilegeError, WalUnavailableError
+from pgtrickle.errors import (
+    NotOwnerError,
+    PrivilegeError,
+    UnsupportedSourceError,
+    WalUnavailableError,
+)
 from tests.catalog.databases import ordinary_role
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.engines import Borrowed
@@ -231,6 +236,32 @@ def test_privilege_is_revoked_later(ordinary: Lab, admin: psycopg.Connection, ro
 
     admin.execute(f"GRANT SELECT ON theirs TO {role}".encode())
     ordinary.window()
+
+
+def test_row_security_that_hides_rows_is_refused(
+    ordinary: Lab, admin: psycopg.Connection, role: str
+):
+    """The triggers would capture what the role may not read."""
+    admin.execute("CREATE TABLE theirs (id int)")
+    admin.execute(f"GRANT SELECT, INSERT, TRIGGER ON theirs TO {role}".encode())
+    admin.execute("ALTER TABLE theirs ENABLE ROW LEVEL SECURITY")
+    admin.execute("CREATE POLICY few ON theirs USING (id < 10) WITH CHECK (true)")
+    with pytest.raises(UnsupportedSourceError, match="row security"):
+        ordinary.trickle.create_stream_table("made", "SELECT id FROM theirs")
+    assert ordinary.leftovers() == []
+
+    admin.execute("ALTER TABLE theirs DISABLE ROW LEVEL SECURITY")
+    ordinary.create("made", "SELECT id FROM theirs")
+    ordinary.window("INSERT INTO theirs VALUES (1), (99)")
+    admin.execute("ALTER TABLE theirs ENABLE ROW LEVEL SECURITY")
+    admin.execute("INSERT INTO theirs VALUES (100)")
+    with pytest.raises(UnsupportedSourceError, match="row security"):
+        ordinary.trickle.refresh_stream_table("made")
+    assert ordinary.rows("SELECT id FROM made WHERE id = 100") == []
+
+    admin.execute(f"ALTER ROLE {role} BYPASSRLS".encode())
+    ordinary.window(action="REINITIALIZE")
+    ordinary.window("INSERT INTO theirs VALUES (101)")
 
 
 def test_no_create_on_the_schema(ordinary: Lab, admin: psycopg.Connection):

@@ -126,6 +126,33 @@ def test_p14_truncate_and_insert_in_one_transaction(counted: Lab):
     counted.window("INSERT INTO t VALUES (5, 5)")
 
 
+TRUNCATE_AMONG_OTHERS = (
+    ("TRUNCATE t", "TRUNCATE t"),
+    ("DELETE FROM t", "TRUNCATE t", "INSERT INTO t VALUES (7, 7)"),
+    ("INSERT INTO t VALUES (7, 7)", "TRUNCATE t RESTART IDENTITY", "INSERT INTO t VALUES (7, 8)"),
+    ("TRUNCATE t", "INSERT INTO t VALUES (7, 7)", "UPDATE t SET k = 8", "DELETE FROM t"),
+    ("TRUNCATE t", "INSERT INTO t VALUES (7, 7)", "TRUNCATE t", "INSERT INTO t VALUES (8, 8)"),
+    ("UPDATE t SET k = k + 1", "TRUNCATE t"),
+)
+
+
+@pytest.mark.parametrize("statements", TRUNCATE_AMONG_OTHERS)
+def test_p14_truncate_in_every_order_with_other_writes(counted: Lab, statements: tuple[str, ...]):
+    with counted.connection.transaction():
+        counted.run(*statements)
+    counted.window(action="FULL")
+    counted.window("INSERT INTO t VALUES (50, 5), (51, 5)", "UPDATE t SET k = 6 WHERE id = 50")
+
+
+def test_p14_truncate_that_is_rolled_back_leaves_no_trace(counted: Lab):
+    with counted.connection.transaction():
+        counted.run("INSERT INTO t VALUES (60, 6)")
+        with counted.connection.transaction(force_rollback=True):
+            counted.run("TRUNCATE t", "INSERT INTO t VALUES (61, 6)")
+        counted.run("UPDATE t SET k = 7 WHERE id = 60")
+    counted.window()
+
+
 def test_p14_truncate_of_one_side_of_a_join(lab: Lab):
     lab.run(*T, "CREATE TABLE u (k int, v text)", "INSERT INTO u VALUES (1, 'x')")
     lab.create("pairs", "SELECT t.id, u.v FROM t JOIN u ON u.k = t.k")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -20,71 +19,7 @@ from pgtrickle.errors import SlotLostError, TrickleError, WalUnavailableError
 from pgtrickle.service.capture_mode import drain_or_hand_back, tend_capture
 from pgtrickle.service.drain_wal import drain_step, drain_wal
 from tests.service.lab import Lab
-
-T = (
-    "CREATE TABLE t (id int PRIMARY KEY, k int, note text)",
-    "INSERT INTO t VALUES (1, 1, 'a'), (2, 1, 'b')",
-)
-COPY = "SELECT id, k, note FROM t"
-COUNTS = "SELECT k, count(*) AS n, max(id) AS last FROM t GROUP BY k"
-
-_CLEAR = """
-    DELETE FROM pgtrickle.pgt_wal_slots;
-    DROP PUBLICATION IF EXISTS pgtrickle_capture;
-"""
-_DROP_SLOTS = """
-    SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots
-     WHERE database = current_database()
-"""
-
-
-@pytest.fixture
-def wal(lab: Lab) -> Iterator[Lab]:
-    """Take slot and publication away with the test that made them."""
-    if lab.value("SHOW wal_level") != "logical":
-        pytest.skip("the server has another wal_level than logical")
-    yield lab
-    lab.reset()
-    lab.run(*_CLEAR.split(";")[:-1], _DROP_SLOTS)
-
-
-def create(lab: Lab, name: str, query: str, cdc_mode: str = "wal") -> None:
-    lab.trickle.create_stream_table(name, query, refresh_mode="DIFFERENTIAL", cdc_mode=cdc_mode)
-    lab.queries[name] = query
-    lab.check(name)
-
-
-@pytest.fixture
-def counted(wal: Lab) -> Lab:
-    wal.run(*T)
-    create(wal, "copy", COPY)
-    create(wal, "counts", COUNTS)
-    assert modes(wal) == {"t": "WAL"}
-    return wal
-
-
-@pytest.fixture
-def writer(wal: Lab) -> Iterator[psycopg.Connection]:
-    with psycopg.connect(wal.trickle.dsn) as connection:
-        yield connection
-
-
-def modes(lab: Lab) -> dict[str, str]:
-    return dict(lab.rows("SELECT source_name, cdc_mode FROM pgtrickle.pgt_change_tracking"))
-
-
-def triggers(lab: Lab) -> int:
-    return int(lab.value("SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'pgtrickle_capture%'"))
-
-
-def slots(lab: Lab) -> int:
-    return int(
-        lab.value("SELECT count(*) FROM pg_replication_slots WHERE database = current_database()")
-    )
-
-
-def slot_name(lab: Lab) -> str:
-    return str(lab.value("SELECT slot_name FROM pgtrickle.pgt_wal_slots"))
+from tests.service.wal_lab import COPY, COUNTS, T, create, modes, slot_name, slots, triggers
 
 
 def test_changes_reach_the_window_without_triggers(counted: Lab):

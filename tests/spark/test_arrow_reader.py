@@ -33,7 +33,27 @@ def test_all_reads_see_the_exported_snapshot(database: str) -> None:
                 tables = reader.read_all({str(i): read for i in range(6)})
         connections.close()
 
-    assert [table.column("a").to_pylist() for table in tables.values()] == [[1]] * 6
+    assert [table and table.column("a").to_pylist() for table in tables.values()] == [[1]] * 6
+
+
+def test_a_read_that_brings_too_much_is_given_up_and_the_others_go_on(database: str) -> None:
+    connections = ReadConnections(database)
+    reads = {
+        "few": SmallRead("SELECT 7::int4", (NUMBER,)),
+        "many": SmallRead("SELECT g::int4 FROM generate_series(1, 1000000) AS g", (NUMBER,)),
+    }
+    with (
+        exported_snapshot(database) as snapshot,
+        SnapshotReader(connections, snapshot) as reader,
+    ):
+        tables = reader.read_all(reads, limit=1000)
+        again = reader.read("SELECT 8::int4", (NUMBER,), limit=1000)
+    connections.close()
+
+    assert tables["many"] is None
+    assert tables["few"] is not None
+    assert tables["few"].column(0).to_pylist() == [7]
+    assert again.column(0).to_pylist() == [8]
 
 
 def test_a_connection_that_died_while_idle_is_replaced(database: str) -> None:

@@ -36,7 +36,11 @@ def test_a_table_that_follows_its_query_passes(play_on_duckdb: Play):
 
 
 def test_a_difference_fails(play_on_duckdb: Play):
-    tampered = _toy("UPDATE t SET n = n + 1 WHERE id = 1", "DELETE FROM toy_q WHERE id = 2")
+    tampered = _toy(
+        "UPDATE t SET n = n + 1 WHERE id = 1",
+        "ALTER TABLE toy_q DISABLE TRIGGER pgtrickle_guard",
+        "DELETE FROM toy_q WHERE id = 2",
+    )
 
     assert "1 rows differ" in _failure_of(play_on_duckdb, tampered)
 

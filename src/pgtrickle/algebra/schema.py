@@ -56,6 +56,22 @@ def children_of(node: Node) -> tuple[Node, ...]:
     assert_never(node)
 
 
+def columns_read_by(node: Node) -> frozenset[str]:
+    """Return the columns of its inputs with which an operator works, beside those it passes on."""
+    match node:
+        case Filter():
+            return frozenset(node.predicate.columns)
+        case Weigh():
+            return frozenset(node.factor.columns)
+        case InnerJoin():
+            return frozenset(node.on.columns if node.on else ())
+        case Project():
+            return frozenset(name for output in node.outputs for name in output.scalar.columns)
+        case Scan() | UnionAll() | Aggregate() | Recompute():
+            return frozenset()
+    assert_never(node)
+
+
 def scans_of(node: Node) -> Iterator[Scan]:
     """Yield every scan of a plan, from left to right."""
     if isinstance(node, Scan):

@@ -64,7 +64,7 @@ def settled_of(relid: int) -> QualifiedName:
 
 
 _LIST_COLUMNS = """
-    SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod)
+    SELECT a.attname, pg_catalog.format_type(a.atttypid, -1)
            || CASE WHEN a.attcollation <> t.typcollation
                    THEN pg_catalog.format(' COLLATE %%I.%%I', cn.nspname, co.collname)
                    ELSE '' END
@@ -139,7 +139,29 @@ def create_buffer(
     connection.execute(_REVOKE.format(**names))
 
 
+_LIST_LIMITED = """
+    SELECT a.attname, pg_catalog.format_type(a.atttypid, -1)
+      FROM pg_catalog.pg_attribute AS a
+     WHERE a.attrelid = pg_catalog.to_regclass(%(buffer)s) AND a.attnum > 0
+       AND NOT a.attisdropped AND a.atttypmod <> -1
+"""
 _ALTER = sql.SQL("ALTER TABLE {buffer} {actions}")
+_LOOSEN = sql.SQL("ALTER COLUMN {column} TYPE {type}")
+
+
+def loosen_buffer(connection: Connection[TupleRow], relid: int) -> None:
+    """Take lengths and precisions away from the columns of a buffer that an earlier version made.
+
+    No row is rewritten: every value fits.
+    """
+    cursor = connection.execute(_LIST_LIMITED, {"buffer": buffer_of(relid).sql})
+    actions = [
+        _LOOSEN.format(column=sql.Identifier(name), type=sql.SQL(type_)) for name, type_ in cursor
+    ]
+    if actions:
+        connection.execute(
+            _ALTER.format(buffer=_identifier(buffer_of(relid)), actions=sql.SQL(", ").join(actions))
+        )
 
 
 def change_buffer_columns(

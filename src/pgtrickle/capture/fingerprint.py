@@ -1,83 +1,81 @@
-"""Fingerprints of sources: whether the columns a stream table reads are still what they were."""
+"""Fingerprints of sources: whether what a stream table relies on is still what it was.
+
+A fingerprint is made by the database (``pgtrickle.describe_source``), of parts that each have a
+name and a hash, so that a difference can be put into words.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 
 from psycopg import Connection
 from psycopg.rows import TupleRow
+from psycopg.types.json import Jsonb
 
-# NOT NULL and defaults are left out on purpose: they do not change what a stored row means.
-_LIST_COLUMNS = """
-    SELECT c.oid, a.attnum, a.attname,
-           tn.nspname, t.typname, a.atttypmod, cn.nspname, co.collname
-      FROM pg_catalog.unnest(%(relids)s::pg_catalog.oid[]) AS wanted (relid)
-      JOIN pg_catalog.pg_class AS c ON c.oid = wanted.relid
-      LEFT JOIN pg_catalog.pg_attribute AS a
-        ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-      LEFT JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
-      LEFT JOIN pg_catalog.pg_namespace AS tn ON tn.oid = t.typnamespace
-      LEFT JOIN pg_catalog.pg_collation AS co ON co.oid = a.attcollation
-      LEFT JOIN pg_catalog.pg_namespace AS cn ON cn.oid = co.collnamespace
-     ORDER BY c.oid, a.attnum
+_LIST = """
+    SELECT s.key::pg_catalog.int8,
+           pgtrickle.describe_source(
+               s.key::pg_catalog.oid,
+               ARRAY(SELECT pg_catalog.jsonb_array_elements_text(s.value)))
+      FROM pg_catalog.jsonb_each(%(sources)s) AS s
 """
 
 
 def list_fingerprints(
     connection: Connection[TupleRow], sources: Mapping[int, Sequence[str]]
 ) -> dict[int, str]:
-    """Return a hash over the given columns of each source, by one query.
+    """Return the fingerprint of each source for the columns that are used of it, by one query.
 
     Found by relid, so a renamed table keeps its fingerprint.  A source that does not exist is
-    absent from the answer; a column that does not exist makes the hash differ.
+    absent from the answer; a column that does not exist makes the fingerprint differ.
     """
-    shapes: dict[int, list[list[object]]] = {}
-    cursor = connection.execute(_LIST_COLUMNS, {"relids": list(sources)})
-    for relid, number, name, *type_ in cursor:
-        shape = shapes.setdefault(relid, [])
-        if name in sources[relid]:
-            shape.append([number, name, *type_])
-    return {relid: _hash(shape) for relid, shape in shapes.items()}
-
-
-def _hash(shape: list[list[object]]) -> str:
-    # Written as PostgreSQL writes jsonb: the function pgtrickle.find_idle hashes the same text.
-    return hashlib.sha256(json.dumps(shape, ensure_ascii=False).encode()).hexdigest()
-
-
-_LIST_VIEWS = """
-    SELECT r.ev_class, r.ev_action::text
-      FROM pg_catalog.pg_rewrite AS r
-     WHERE r.ev_class = ANY(%(relids)s::pg_catalog.oid[]) AND r.rulename = '_RETURN'
-"""
-
-
-def list_view_fingerprints(
-    connection: Connection[TupleRow], relids: Sequence[int]
-) -> dict[int, str]:
-    """Return a hash over the definition of each view; one that does not exist is absent."""
-    if not relids:
-        return {}
+    asked = Jsonb({str(relid): list(columns) for relid, columns in sources.items()})
     return {
-        relid: hashlib.sha256(rule.encode()).hexdigest()
-        for relid, rule in connection.execute(_LIST_VIEWS, {"relids": list(relids)})
+        relid: fingerprint
+        for relid, fingerprint in connection.execute(_LIST, {"sources": asked})
+        if fingerprint is not None
     }
 
 
+_PARTS = {
+    "columns": "columns of {} changed",
+    "types": "the definition of a type in {} changed",
+    "policies": "row security of {} changed",
+    "partitions": "{} has other partitions or heirs",
+    "parent": "{} was attached or detached",
+    "replication": "replication into {} began or ended",
+    "definition": "the view {} was replaced",
+}
+
+
+def explain_difference(source: str, before: str, now: str) -> str:
+    """Say in words in which parts two fingerprints differ.
+
+    >>> explain_difference("public.t", "columns=1 types=2", "columns=1 types=3")
+    'the definition of a type in public.t changed'
+    >>> explain_difference("public.t", "columns=1", "columns=2 policies=true")
+    'columns of public.t changed; row security of public.t changed'
+    """
+    parts, others = _parts(before), _parts(now)
+    changed = [text for part, text in _PARTS.items() if parts.get(part) != others.get(part)]
+    return "; ".join(text.format(source) for text in changed)
+
+
+def _parts(fingerprint: str) -> dict[str, str]:
+    return dict(part.split("=", 1) for part in fingerprint.split(" ") if "=" in part)
+
+
 _LIST_FILES = """
-    SELECT c.oid, c.relfilenode
+    SELECT c.oid::pg_catalog.text,
+           CASE WHEN c.relhassubclass THEN pgtrickle.describe_files(c.oid)
+                ELSE c.relfilenode::pg_catalog.text END
       FROM pg_catalog.pg_class AS c WHERE c.oid = ANY(%(relids)s::pg_catalog.oid[])
 """
 
 
-def list_files(connection: Connection[TupleRow], relids: Sequence[int]) -> dict[str, int]:
-    """Return the file that stores each source; another one means that every row was rewritten.
+def list_files(connection: Connection[TupleRow], relids: Sequence[int]) -> dict[str, str]:
+    """Return what stores each source; a difference means that rows were written anew.
 
     ALTER TABLE may change values while it rewrites (``USING``), and no trigger fires for that.
     """
-    return {
-        str(relid): file
-        for relid, file in connection.execute(_LIST_FILES, {"relids": list(relids)})
-    }
+    return dict(connection.execute(_LIST_FILES, {"relids": list(relids)}).fetchall())

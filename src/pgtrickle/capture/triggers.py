@@ -1,21 +1,22 @@
-"""Statement-level triggers that copy a source's changes into its buffer.
+"""Triggers that copy a source's changes into its buffer.
 
 **Order matters.**  ``install_capture`` must be committed before the first snapshot of a stream
 table is taken.  Creating the triggers waits for every writer in flight, and writers that come
 later fire them; so whatever the snapshot does not see, the buffer holds.  In the other order a
 writer that began before the triggers and commits after the snapshot is in neither.
 
-The functions hold static SQL, run as their owner (a writer needs no right on our schemas) and
-ask for the transaction id once a row, so a statement that touches no row assigns none.
+PostgreSQL fires the statement triggers of the table that a statement names, with all the rows it
+changed, in partitions and heirs too.  So each table of a source's tree has its triggers, and each
+change is captured once, whichever table the statement named.  Where a source has a parent, or is
+written by logical replication, triggers for each row take their place.
 
-A captured column that is dropped or renamed makes writes to the source fail until
-``install_capture`` runs again.  To check the columns inside the trigger would cost a single-row
-INSERT 10 to 30 µs, a tenth of its time.
+The functions run as their owner: a writer needs no right on our schemas.  They ask for the
+transaction id once a row, so a statement that touches no row assigns none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from psycopg import Connection, sql
@@ -28,8 +29,15 @@ from pgtrickle.capture.buffers import (
     create_buffer,
     drop_buffer,
     list_buffer_columns,
+    loosen_buffer,
 )
-from pgtrickle.capture.sources import Source, get_source
+from pgtrickle.capture.functions import EVENTS, Event, function_text
+from pgtrickle.capture.newcomers import (
+    create_newcomer_triggers,
+    newcomers_function,
+    watches_newcomers,
+)
+from pgtrickle.capture.sources import Member, Source, get_source
 from pgtrickle.model.names import QualifiedName
 
 
@@ -43,48 +51,20 @@ class Capture:
     columns: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Event:
-    name: str
-    transition_tables: sql.SQL
-    body: sql.SQL
-
-
-_INSERT_NEW = """
-    INSERT INTO {buffer} (__xid, __weight{columns})
-    SELECT pg_catalog.pg_current_xact_id(), 1{new_columns} FROM __new;
-"""
-_INSERT_OLD = """
-    INSERT INTO {buffer} (__xid, __weight{columns})
-    SELECT pg_catalog.pg_current_xact_id(), -1{old_columns} FROM __old;
-"""
-_INSERT_MARKER = """
-    INSERT INTO {buffer} (__xid, __weight) VALUES (pg_catalog.pg_current_xact_id(), 0);
-"""
-_EVENTS = (
-    _Event("insert", sql.SQL("REFERENCING NEW TABLE AS __new"), sql.SQL(_INSERT_NEW)),
-    _Event(
-        "update",
-        sql.SQL("REFERENCING OLD TABLE AS __old NEW TABLE AS __new"),
-        sql.SQL(_INSERT_OLD + _INSERT_NEW),
-    ),
-    _Event("delete", sql.SQL("REFERENCING OLD TABLE AS __old"), sql.SQL(_INSERT_OLD)),
-    _Event("truncate", sql.SQL(""), sql.SQL(_INSERT_MARKER)),
-)
 _CREATE_FUNCTION = sql.SQL("""
     CREATE OR REPLACE FUNCTION {function}() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS {source_text}
 """)
-_FUNCTION_TEXT = sql.SQL("BEGIN {body} RETURN NULL; END")
 _REVOKE_FUNCTION = sql.SQL("REVOKE ALL ON FUNCTION {function}() FROM PUBLIC")
 _CREATE_TRIGGER = sql.SQL("""
-    CREATE OR REPLACE TRIGGER {trigger} AFTER {event} ON {source} {transition_tables}
-    FOR EACH STATEMENT EXECUTE FUNCTION {function}()
+    CREATE OR REPLACE TRIGGER {trigger} AFTER {event} ON {table} {how}
+    EXECUTE FUNCTION {function}()
 """)
 # Also under session_replication_role = replica, which loading tools set. Only an owner may.
-_ENABLE_ALWAYS = sql.SQL("ALTER TABLE {source} ENABLE ALWAYS TRIGGER {trigger}")
+_ENABLE_ALWAYS = sql.SQL("ALTER TABLE ONLY {table} ENABLE ALWAYS TRIGGER {trigger}")
 _LOCK_CAPTURE = "SELECT pg_catalog.pg_advisory_xact_lock(%(class)s, %(relid)s)"
+_TRY_LOCK_CAPTURE = "SELECT pg_catalog.pg_try_advisory_xact_lock(%(class)s, %(relid)s)"
 _LOCK_CLASS = 0x70677463  # 'pgtc': arbitrary, and ours alone
 
 
@@ -96,7 +76,7 @@ def install_capture(
     Needs READ COMMITTED.  Takes SHARE ROW EXCLUSIVE on the source until the caller commits: it
     waits for writers in flight and holds back new ones, so commit at once.
     """
-    _lock(connection, relid)
+    lock_capture(connection, relid)
     # CREATE TRIGGER takes the lock, and unlike LOCK TABLE it asks for no privilege but TRIGGER.
     # The table is read before, to know what to create, and again under the lock.
     source = get_source(connection, relid, columns)
@@ -107,7 +87,36 @@ def install_capture(
         source, wanted = locked, _wanted(connection, locked, columns)
         _create_triggers(connection, source, wanted)
     _fit_buffer(connection, source, wanted)
+    kept = [name for _, _, name in _triggers(source)]
+    if watches_newcomers(source):
+        create_newcomer_triggers(connection, source)
+        kept.append(newcomers_function(relid))
+    _drop_functions(connection, relid, keep=kept)
     return Capture(relid, source.name, buffer_of(relid), wanted)
+
+
+def renew_capture(connection: Connection[TupleRow], relid: int) -> bool:
+    """Write the capture functions anew for a table that was altered; takes no lock on that.
+
+    What is captured stays the same: a column that is gone stays in the buffer until
+    ``install_capture`` runs.  Does nothing and returns False while somebody else works on it.
+    """
+    if not _try_lock(connection, relid):
+        return False
+    source = get_source(connection, relid, ())
+    loosen_buffer(connection, relid)
+    present = list_buffer_columns(connection, relid) or {}
+    columns = [
+        name
+        for name, column in source.columns.items()
+        if name in present and present[name] == column.type
+    ]
+    written = _list_functions(connection, relid)
+    exact = _types_are_exact(connection, source, columns)
+    for member, event, name in _triggers(source):
+        if name in written:
+            _create_function(connection, source, member, event, name, columns, exact=exact)
+    return True
 
 
 def _wanted(
@@ -123,6 +132,7 @@ def _fit_buffer(connection: Connection[TupleRow], source: Source, wanted: Sequen
     if present is None:
         create_buffer(connection, source.relid, [source.columns[name] for name in wanted])
         return
+    loosen_buffer(connection, source.relid)
     # A column whose type changed starts anew: every consumer of it has to start anew as well.
     stale = [
         name
@@ -133,39 +143,106 @@ def _fit_buffer(connection: Connection[TupleRow], source: Source, wanted: Sequen
     change_buffer_columns(connection, source.relid, add=new, drop=stale)
 
 
+def _triggers(source: Source) -> Iterator[tuple[Member, Event, str]]:
+    """Yield the triggers of a source, each with the name of its function."""
+    for member in source.members:
+        for event in EVENTS:
+            if member.stores_rows or not source.by_row or not event.images:
+                own = "" if member.relid == source.relid else f"_{member.relid:d}"
+                yield member, event, f"capture_{source.relid:d}{own}_{event.name}"
+
+
 def _create_triggers(
     connection: Connection[TupleRow], source: Source, columns: Sequence[str]
 ) -> None:
-    buffer = buffer_of(source.relid)
-    texts = {
-        "buffer": sql.Identifier(buffer.schema, buffer.name),
-        "columns": _listed(columns),
-        "old_columns": _listed(columns, "__old"),
-        "new_columns": _listed(columns, "__new"),
-    }
-    table = sql.Identifier(source.name.schema, source.name.name)
-    for event in _EVENTS:
-        function = _function(source.relid, event)
-        trigger = sql.Identifier(f"pgtrickle_capture_{event.name}")
-        text = _FUNCTION_TEXT.format(body=event.body.format(**texts)).as_string(connection)
-        connection.execute(
-            _CREATE_FUNCTION.format(function=function, source_text=sql.Literal(text))
-        )
-        connection.execute(_REVOKE_FUNCTION.format(function=function))
+    exact = _types_are_exact(connection, source, columns)
+    for member, event, function in _triggers(source):
+        _create_function(connection, source, member, event, function, columns, exact=exact)
+        table = sql.Identifier(member.name.schema, member.name.name)
+        own = "" if member.relid == source.relid else f"_{source.relid:d}"
+        trigger = sql.Identifier(f"pgtrickle_capture{own}_{event.name}")
+        by_row = source.by_row and event.images
+        how = sql.SQL("FOR EACH ROW") if by_row else _for_each_statement(event)
         connection.execute(
             _CREATE_TRIGGER.format(
                 trigger=trigger,
                 event=sql.SQL(event.name.upper()),
-                source=table,
-                transition_tables=event.transition_tables,
-                function=function,
+                table=table,
+                how=how,
+                function=sql.Identifier(BUFFER_SCHEMA, function),
             )
         )
-        if source.owned:
-            connection.execute(_ENABLE_ALWAYS.format(source=table, trigger=trigger))
+        if member.owned:
+            connection.execute(_ENABLE_ALWAYS.format(table=table, trigger=trigger))
 
 
+def _for_each_statement(event: Event) -> sql.Composed:
+    return sql.SQL("{} FOR EACH STATEMENT").format(event.transition_tables)
+
+
+def _create_function(
+    connection: Connection[TupleRow],
+    source: Source,
+    member: Member,
+    event: Event,
+    name: str,
+    columns: Sequence[str],
+    *,
+    exact: bool,
+) -> None:
+    text = function_text(
+        event, member, buffer_of(source.relid), columns, by_row=source.by_row, exact_types=exact
+    ).as_string(connection)
+    function = sql.Identifier(BUFFER_SCHEMA, name)
+    connection.execute(_CREATE_FUNCTION.format(function=function, source_text=sql.Literal(text)))
+    connection.execute(_REVOKE_FUNCTION.format(function=function))
+
+
+# xml is the only such type of PostgreSQL's own: it becomes text as it stands, and text does not
+# become xml by assignment.
+_FIND_ONE_WAY_TYPE = """
+    SELECT FROM pg_catalog.pg_cast AS c
+     WHERE c.castsource = ANY(%(types)s::pg_catalog.oid[]) AND c.castmethod = 'b'
+       AND NOT EXISTS (SELECT FROM pg_catalog.pg_cast AS back
+                        WHERE back.castsource = c.casttarget AND back.casttarget = c.castsource
+                          AND back.castcontext IN ('a', 'i'))
+     LIMIT 1
+"""
+
+
+def _types_are_exact(
+    connection: Connection[TupleRow], source: Source, columns: Sequence[str]
+) -> bool:
+    """Tell whether any type these columns can get without a new file can be assigned back."""
+    types = [member.columns[name][1] for member in source.members[:1] for name in columns]
+    return connection.execute(_FIND_ONE_WAY_TYPE, {"types": types}).fetchone() is None
+
+
+_LIST_FUNCTIONS = """
+    SELECT p.proname
+      FROM pg_catalog.pg_proc AS p
+      JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
+     WHERE n.nspname = 'pgtrickle_changes'
+       AND pg_catalog.starts_with(p.proname, %(prefix)s)
+"""
 _DROP_FUNCTION = sql.SQL("DROP FUNCTION IF EXISTS {function}() CASCADE")
+
+
+def _list_functions(connection: Connection[TupleRow], relid: int) -> list[str]:
+    cursor = connection.execute(_LIST_FUNCTIONS, {"prefix": f"capture_{relid:d}_"})
+    return [name for (name,) in cursor]
+
+
+def _drop_functions(
+    connection: Connection[TupleRow], relid: int, *, keep: Sequence[str] = ()
+) -> None:
+    """Drop functions of a capture and the triggers with them.
+
+    To drop a trigger by name one must own the table.
+    """
+    for name in _list_functions(connection, relid):
+        if name not in keep:
+            connection.execute(_DROP_FUNCTION.format(function=sql.Identifier(BUFFER_SCHEMA, name)))
 
 
 def drop_capture(connection: Connection[TupleRow], relid: int) -> None:
@@ -173,24 +250,21 @@ def drop_capture(connection: Connection[TupleRow], relid: int) -> None:
 
     Takes ACCESS EXCLUSIVE on the source until the caller commits.
     """
-    _lock(connection, relid)
-    # The triggers fall with their functions: to drop a trigger by name one must own the table.
-    for event in _EVENTS:
-        connection.execute(_DROP_FUNCTION.format(function=_function(relid, event)))
+    lock_capture(connection, relid)
+    _drop_functions(connection, relid)
     drop_buffer(connection, relid)
 
 
-def _lock(connection: Connection[TupleRow], relid: int) -> None:
+def lock_capture(connection: Connection[TupleRow], relid: int) -> None:
+    """Wait for the right to change the capture of a source, until the commit."""
+    connection.execute(_LOCK_CAPTURE, _lock_key(relid))
+
+
+def _try_lock(connection: Connection[TupleRow], relid: int) -> bool:
+    row = connection.execute(_TRY_LOCK_CAPTURE, _lock_key(relid)).fetchone()
+    return row is not None and bool(row[0])
+
+
+def _lock_key(relid: int) -> dict[str, int]:
     # Two keys of 32 bits, signed; an oid is unsigned.
-    key = relid - (1 << 32) if relid >= 1 << 31 else relid
-    connection.execute(_LOCK_CAPTURE, {"class": _LOCK_CLASS, "relid": key})
-
-
-def _function(relid: int, event: _Event) -> sql.Identifier:
-    return sql.Identifier(BUFFER_SCHEMA, f"capture_{relid:d}_{event.name}")
-
-
-def _listed(columns: Sequence[str], table: str | None = None) -> sql.Composed:
-    """Return the columns as SQL text, each after a comma."""
-    names = [sql.Identifier(*filter(None, (table, name))) for name in columns]
-    return sql.Composed([sql.SQL(", ") + name for name in names])
+    return {"class": _LOCK_CLASS, "relid": relid - (1 << 32) if relid >= 1 << 31 else relid}

@@ -41,11 +41,8 @@ _FUNCTION_IN_TREE = re.compile(r":(?:funcid|opfuncid|aggfnoid|winfnoid) (\d+)")
 _OPERATOR_IN_TREE = re.compile(r":opno (\d+)")
 _TIME_FUNCTIONS = frozenset({"now", "transaction_timestamp", "statement_timestamp"})
 
-_SUPPORTED_KINDS = {"r": "table", "v": "view"}
+_SUPPORTED_KINDS = frozenset("rpvmf")
 _REFUSED_KINDS = {
-    "m": "a materialized view",
-    "f": "a foreign table",
-    "p": "a partitioned table",
     "S": "a sequence",
     "t": "a TOAST table",
 }
@@ -58,9 +55,7 @@ _RULES = """
 
 _RELATIONS = """
     SELECT c.oid, n.nspname, c.relname, c.relkind::text, c.relpersistence::text,
-           n.nspname IN ('pg_catalog', 'information_schema', 'pg_toast'),
-           c.relispartition,
-           EXISTS (SELECT 1 FROM pg_catalog.pg_inherits AS i WHERE i.inhparent = c.oid)
+           n.nspname IN ('pg_catalog', 'information_schema', 'pg_toast')
       FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
      WHERE c.oid = ANY(%(oids)s::oid[])
 """
@@ -100,6 +95,24 @@ _FUNCTIONS = """
      ORDER BY p.proname
 """
 
+# With the functions that an aggregate consists of.
+_USER_FUNCTIONS = """
+    WITH called AS (
+        SELECT p.oid FROM pg_catalog.pg_proc AS p
+         WHERE p.oid = ANY(%(oids)s::oid[])
+            OR p.oid IN (SELECT o.oprcode FROM pg_catalog.pg_operator AS o
+                          WHERE o.oid = ANY(%(operators)s::oid[]))
+    )
+    SELECT p.oid
+      FROM pg_catalog.pg_proc AS p
+     WHERE p.pronamespace <> 'pg_catalog'::pg_catalog.regnamespace
+       AND (p.oid IN (SELECT called.oid FROM called)
+            OR p.oid IN (SELECT pg_catalog.unnest(ARRAY[a.aggtransfn, a.aggfinalfn]::oid[])
+                           FROM pg_catalog.pg_aggregate AS a
+                          WHERE a.aggfnoid IN (SELECT called.oid FROM called)))
+     ORDER BY p.oid
+"""
+
 _DEFAULT_COLLATION = """
     SELECT CASE WHEN d.datcollate IN ('C', 'POSIX', 'C.UTF-8', 'C.utf8')
                   OR (to_jsonb(d) ->> 'datlocprovider') = 'b' THEN 'C' ELSE d.datcollate END
@@ -115,6 +128,7 @@ class Binding:
     refusals: tuple[Refusal, ...]  # functions from which no delta can be derived
     time_dependent: bool  # its answer changes while no source does
     problems: tuple[TrickleError, ...] = ()  # why it cannot be a stream table at all
+    functions: tuple[int, ...] = ()  # those it calls that are not PostgreSQL's own
 
 
 def bind_query(connection: Connection, user_sql: str) -> Binding:
@@ -151,6 +165,7 @@ def examine_query(connection: Connection, user_sql: str) -> Binding:
             tuple(functions.refusals()),
             functions.time_dependent(trees),
             tuple(problems),
+            functions.own,
         )
 
 
@@ -278,12 +293,13 @@ def _read_relations(
         columns[oid].append(Column(name, _collated(type_, own or collation, collate)))
     relations = {}
     for row in connection.execute(_RELATIONS, {"oids": list(oids)}).fetchall():
-        oid, schema, relname, *facts = row
+        oid, schema, relname, kind, persistence, system = row
         name = QualifiedName(schema, relname)
-        if oid not in rules and (problem := _problem_of_source(name, *facts)):
+        problem = _problem_of_source(name, kind, persistence, system=system)
+        if oid not in rules and problem is not None:
             problems.append(problem)
         definition = _definition(rules[oid][1]) if oid in rules else None
-        relations[oid] = Relation(oid, name, tuple(columns[oid]), definition)
+        relations[oid] = Relation(oid, name, tuple(columns[oid]), definition, kind)
     return relations
 
 
@@ -298,9 +314,9 @@ def _problem_of_source(
     name: QualifiedName,
     kind: str,
     persistence: str,
-    *facts: bool,
+    *,
+    system: bool,
 ) -> TrickleError | None:
-    system, partition, parent = facts
     if system:
         return UnsupportedSourceError(
             f'"{name}" is a system catalog', hint="Its changes cannot be captured by triggers."
@@ -313,12 +329,7 @@ def _problem_of_source(
     if kind not in _SUPPORTED_KINDS:
         return UnsupportedSourceError(
             f'"{name}" is {_REFUSED_KINDS.get(kind, "not a table")}',
-            hint="Only ordinary tables, views and stream tables can be sources.",
-        )
-    if partition or parent:
-        return UnsupportedSourceError(
-            f'"{name}" is part of an inheritance or partition hierarchy',
-            hint="Only ordinary tables, views and stream tables can be sources.",
+            hint="Only tables, views and stream tables can be sources.",
         )
     return None
 
@@ -340,18 +351,18 @@ class _Functions:
     """What is known of the functions that a query calls."""
 
     rows: tuple[tuple[str, str, str, bool, str, int], ...]
+    own: tuple[int, ...]  # the users', by oid
 
     @classmethod
     def read(cls, connection: Connection, trees: Iterable[str]) -> _Functions:
         text = "".join(trees)
-        rows = connection.execute(
-            _FUNCTIONS,
-            {
-                "oids": list(map(int, set(_FUNCTION_IN_TREE.findall(text)))),
-                "operators": list(map(int, set(_OPERATOR_IN_TREE.findall(text)))),
-            },
-        ).fetchall()
-        return cls(tuple(rows))
+        named = {
+            "oids": list(map(int, set(_FUNCTION_IN_TREE.findall(text)))),
+            "operators": list(map(int, set(_OPERATOR_IN_TREE.findall(text)))),
+        }
+        rows = connection.execute(_FUNCTIONS, named).fetchall()
+        own = [oid for (oid,) in connection.execute(_USER_FUNCTIONS, named)]
+        return cls(tuple(rows), tuple(own))
 
     def volatile(self, user_sql: str) -> Iterator[TrickleError]:
         for name, schema, volatility, *_ in self.rows:

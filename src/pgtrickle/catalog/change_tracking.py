@@ -25,13 +25,15 @@ class ChangeTracking:
 
 _INSERT = """
     INSERT INTO pgtrickle.pgt_change_tracking
-        (source_relid, source_schema, source_name, buffer_name, captured_columns)
-    VALUES (%(relid)s, %(schema)s, %(name)s, %(buffer)s, %(columns)s)
+        (source_relid, source_schema, source_name, buffer_name, captured_columns, layout)
+    VALUES (%(relid)s, %(schema)s, %(name)s, %(buffer)s, %(columns)s,
+            pgtrickle.describe_layout(%(relid)s))
         ON CONFLICT (source_relid) DO UPDATE
        SET source_schema = excluded.source_schema,
            source_name = excluded.source_name,
            buffer_name = excluded.buffer_name,
-           captured_columns = excluded.captured_columns
+           captured_columns = excluded.captured_columns,
+           layout = excluded.layout
 """
 
 
@@ -97,6 +99,33 @@ _LIST_UNUSED = """
 def list_unused_change_tracking(connection: Connection[TupleRow]) -> list[ChangeTracking]:
     """Return the captured sources that no stream table reads any more."""
     return [_read(row) for row in connection.execute(_LIST_UNUSED)]
+
+
+_LIST_OUTDATED = """
+    SELECT t.source_relid
+      FROM pgtrickle.pgt_change_tracking AS t
+     WHERE t.source_relid = ANY(%(relids)s::pg_catalog.oid[])
+       AND t.layout IS DISTINCT FROM pgtrickle.describe_layout(t.source_relid)
+     ORDER BY t.source_relid
+"""
+
+
+def list_outdated_layouts(connection: Connection[TupleRow], relids: Sequence[int]) -> list[int]:
+    """Return those sources that were altered since their capture functions were written."""
+    cursor = connection.execute(_LIST_OUTDATED, {"relids": list(relids)})
+    return [relid for (relid,) in cursor]
+
+
+_UPDATE_LAYOUT = """
+    UPDATE pgtrickle.pgt_change_tracking
+       SET layout = pgtrickle.describe_layout(source_relid)
+     WHERE source_relid = %(relid)s
+"""
+
+
+def update_layout(connection: Connection[TupleRow], source_relid: int) -> None:
+    """Record that the capture functions of a source were written for it as it is now."""
+    connection.execute(_UPDATE_LAYOUT, {"relid": source_relid})
 
 
 _DELETE = "DELETE FROM pgtrickle.pgt_change_tracking WHERE source_relid = %(relid)s"

@@ -10,7 +10,8 @@ import typer
 
 from pgtrickle.cli.documents import report_document, stream_table_document
 from pgtrickle.cli.options import Dsn, Json, Name
-from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout, working
+from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout
+from pgtrickle.cli.progress import showing_progress
 from pgtrickle.cli.query_text import decoded
 from pgtrickle.cli.refresh import describe
 from pgtrickle.cli.session import connected
@@ -63,7 +64,7 @@ def create(
     """Create a stream table from a query and fill it."""
     text = _read_query(source, query, file)
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
-        with working(f"Creating {name}"):
+        with showing_progress(trickle, f"Creating {name}"):
             report = trickle.create_stream_table(
                 name,
                 text,

@@ -8,7 +8,8 @@ import typer
 
 from pgtrickle.cli.documents import Document, error_document, report_document
 from pgtrickle.cli.options import Dsn, Json
-from pgtrickle.cli.output import errors_as_exit_codes, print_error, print_json, stdout, working
+from pgtrickle.cli.output import errors_as_exit_codes, print_error, print_json, stdout
+from pgtrickle.cli.progress import showing_progress
 from pgtrickle.cli.session import connected
 from pgtrickle.errors import TrickleError
 from pgtrickle.model.report import RefreshReport
@@ -42,7 +43,7 @@ def refresh(
         if name is None:
             _refresh_all(trickle, full=full, as_json=as_json)
             return
-        with working(f"Refreshing {name}"):
+        with showing_progress(trickle, f"Refreshing {name}"):
             report = trickle.refresh_stream_table(name, full=full)
         if as_json:
             print_json(report_document(report))
@@ -74,7 +75,7 @@ def _refresh_all(trickle: Trickle, *, full: bool, as_json: bool) -> None:
     errors: list[Document] = []
     for name in in_dependency_order(names, trickle.dependencies()):
         try:
-            with working(f"Refreshing {name}"):
+            with showing_progress(trickle, f"Refreshing {name}"):
                 report = trickle.refresh_stream_table(name, full=full)
         except TrickleError as error:
             errors.append({"stream_table": name} | error_document(error))

@@ -6,7 +6,8 @@ import typer
 
 from pgtrickle.cli.documents import verify_document
 from pgtrickle.cli.options import Dsn, Json, Name
-from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout, working
+from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout
+from pgtrickle.cli.progress import showing_progress
 from pgtrickle.cli.session import connected
 from pgtrickle.model.report import VerifyReport
 
@@ -14,7 +15,7 @@ from pgtrickle.model.report import VerifyReport
 def verify(ctx: typer.Context, name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
     """Compare a stream table with PostgreSQL's own answer to its query; exit 1 if they differ."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
-        with working(f"Verifying {name}"):
+        with showing_progress(trickle, f"Verifying {name}"):
             report = trickle.verify_stream_table(name)
         if as_json:
             print_json(verify_document(report))

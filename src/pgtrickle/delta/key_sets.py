@@ -46,7 +46,7 @@ from pgtrickle.algebra.nodes import (
     Version,
     Weigh,
 )
-from pgtrickle.algebra.schema import column_names, scans_of
+from pgtrickle.algebra.schema import column_names, columns_read_by, scans_of
 from pgtrickle.sql.emit import stands_at
 from pgtrickle.sql.scalars import (
     bare_column,
@@ -139,42 +139,34 @@ class _Bounding:
             case Scan():
                 if node.version is not Version.CHANGES:
                     self.found.setdefault(node.alias, {})[bound] = None
-            case Filter():
-                self.collect(node.child, bound, used.union(node.predicate.columns))
-            case Weigh():
-                self.collect(node.child, bound, used.union(node.factor.columns))
+            case Filter() | Weigh():
+                self.collect(node.child, bound, _used_below(node, used))
             case Project():
-                below = frozenset(name for one in node.outputs for name in one.scalar.columns)
-                self.collect(node.child, _below(node, bound), below)
+                self.collect(node.child, _below(node, bound), _used_below(node, used))
             case UnionAll():
                 for child in node.children:
                     self.collect(child, bound, used)
             case InnerJoin():
                 left, right = self._sides(node, bound, used)
-                below = used.union(node.on.columns if node.on else ())
+                below = _used_below(node, used)
                 self.collect(node.left, left, below)
                 self.collect(node.right, right, below)
             case Aggregate() | Recompute():
                 raise ValueError(_UNCUT)
 
-    def _sides(
-        self, join: InnerJoin, bound: Bound, used: frozenset[str] | None
-    ) -> tuple[Bound, Bound]:
+    def _sides(self, join: InnerJoin, bound: Bound, used: frozenset[str]) -> tuple[Bound, Bound]:
         """Split a bound over the sides of a join, and let the tighter side bound the other."""
+        below = _used_below(join, used)
         left = tuple(one for one in bound if one.column in column_names(join.left))
         right = tuple(one for one in bound if one.column in column_names(join.right))
-        first, second = self._strength(join.left, left), self._strength(join.right, right)
-        for from_left in (True, False) if first >= second else (False, True):
-            if from_left and first and (more := self._across(join, join.left, left, join.right)):
-                return left, right + more
-            if (
-                not from_left
-                and second
-                and (more := self._across(join, join.right, right, join.left))
-            ):
-                return left + more, right
-        if used is None:
-            return left, right
+        ways = [
+            (self._strength(join.left, left), join.left, left, join.right),
+            (self._strength(join.right, right), join.right, right, join.left),
+        ]
+        for strength, side, own, other in sorted(ways, key=lambda way: -way[0]):
+            more = self._across(join, side, own, other, below) if strength else ()
+            if more:
+                return (left, right + more) if side is join.left else (left + more, right)
         return (
             left + _between(join, join.right, join.left, used),
             right + _between(join, join.left, join.right, used),
@@ -186,41 +178,52 @@ class _Bounding:
             return inf
         return max((self._spread(*_origin(node, one.column)) for one in bound), default=0.0)
 
-    def _across(self, join: InnerJoin, side: Node, bound: Bound, other: Node) -> Bound:
+    def _across(
+        self, join: InnerJoin, side: Node, bound: Bound, other: Node, used: frozenset[str]
+    ) -> Bound:
         """Bound ``other`` by the values that the join columns of ``side`` can have."""
         result = []
         for *pair, nullable in equal_columns(join.on):
             mine, theirs = pair if pair[0] in column_names(side) else pair[::-1]
             if mine not in column_names(side) or theirs not in column_names(other):
                 continue
-            keys = self._keys(side, mine, bound)
+            keys = self._keys(side, mine, bound, used)
             if keys is not None:
                 result.append(Restriction(theirs, keys, nullable))
         return tuple(result)
 
-    def _keys(self, node: Node, column: str, bound: Bound) -> KeySet | None:
+    def _keys(self, node: Node, column: str, bound: Bound, used: frozenset[str]) -> KeySet | None:
         """Return the values a column of ``node`` can have; None where they cannot be bounded."""
         match node:
             case Scan():
                 return _keys_of(node, column, bound)
             case Filter() | Weigh():
-                return self._keys(node.child, column, bound)
+                return self._keys(node.child, column, bound, _used_below(node, used))
             case Project():
                 inner = column_behind(node.outputs, column)
-                return self._keys(node.child, inner, _below(node, bound)) if inner else None
+                if inner is None:
+                    return None
+                return self._keys(node.child, inner, _below(node, bound), _used_below(node, used))
             case UnionAll():
-                sets = [self._keys(child, column, bound) for child in node.children]
+                sets = [self._keys(child, column, bound, used) for child in node.children]
                 if any(keys is None for keys in sets):
                     return None
                 return tuple(dict.fromkeys(key for keys in sets if keys for key in keys))
             case InnerJoin():
-                left, right = self._sides(node, bound, None)
-                if column in column_names(node.left):
-                    return self._keys(node.left, column, left)
-                return self._keys(node.right, column, right)
+                left, right = self._sides(node, bound, used)
+                side, own = (
+                    (node.left, left) if column in column_names(node.left) else (node.right, right)
+                )
+                return self._keys(side, column, own, _used_below(node, used))
             case Aggregate() | Recompute():
                 raise ValueError(_UNCUT)
         assert_never(node)
+
+
+def _used_below(node: Node, used: frozenset[str]) -> frozenset[str]:
+    """Return the columns of a node's inputs that it reads, or that are read above it."""
+    read = columns_read_by(node)
+    return read if isinstance(node, Project) else used | read
 
 
 def _between(join: InnerJoin, side: Node, other: Node, used: frozenset[str]) -> Bound:

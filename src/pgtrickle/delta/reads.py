@@ -14,16 +14,13 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pgtrickle.algebra.nodes import (
-    Filter,
-    InnerJoin,
     Node,
     Project,
     Scan,
     SourceKind,
     Version,
-    Weigh,
 )
-from pgtrickle.algebra.schema import children_of, scans_of
+from pgtrickle.algebra.schema import children_of, columns_read_by, scans_of
 from pgtrickle.delta.key_sets import (
     Between,
     Bound,
@@ -89,8 +86,9 @@ class Read:
     sql: str
     bounded_by: str
     weighted: bool
-    relation: QualifiedName | None = None  # a table that may be read in parts ...
-    parts_sql: str = ""  # ... by this query, with a mark for a range of its pages
+    relation: QualifiedName | None = None  # the table or change buffer; None for other sources
+    # The same rows and perhaps more, unbounded, with a mark for a range of the table's pages.
+    parts_sql: str = ""
     marked_sql: str = ""  # the query with a mark for each of ...
     key_arrays: tuple[KeyArray, ...] = ()
     ranges: tuple[ValueRange, ...] = ()  # and for each of these, in both texts
@@ -145,14 +143,16 @@ def read_changes_of(scan: Scan, computed: frozenset[str]) -> Read:
     """Return the read of a scan's changes."""
     columns = tuple(output.column for output in scan.outputs)
     listed = _outputs(scan, "__weight")
+    buffer: QualifiedName | None = None
     if scan.source.kind is SourceKind.STATE:
-        relation = stage_changes(scan.source.key)
-        sql = f"SELECT {listed} FROM {relation}{_where(scan)}"
+        relation, where = stage_changes(scan.source.key), _where(scan)
         kind, bounded_by = ReadKind.STAGE, f"the changes of {scan.source.key}"
     else:
         buffer = buffer_relation(scan.source.relid)
-        sql = f"SELECT {listed} FROM {buffer.sql}{_where(scan, _WINDOW)}"
+        relation, where = buffer.sql, _where(scan, _WINDOW)
         kind, bounded_by = ReadKind.CHANGES, "the window since the last refresh"
+    sql = f"SELECT {listed} FROM {relation}{where}"
+    part = f"(SELECT * FROM {relation} WHERE {PAGES_MARK}) AS changes"
     return Read(
         changes_view(scan),
         _label(scan),
@@ -162,6 +162,8 @@ def read_changes_of(scan: Scan, computed: frozenset[str]) -> Read:
         sql,
         bounded_by,
         weighted=True,
+        relation=buffer,
+        parts_sql=f"SELECT {listed} FROM {part}{where}",
         marked_sql=sql,
     )
 
@@ -185,12 +187,8 @@ def needs_changes(scan: Scan) -> bool:
 
 def _computed_columns(node: Node, above: frozenset[str]) -> Iterator[str]:
     """Yield the columns that the engine compares or computes with, given those used above."""
-    if isinstance(node, Filter):
-        above = above.union(node.predicate.columns)
-    if isinstance(node, Weigh):
-        above = above.union(node.factor.columns)
-    if isinstance(node, InnerJoin) and node.on is not None:
-        above = above.union(node.on.columns)
+    if not isinstance(node, Project):
+        above = above | columns_read_by(node)
     yield from above
     if isinstance(node, Project):
         above = frozenset(
@@ -218,9 +216,7 @@ class _Writer:
         listed = _outputs(scan) or "1 AS __one"
         self._arrays, self._ranges = {}, {}
         condition = " OR ".join(self._bound(scan, bound) for bound in bounds) if bounded else ""
-        in_parts = scan.source.kind is SourceKind.TABLE and not bounded
-        select = f"SELECT {listed} FROM {self._from(scan)}"
-        marked = f"{select}{_where(scan, condition)}"
+        marked = f"SELECT {listed} FROM {self._from(scan)}{_where(scan, condition)}"
         return Read(
             rows_view(scan),
             _label(scan),
@@ -232,12 +228,20 @@ class _Writer:
             if bounded
             else "nothing: every row is read",
             weighted=False,
-            relation=scan.source.relation if in_parts else None,
-            parts_sql=f"{select}{_where(scan, PAGES_MARK)}" if in_parts else "",
+            relation=scan.source.relation,
+            parts_sql=self._parts(scan, listed),
             marked_sql=marked,
             key_arrays=tuple(self._arrays),
             ranges=tuple(self._ranges),
         )
+
+    def _parts(self, scan: Scan, listed: str) -> str:
+        if scan.source.kind is SourceKind.TABLE:
+            return f"SELECT {listed} FROM {self._from(scan)}{_where(scan, PAGES_MARK)}"
+        if scan.source.kind is SourceKind.STATE:
+            stored = f"{self._state_rows(scan.source.key)} WHERE {PAGES_MARK}"
+            return f"SELECT {listed} FROM ({stored}) AS stored{_where(scan)}"
+        return ""
 
     def _from(self, scan: Scan) -> str:
         if scan.source.relation is not None:

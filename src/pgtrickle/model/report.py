@@ -21,6 +21,17 @@ class SourceRead:
 
 
 @dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a large refresh is."""
+
+    stream_table: str
+    stage: str
+    rows_read: int
+    rows_staged: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class CostRecord:
     """What was predicted for a refresh, and what it came to."""
 

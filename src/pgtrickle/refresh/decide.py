@@ -19,8 +19,9 @@ class Facts:
     truncated: tuple[str, ...]  # sources with a TRUNCATE in the window
     source_rows: float  # estimated rows of all sources; 0 where unknown
     refusal: str | None  # why no delta can be derived
-    reshaped: tuple[str, ...]  # sources whose columns changed since the last refresh
+    reshaped: tuple[str, ...]  # what the query relies on and how it changed, in words
     rewritten: tuple[str, ...]  # sources stored anew without a TRUNCATE: by ALTER TABLE, say
+    polled: tuple[str, ...]  # sources without triggers whose rows are not what they were
     time_dependent: bool
     requested_full: bool
     max_change_ratio: float
@@ -46,21 +47,13 @@ def _first_rule(facts: Facts) -> Decision:
     table = facts.stream_table
     if table.frontier is None or not table.populated:
         return Decision(Action.FULL, "first load")
-    if facts.reshaped:
-        return Decision(Action.REINITIALIZE, f"columns of {', '.join(facts.reshaped)} changed")
-    if not table.frontier.same_database(facts.frontier):
-        return Decision(Action.REINITIALIZE, "the database was restored or cloned elsewhere")
-    if table.frontier.snapshot.xmax > facts.frontier.snapshot.xmax:
-        return Decision(Action.REINITIALIZE, "the server's transaction ids moved back")
-    if facts.rewritten:
-        return Decision(Action.REINITIALIZE, f"{', '.join(facts.rewritten)} was rewritten")
-    if facts.gaps:
-        return Decision(Action.REINITIALIZE, facts.gaps[0])
-    if table.needs_reinit:
-        return Decision(Action.REINITIALIZE, "requested after an error")
+    if moved := _moved_ground(facts, table.frontier):
+        return Decision(Action.REINITIALIZE, moved)
     if facts.requested_full:
         return Decision(Action.FULL, "requested")
-    if not facts.changed_rows and not facts.truncated:
+    if facts.polled and facts.refusal is None:
+        return Decision(Action.FULL, f"{', '.join(facts.polled)} changed, as polling shows")
+    if not facts.changed_rows and not facts.truncated and not facts.polled:
         if facts.time_dependent:
             return Decision(Action.FULL, "the query depends on the current time")
         return Decision(Action.NO_DATA, "no source changed")
@@ -73,6 +66,23 @@ def _first_rule(facts: Facts) -> Decision:
     if table.refresh_mode is RefreshMode.AUTO:
         return _by_cost(facts)
     return Decision(Action.DIFFERENTIAL, _changes(facts))
+
+
+def _moved_ground(facts: Facts, frontier: Frontier) -> str | None:
+    """Say why changes since the last refresh do not tell how to go on from there."""
+    if facts.reshaped:
+        return "; ".join(facts.reshaped)
+    if not frontier.same_database(facts.frontier):
+        return "the database was restored or cloned elsewhere"
+    if frontier.snapshot.xmax > facts.frontier.snapshot.xmax:
+        return "the server's transaction ids moved back"
+    if facts.rewritten:
+        return f"{', '.join(facts.rewritten)} was rewritten"
+    if facts.gaps:
+        return facts.gaps[0]
+    if facts.stream_table.needs_reinit:
+        return "marked after an error or a change of a source"
+    return None
 
 
 def _by_cost(facts: Facts) -> Decision:

@@ -24,7 +24,7 @@ from pgtrickle.delta.partial import emit_partial, partial_columns, summed_column
 from pgtrickle.delta.reads import Read, computed_columns, read_changes_of, reads_of
 from pgtrickle.model.names import quote_identifier
 from pgtrickle.model.sql_type import BIGINT, Column
-from pgtrickle.sql.emit import emit
+from pgtrickle.sql.emit import OtherVersion, emit, other_versions, relation_of
 from pgtrickle.sql.scalars import bare_column
 from pgtrickle.sql.translate import Dialect
 
@@ -41,12 +41,22 @@ class StagePlan:
     sql: str
     columns: tuple[Column, ...]  # of the engine's result
     bounds: Mapping[str, tuple[Bound, ...]]  # of the reads of rows, by alias
+    versions: tuple[OtherVersion, ...]  # that follow from what is read
 
     @property
     def as_query(self) -> str:
         """The stage as one query, where one database has both its reads and its language."""
-        views = ", ".join(f"{quote_identifier(one.view)} AS ({one.sql})" for one in self.reads)
+        relations = [
+            *((one.view, one.sql) for one in self.reads),
+            *((one.view, one.sql) for one in self.versions),
+        ]
+        views = ", ".join(f"{quote_identifier(view)} AS ({sql})" for view, sql in relations)
         return f"WITH {views} {self.sql}"
+
+    @property
+    def named(self) -> frozenset[str]:
+        """The relations that the query names."""
+        return frozenset(relation_of(scan) for scan in scans_of(self.plan))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +165,12 @@ def _stage_plan(
 ) -> StagePlan:
     bounds = bounds_of(plan, spread)
     reads = reads_of(plan, state_rows, _computed(stage), bounds)
+    versions = other_versions(plan, dialect)
     if isinstance(stage, AggregateStage):
         sql = emit_partial(plan, stage.layout, dialect)
-        return StagePlan(stage, plan, reads, sql, partial_columns(stage.layout), bounds)
+        return StagePlan(stage, plan, reads, sql, partial_columns(stage.layout), bounds, versions)
     columns = (*columns_of(plan), _WEIGHT_COLUMN)
-    return StagePlan(stage, plan, reads, emit(plan, dialect), columns, bounds)
+    return StagePlan(stage, plan, reads, emit(plan, dialect), columns, bounds, versions)
 
 
 def _computed(stage: StatefulStage | RowsStage) -> frozenset[str]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Sequence
 from contextlib import suppress
 
 from psycopg import Connection
 
-from pgtrickle.capture.fingerprint import list_fingerprints, list_view_fingerprints
-from pgtrickle.capture.triggers import drop_capture
+from pgtrickle.capture.fingerprint import list_fingerprints
+from pgtrickle.capture.triggers import drop_capture, renew_capture
 from pgtrickle.catalog.change_tracking import (
     delete_change_tracking,
     insert_change_tracking,
-    list_change_tracking,
+    list_outdated_layouts,
     list_unused_change_tracking,
+    update_layout,
 )
 from pgtrickle.catalog.dependencies import (
     Dependency,
@@ -21,11 +22,12 @@ from pgtrickle.catalog.dependencies import (
     delete_dependencies,
     insert_dependencies,
 )
+from pgtrickle.catalog.functions_used import record_functions
 from pgtrickle.catalog.stream_tables import find_stream_table_by_relid
-from pgtrickle.catalog.wal_capture import list_wal_sources, lock_wal
-from pgtrickle.errors import SourceNotFoundError
+from pgtrickle.errors import TrickleError
 from pgtrickle.service.compile import Compiled
-from pgtrickle.service.hand_over import install_source, release_table
+from pgtrickle.service.hand_over import install_source, lock_sources, release_table
+from pgtrickle.service.runtime import Runtime
 
 
 def capture_sources(connection: Connection, stream_table_id: int, compiled: Compiled) -> None:
@@ -38,8 +40,10 @@ def capture_sources(connection: Connection, stream_table_id: int, compiled: Comp
     insert_dependencies(
         connection,
         stream_table_id,
-        [*_tables(connection, compiled, columns), *_views(connection, compiled)],
+        [*_tables(connection, compiled), *_views(connection, compiled)],
     )
+    record_functions(connection, stream_table_id, compiled.binding.functions)
+    lock_sources(connection, columns)
     # In the order of oids, so that two creations at once cannot deadlock.
     for relid in sorted(columns):
         capture = install_source(connection, relid, columns[relid])
@@ -52,23 +56,28 @@ def capture_sources(connection: Connection, stream_table_id: int, compiled: Comp
         )
 
 
-def _tables(
-    connection: Connection, compiled: Compiled, columns: Mapping[int, tuple[str, ...]]
-) -> list[Dependency]:
-    names = {one.relid: one.name for one in compiled.binding.query.relations.values()}
+_POLLED = {"m": SourceType.MATVIEW, "f": SourceType.FOREIGN_TABLE}
+
+
+def _tables(connection: Connection, compiled: Compiled) -> list[Dependency]:
+    relations = {one.relid: one for one in compiled.binding.query.relations.values()}
+    columns = compiled.columns_used()
     prints = list_fingerprints(connection, columns)
     return [
         Dependency(
             relid,
-            names[relid],
-            SourceType.STREAM_TABLE
-            if find_stream_table_by_relid(connection, relid)
-            else SourceType.TABLE,
+            relations[relid].name,
+            _POLLED.get(relations[relid].kind) or _type_of_table(connection, relid),
             used,
             prints[relid],
         )
         for relid, used in columns.items()
     ]
+
+
+def _type_of_table(connection: Connection, relid: int) -> SourceType:
+    found = find_stream_table_by_relid(connection, relid)
+    return SourceType.TABLE if found is None else SourceType.STREAM_TABLE
 
 
 def _views(connection: Connection, compiled: Compiled) -> list[Dependency]:
@@ -78,29 +87,26 @@ def _views(connection: Connection, compiled: Compiled) -> list[Dependency]:
         for one in compiled.binding.query.relations.values()
         if one.definition is not None
     }
-    prints = list_view_fingerprints(connection, list(names))
+    prints = list_fingerprints(connection, dict.fromkeys(names, ()))
     return [
         Dependency(relid, name, SourceType.VIEW, (), prints[relid]) for relid, name in names.items()
     ]
 
 
-def release_sources(connection: Connection, relids: Collection[int]) -> None:
-    """Drop triggers and buffers of sources that no stream table reads any more.
+def renew_captures(runtime: Runtime, relids: Sequence[int]) -> None:
+    """Write the capture functions of altered sources anew; without it they are only slower."""
+    with suppress(TrickleError), runtime.connection() as connection, connection.transaction():
+        for relid in list_outdated_layouts(connection, relids):
+            if renew_capture(connection, relid):
+                update_layout(connection, relid)
 
-    The others are installed anew: a column that was dropped from its table would make writes to
-    it fail for as long as the triggers name it.
-    """
-    from_log = {one.relid: one for one in list_wal_sources(connection)}
-    if from_log:
-        lock_wal(connection)
-    unused = {one.source_relid for one in list_unused_change_tracking(connection)}
-    for tracking in list_change_tracking(connection):
-        relid = tracking.source_relid
-        if relid in unused:
-            if relid in from_log:
-                release_table(connection, from_log[relid])
-            drop_capture(connection, relid)
-            delete_change_tracking(connection, relid)
-        elif relid in relids:
-            with suppress(SourceNotFoundError):
-                install_source(connection, relid, ())
+
+def release_sources(connection: Connection) -> None:
+    """Drop triggers and buffers of sources that no stream table reads any more."""
+    unused = list_unused_change_tracking(connection)
+    from_log = lock_sources(connection, [one.source_relid for one in unused])
+    for tracking in unused:
+        if tracking.source_relid in from_log:
+            release_table(connection, from_log[tracking.source_relid])
+        drop_capture(connection, tracking.source_relid)
+        delete_change_tracking(connection, tracking.source_relid)

@@ -17,7 +17,7 @@ _FLOATS = frozenset({"float4", "float8"})
 _TIMES = frozenset({"date", "timestamp", "timestamptz"})
 _STRINGS = frozenset({"text", "varchar", "bpchar"})
 # Above this PostgreSQL finds the values quicker than it reads their text.
-_MAX_KEYS = 200_000
+MAX_KEYS = 200_000
 _WEIGHT = "__weight"
 
 
@@ -41,7 +41,7 @@ def known_keys(changes: Mapping[str, pa.Table]) -> Callable[[KeyArray], str | No
     def literal(array: KeyArray) -> str | None:
         table = changes.get(array.view)
         base = array.type.base
-        if table is None or table.num_rows > _MAX_KEYS or base not in _NUMBERS | _STRINGS:
+        if table is None or table.num_rows > MAX_KEYS or base not in _NUMBERS | _STRINGS:
             return None
         values = pc.unique(table[array.column]).drop_null().to_pylist()
         listed = ",".join(map(str if base in _NUMBERS else _element, values))

@@ -74,11 +74,17 @@ class Compiled:
         """The columns of the result."""
         return self.binding.query.columns
 
-    def captured_columns(self) -> dict[int, tuple[str, ...]]:
+    def columns_used(self) -> dict[int, tuple[str, ...]]:
         """Return, by source, the columns whose changes matter."""
         if self.refusal is not None:
             return dict(self.binding.query.reads)
         return self.staged.captured_columns()
+
+    def captured_columns(self) -> dict[int, tuple[str, ...]]:
+        """Return the same of the sources that triggers capture; the others are polled."""
+        polled = {one.relid for one in self.binding.query.relations.values() if one.polled}
+        used = self.columns_used()
+        return {relid: columns for relid, columns in used.items() if relid not in polled}
 
 
 def compile_stream_table(connection: Connection, stream_table: StreamTable) -> Compiled:

@@ -31,6 +31,7 @@ from pgtrickle.service.capture_mode import settle_capture
 from pgtrickle.service.capture_sources import capture_sources
 from pgtrickle.service.compile import Compiled, compile_query, effective_mode
 from pgtrickle.service.drop import drop_stream_table
+from pgtrickle.service.polled_sources import check_polled
 from pgtrickle.service.refresh import refresh_stream_table
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.storage.apply import create_table
@@ -65,6 +66,7 @@ def create_stream_table(
     with runtime.connection() as connection:
         compiled = compile_query(connection, query)
         check_columns(compiled)
+        check_polled(runtime.settings, compiled)
         if compiled.refusal is not None and refresh_mode is RefreshMode.DIFFERENTIAL:
             raise compiled.refusal
         with connection.transaction():

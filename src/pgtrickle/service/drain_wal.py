@@ -26,7 +26,7 @@ from pgtrickle.capture.wal.slot import (
     use_plain_values,
 )
 from pgtrickle.capture.wal.transactions import read_transactions
-from pgtrickle.capture.wal.write import list_fitting_columns, write_rows
+from pgtrickle.capture.wal.write import find_fit, write_rows
 from pgtrickle.catalog.wal_capture import (
     WalSlot,
     WalSource,
@@ -102,7 +102,7 @@ def _take(
 ) -> Drained:
     collector = Collector(
         {one.relid: one.since for one in sources},
-        lambda relation: list_fitting_columns(writer, relation),
+        lambda relation: find_fit(writer, relation),
         slot.position,
         _recent_xid(writer),
     )

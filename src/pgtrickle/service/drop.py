@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 from psycopg import Connection
 
-from pgtrickle.catalog.dependencies import list_dependencies, list_dependents
+from pgtrickle.catalog.dependencies import list_dependents
 from pgtrickle.catalog.stream_tables import delete_stream_table, get_stream_table
 from pgtrickle.errors import DependentsExistError
 from pgtrickle.model.names import QualifiedName
@@ -21,9 +21,8 @@ def drop_stream_table(runtime: Runtime, name: QualifiedName, *, cascade: bool) -
     """Drop a stream table, with ``cascade`` also those that read it; return their names."""
     with runtime.connection() as connection, connection.transaction():
         stream_table = get_stream_table(connection, name)
-        sources = [one.source_relid for one in list_dependencies(connection, stream_table.id)]
         dropped = _drop(connection, stream_table, cascade=cascade)
-        release_sources(connection, sources)
+        release_sources(connection)
     drop_unused_slot(runtime)
     return dropped
 

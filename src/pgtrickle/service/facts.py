@@ -8,15 +8,16 @@ from dataclasses import dataclass, replace
 from psycopg import Connection
 
 from pgtrickle.capture.fingerprint import (
+    explain_difference,
     list_files,
     list_fingerprints,
-    list_view_fingerprints,
 )
+from pgtrickle.capture.polling import add_up_rows
 from pgtrickle.capture.windows import SourceChanges, changed_sources
 from pgtrickle.catalog.dependencies import Dependency, SourceType
+from pgtrickle.catalog.functions_used import list_changed_functions
 from pgtrickle.catalog.stream_tables import find_plan
 from pgtrickle.catalog.wal_capture import list_gaps
-from pgtrickle.errors import SourceNotFoundError
 from pgtrickle.model.stream_table import Action, RefreshMode, StreamTable
 from pgtrickle.refresh.decide import Facts, decide
 from pgtrickle.service.compile import Compiled
@@ -25,6 +26,9 @@ from pgtrickle.service.runtime import Runtime
 from pgtrickle.service.snapshot import BufferView, Snapshot
 from pgtrickle.settings import Settings
 
+_CAPTURED = frozenset({SourceType.TABLE, SourceType.STREAM_TABLE})
+_POLLED = frozenset({SourceType.MATVIEW, SourceType.FOREIGN_TABLE})
+
 
 @dataclass(frozen=True, slots=True)
 class Findings:
@@ -32,27 +36,28 @@ class Findings:
 
     facts: Facts
     changed: frozenset[str]  # keys of the sources with changed rows
-    files: dict[str, int]  # that store the sources
+    # What a later refresh compares its sources with: the files that store them, and what stands
+    # for the rows of those that are polled.
+    plan: dict[str, dict[str, str]]
 
 
 def find_reshaped(
     connection: Connection, stream_table: StreamTable, dependencies: Sequence[Dependency]
 ) -> tuple[str, ...]:
-    """Return the sources whose columns or definition changed; raise ST301 if one is gone."""
-    views = [one.source_relid for one in dependencies if one.source_type is SourceType.VIEW]
-    tables = {one.source_relid: one.columns_used for one in captured(dependencies)}
-    prints = list_view_fingerprints(connection, views) | list_fingerprints(connection, tables)
-    missing = [one.source for one in dependencies if one.source_relid not in prints]
-    if missing:
-        raise SourceNotFoundError(
-            f'the source "{missing[0]}" of "{stream_table.name}" no longer exists',
-            hint=f"Drop the stream table with: pgtrickle drop {stream_table.name}.",
-        )
-    return tuple(
-        str(one.source)
-        for one in dependencies
-        if prints[one.source_relid] != one.schema_fingerprint
+    """Say of what a stream table relies on how it changed; nothing if all is as it was."""
+    prints = list_fingerprints(
+        connection, {one.source_relid: one.columns_used for one in dependencies}
     )
+    found = []
+    for one in dependencies:
+        now = prints.get(one.source_relid)
+        if now is None:
+            found.append(f"{one.source} was dropped")
+        elif now != one.schema_fingerprint:
+            found.append(explain_difference(str(one.source), one.schema_fingerprint, now))
+    for function, gone in list_changed_functions(connection, stream_table.id):
+        found.append(f"the function {function} was {'dropped' if gone else 'replaced'}")
+    return tuple(found)
 
 
 def gather_facts(
@@ -71,11 +76,16 @@ def gather_facts(
     changes = [] if reshaped else _changes(stream_table, snapshot, buffers, list(names))
     truncated = {one.relid for one in changes if one.truncated}
     files = list_files(snapshot.connection, list(names))
-    stored = (find_plan(snapshot.connection, stream_table.id) or {}).get("files", files)
+    rows = {
+        str(one.source_relid): add_up_rows(snapshot.connection, one.source, one.columns_used)
+        for one in polled(dependencies)
+    }
+    plan = find_plan(snapshot.connection, stream_table.id) or {}
+    stored = plan.get("files", files)
     rewritten = [
         name
         for relid, name in names.items()
-        if relid not in truncated and stored.get(str(relid)) != files.get(str(relid))
+        if relid not in truncated and str(stored.get(str(relid))) != files.get(str(relid))
     ]
     settings = runtime.settings
     forced = settings.force_full_refresh and stream_table.refresh_mode is RefreshMode.AUTO
@@ -86,6 +96,11 @@ def gather_facts(
         truncated=tuple(names[relid] for relid in sorted(truncated)),
         rewritten=tuple(rewritten),
         gaps=_gaps(stream_table, buffers, list(names)),
+        polled=tuple(
+            str(one.source)
+            for one in polled(dependencies)
+            if plan.get("rows", {}).get(str(one.source_relid)) != rows[str(one.source_relid)]
+        ),
         source_rows=0.0,
         refusal=str(compiled.refusal) if compiled.refusal else None,
         reshaped=reshaped,
@@ -95,13 +110,8 @@ def gather_facts(
     )
     changed = {str(one.relid): one.rows for one in changes if one.rows}
     if decide(facts).action is not Action.NO_DATA:
-        follows = (
-            changed
-            and not truncated
-            and not rewritten
-            and not facts.gaps
-            and compiled.refusal is None
-        )
+        follows = changed and not truncated and not rewritten and not facts.polled
+        follows = follows and not facts.gaps and compiled.refusal is None
         forecast, statistics = make_forecast(
             runtime,
             stream_table,
@@ -111,7 +121,7 @@ def gather_facts(
             changed if follows else None,
         )
         facts = replace(facts, forecast=forecast, source_rows=statistics.source_rows)
-    return Findings(facts, frozenset(changed), files)
+    return Findings(facts, frozenset(changed), {"files": files, "rows": rows})
 
 
 def _gaps(stream_table: StreamTable, buffers: BufferView, relids: list[int]) -> tuple[str, ...]:
@@ -133,8 +143,13 @@ def _max_change_ratio(settings: Settings, stream_table: StreamTable) -> float:
 
 
 def captured(dependencies: Sequence[Dependency]) -> list[Dependency]:
-    """Return the dependencies that have a change buffer: views are inlined and have none."""
-    return [one for one in dependencies if one.source_type is not SourceType.VIEW]
+    """Return the dependencies that have a change buffer."""
+    return [one for one in dependencies if one.source_type in _CAPTURED]
+
+
+def polled(dependencies: Sequence[Dependency]) -> list[Dependency]:
+    """Return the dependencies that have none, and are no views either, which are inlined."""
+    return [one for one in dependencies if one.source_type in _POLLED]
 
 
 def _changes(

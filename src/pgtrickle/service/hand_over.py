@@ -10,25 +10,28 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 
 from psycopg import Connection
 
-from pgtrickle.capture.triggers import Capture, install_capture
+from pgtrickle.capture.triggers import Capture, install_capture, lock_capture
+from pgtrickle.capture.wal.eligible import list_obstacles
 from pgtrickle.capture.wal.identity import restore_identity, set_full_identity
 from pgtrickle.capture.wal.publication import publish, unpublish
 from pgtrickle.capture.wal.slot import get_log_end
 from pgtrickle.capture.wal.tables import drop_triggers, find_table, lock_table
+from pgtrickle.catalog.change_tracking import find_change_tracking
 from pgtrickle.catalog.wal_capture import (
     WalSource,
     find_wal_slot,
     list_wal_sources,
     lock_wal,
+    update_cdc_note,
     update_to_triggers,
     update_to_wal,
 )
-from pgtrickle.errors import ServerBusyError, SourceNotFoundError
+from pgtrickle.errors import ServerBusyError, SourceNotFoundError, WalUnavailableError
 from pgtrickle.service.drain_wal import drain_step, drain_wal
 from pgtrickle.service.runtime import Runtime
 
@@ -50,8 +53,14 @@ def hand_over_to_wal(runtime: Runtime, relid: int, *, attempts: int = _ATTEMPTS)
                 f"the source table with oid {relid} or the slot does not exist any more",
                 hint="Drop the stream table with: pgtrickle drop.",
             )
-        lock_table(connection, table, _PATIENCE)
-        lock_wal(connection)
+        _lock(connection, relid)
+        tracking = find_change_tracking(connection, relid)
+        columns = tracking.captured_columns if tracking else ()
+        if obstacles := list_obstacles(connection, relid, columns, may_alter=True):
+            raise WalUnavailableError(
+                f'cannot capture "{table}" from the log: {obstacles[0]}',
+                hint="Remove the obstacle, or choose cdc_mode trigger or auto.",
+            )
         since = get_log_end(connection)
         former = set_full_identity(connection, relid, table)
         member = publish(connection, slot.publication, relid, table)
@@ -85,9 +94,7 @@ def hand_over_to_triggers(
 
     def change(connection: Connection) -> None:
         table = find_table(connection, source.relid)
-        if table is not None:
-            lock_table(connection, table, _PATIENCE)
-        lock_wal(connection)
+        _lock(connection, source.relid)
         if not _is_from_log(connection, source.relid):
             return  # someone else was quicker
         if table is not None:
@@ -117,22 +124,58 @@ def release_table(connection: Connection, source: WalSource) -> None:
     restore_identity(connection, source.relid, table, source.former_replica_identity)
 
 
+def lock_sources(connection: Connection, relids: Iterable[int]) -> dict[int, WalSource]:
+    """Lock those sources that are captured from the log, until the commit, and return them.
+
+    All of them come before the lock of the drain, as everywhere: whoever waits for a table while
+    it holds that one would hold back every refresh, and could meet a hand-over.
+    """
+    wanted = sorted(relids)
+    from_log = {one.relid: one for one in list_wal_sources(connection) if one.relid in wanted}
+    if not from_log:
+        return {}
+    for relid in wanted:
+        lock_capture(connection, relid)
+    for relid in sorted(from_log):
+        _lock_if_there(connection, relid)
+    lock_wal(connection)
+    return {one.relid: one for one in list_wal_sources(connection) if one.relid in wanted}
+
+
 def install_source(connection: Connection, relid: int, columns: Sequence[str]) -> Capture:
     """Capture columns of a source, in the way it is captured already.
 
     Also from the log the table is locked until the commit: its new columns are in the buffer
     before the first change that anyone will read them of.
     """
-    if _is_from_log(connection, relid):
-        table = find_table(connection, relid)
-        if table is not None:
-            lock_table(connection, table, _PATIENCE)
-        lock_wal(connection)
     capture = install_capture(connection, relid, columns)
-    # Asked again under the lock on the table: no hand-over can come between now and the commit.
-    if _is_from_log(connection, relid):
+    # Asked under the lock on the table: no hand-over can come between now and the commit.
+    source = next((one for one in list_wal_sources(connection) if one.relid == relid), None)
+    if source is None:
+        return capture
+    obstacles = list_obstacles(connection, relid, capture.columns, may_alter=True)
+    if obstacles:
+        # It has heirs by now, say.  What the log holds of it is not read any more.
+        lock_wal(connection)
+        release_table(connection, source)
+        update_to_triggers(connection, relid, gap=obstacles[0])
+        update_cdc_note(connection, relid, "; ".join(obstacles))
+    else:
         drop_triggers(connection, relid)
     return capture
+
+
+def _lock(connection: Connection, relid: int) -> None:
+    """Take the locks of a hand-over, in the order in which everybody takes them."""
+    lock_capture(connection, relid)
+    _lock_if_there(connection, relid)
+    lock_wal(connection)
+
+
+def _lock_if_there(connection: Connection, relid: int) -> None:
+    table = find_table(connection, relid)
+    if table is not None:
+        lock_table(connection, table, _PATIENCE)
 
 
 def _is_from_log(connection: Connection, relid: int) -> bool:

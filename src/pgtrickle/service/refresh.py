@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 from psycopg import Connection
 
 from pgtrickle.algebra.nodes import Scan
-from pgtrickle.catalog.dependencies import list_dependencies
+from pgtrickle.catalog.dependencies import Dependency, list_dependencies
 from pgtrickle.catalog.leases import Lease, check_lease
 from pgtrickle.catalog.refresh_history import RefreshStatus, insert_refresh
 from pgtrickle.catalog.stream_tables import (
@@ -33,7 +33,7 @@ from pgtrickle.delta.cut import RecomputeStage, RowsStage, StatefulStage, follow
 from pgtrickle.delta.reads import stage_changes
 from pgtrickle.errors import (
     DataError,
-    InternalError,
+    ServerBusyError,
     StreamTableNotFoundError,
     TrickleError,
     ValueOutOfRangeError,
@@ -46,6 +46,7 @@ from pgtrickle.model.stream_table import (
     RefreshMode,
     StreamTable,
 )
+from pgtrickle.ports import ResultTooLargeError
 from pgtrickle.refresh.decide import Decision, decide
 from pgtrickle.refresh.stages import (
     StagePlan,
@@ -55,40 +56,43 @@ from pgtrickle.refresh.stages import (
     plan_stage,
 )
 from pgtrickle.service.capture_mode import LOSSES, drain_if_behind, hand_back
-from pgtrickle.service.change_keys import consolidate
+from pgtrickle.service.capture_sources import renew_captures
 from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import Compiled, compile_stream_table
 from pgtrickle.service.costs import record_costs
 from pgtrickle.service.facts import captured, find_reshaped, gather_facts
+from pgtrickle.service.large_inputs import count_large_reads
 from pgtrickle.service.lease_keeper import keep_lease
-from pgtrickle.service.read_inputs import (
-    Window,
-    count_large_reads,
-    count_reads,
-    describe_large_read,
-    read_inputs,
-)
+from pgtrickle.service.other_versions import add_versions, write_versions
+from pgtrickle.service.progress import ProgressReporter
+from pgtrickle.service.read_inputs import count_reads
 from pgtrickle.service.reinitialize import prepare_reinitialize
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.service.snapshot import BufferView, Snapshot, open_buffers, open_snapshot
+from pgtrickle.service.stage_inputs import InputReader, Inputs
 from pgtrickle.service.staging import Staging
 from pgtrickle.service.state_rows import StateRows
 from pgtrickle.service.trim import trim_sources
+from pgtrickle.service.window import Window
 from pgtrickle.spark.arrow_reader import SnapshotReader
-from pgtrickle.spark.large_read import LargeRead
 from pgtrickle.sql.emit import changes_view
 from pgtrickle.sql.translate import Dialect
-from pgtrickle.storage.apply import Applied, apply_result, weigh_result
+from pgtrickle.storage.apply import (
+    Applied,
+    apply_result,
+    ensure_row_index,
+    load_result,
+    weigh_result,
+)
 from pgtrickle.storage.merge import merge_aggregate
 from pgtrickle.storage.recompute import merge_recompute
+from pgtrickle.storage.staging import clear_parts, count_parts
 
 logger = logging.getLogger(__name__)
 
-Inputs = dict[str, pa.Table]
-
 _CHANNEL = "pg_trickle_refresh"
-# How often one refresh looks on while the log loses a source, before it gives up.
-_LOSSES_MET = 5
+_ATTEMPTS = 5  # to meet sources that nobody alters between the check and the snapshot
+_LOSSES_MET = 20  # sources that the log may lose while one refresh looks on
 
 
 def refresh_stream_table(
@@ -119,9 +123,10 @@ class Refresh:
     timings: dict[str, float] = field(default_factory=dict)
     reads: list[SourceRead] = field(default_factory=list)
     decision: Decision | None = None
-    files: dict[str, int] = field(default_factory=dict)  # that store the sources
+    plan: dict[str, dict[str, str]] = field(default_factory=dict)  # for later comparison
+    reshaped: tuple[str, ...] = ()  # how what the query relies on changed, in words
+    changed_rows: Mapping[str, int] = field(default_factory=dict)  # in the windows, by source
     moved: set[str] = field(default_factory=set)  # sources and stages that have changes
-    window: Window | None = None  # since the reads began
 
     # The order of things
 
@@ -131,52 +136,20 @@ class Refresh:
         ``after`` is called when the result is committed and, with ``hold_snapshot``, while the
         snapshot it belongs to can still be read.
         """
-        for _ in range(_LOSSES_MET):
-            try:
-                return self._run_once(after)
-            except LOSSES as error:
-                # The snapshot is older than the triggers that now take over: take another one.
-                hand_back(self.runtime, error)
-        return self._run_once(after)
-
-    def _run_once(self, after: Callable[[Snapshot, Compiled], None] | None) -> RefreshReport:
-        with self.timed("prepare"), self.runtime.connection() as connection:
-            dependencies = list_dependencies(connection, self.stream_table.id)
-            reshaped = find_reshaped(connection, self.stream_table, dependencies)
-            if reshaped:
-                prepare_reinitialize(self.runtime, self.stream_table)
-                dependencies = list_dependencies(connection, self.stream_table.id)
-            compiled = self._compile(connection)
-            if compiled.refusal is None and self.stream_table.downgrade_reason is not None:
-                # Compiled by an earlier version that could not: there is no state yet.
-                prepare_reinitialize(self.runtime, self.stream_table)
-                reshaped = ("the compiler",)
+        for attempt in range(_ATTEMPTS):
+            compiled, dependencies = self._prepare(again=attempt > 0)
             sources = [one.source_relid for one in captured(dependencies)]
-            drain_if_behind(self.runtime, connection, sources)
-        with ExitStack() as stack:
-            snapshot = stack.enter_context(open_snapshot(self.runtime))
-            with self.timed("capture"):
-                buffers = stack.enter_context(open_buffers(self.runtime, snapshot, sources))
-            with self.timed("decide"):
-                findings = gather_facts(
-                    self.runtime,
-                    self.stream_table,
-                    snapshot,
-                    buffers,
-                    dependencies,
-                    compiled,
-                    reshaped=reshaped,
-                    requested_full=self.requested_full,
-                )
-                self.files = findings.files
-                self.decision = decide(findings.facts)
-            if self.decision.action is Action.NO_DATA:
-                report = self._commit_nothing(snapshot)
-            else:
-                with keep_lease(self.runtime, self.lease):
-                    report = self._execute(snapshot, buffers, compiled, findings.changed)
-            if after is not None:
-                after(snapshot, compiled)
+            with self._opened(sources) as (snapshot, buffers):
+                report = self._refresh_to(snapshot, buffers, compiled, dependencies)
+                if report is not None and after is not None:
+                    after(snapshot, compiled)
+            if report is not None:
+                break
+        else:
+            raise ServerBusyError(
+                f'the sources of "{self.stream_table.name}" are being altered again and again',
+                hint="Refresh again when that is done.",
+            )
         if report.action is not Action.NO_DATA:
             with self.timed("trim"):
                 trim_sources(self.runtime, sources)
@@ -202,6 +175,85 @@ class Refresh:
             raise
 
     # Steps
+
+    def _prepare(self, *, again: bool) -> tuple[Compiled, list[Dependency]]:
+        """Make sure that the query is compiled and captured as its sources are now.
+
+        That a compiled query still fits is asked once, under the snapshot; ``again`` if that
+        showed that it does not.
+        """
+        with self.timed("prepare"), self.runtime.connection() as connection:
+            key = (self.stream_table.id, self.stream_table.original_query)
+            found = list_dependencies(connection, self.stream_table.id)
+            if self.runtime.compiled_for.get(self.stream_table.id) != _shape(found):
+                self.runtime.compiled.pop(key, None)
+            if again or key not in self.runtime.compiled:
+                reshaped = find_reshaped(connection, self.stream_table, found)
+                if reshaped:
+                    prepare_reinitialize(self.runtime, self.stream_table, reshaped)
+                    self.reshaped += reshaped
+                    found = list_dependencies(connection, self.stream_table.id)
+            compiled = self._compile(connection)
+            self.runtime.compiled_for[self.stream_table.id] = _shape(found)
+            if compiled.refusal is None and self.stream_table.downgrade_reason is not None:
+                # Compiled by an earlier version that could not: there is no state yet.
+                self.reshaped += ("a later version can follow the changes of this query",)
+                prepare_reinitialize(self.runtime, self.stream_table, self.reshaped)
+            return compiled, found
+
+    @contextmanager
+    def _opened(self, sources: Sequence[int]) -> Iterator[tuple[Snapshot, BufferView]]:
+        """Open the snapshot, and the buffers filled up to it.
+
+        What the log has lost goes back to triggers.  They are younger than the snapshot, so
+        another one is taken then.
+        """
+        with ExitStack() as stack:
+            for losses_left in reversed(range(_LOSSES_MET)):
+                try:
+                    with self.timed("capture"), self.runtime.connection() as connection:
+                        drain_if_behind(self.runtime, connection, sources)
+                    snapshot = stack.enter_context(open_snapshot(self.runtime))
+                    with self.timed("capture"):
+                        buffers = stack.enter_context(open_buffers(self.runtime, snapshot, sources))
+                except LOSSES as error:
+                    stack.close()
+                    if not losses_left:
+                        raise
+                    hand_back(self.runtime, error)
+                else:
+                    break
+            yield snapshot, buffers
+
+    def _refresh_to(
+        self,
+        snapshot: Snapshot,
+        buffers: BufferView,
+        compiled: Compiled,
+        dependencies: Sequence[Dependency],
+    ) -> RefreshReport | None:
+        """Refresh to a snapshot, or return None if it sees other sources than were captured."""
+        with self.timed("decide"):
+            if find_reshaped(snapshot.connection, self.stream_table, dependencies):
+                return None
+            findings = gather_facts(
+                self.runtime,
+                self.stream_table,
+                snapshot,
+                buffers,
+                dependencies,
+                compiled,
+                reshaped=self.reshaped,
+                requested_full=self.requested_full,
+            )
+            self.plan = findings.plan
+            self.changed_rows = findings.facts.changed_rows
+            self.decision = decide(findings.facts)
+        renew_captures(self.runtime, [one.source_relid for one in captured(dependencies)])
+        if self.decision.action is Action.NO_DATA:
+            return self._commit_nothing(snapshot)
+        with keep_lease(self.runtime, self.lease):
+            return self._execute(snapshot, buffers, compiled, findings.changed)
 
     def _find_loss(self, connection: Connection) -> str:
         """Tell whether the stream table or its relation went while it was being refreshed."""
@@ -255,18 +307,28 @@ class Refresh:
             self.runtime.connection() as writer,
             writer.transaction(),
         ):
-            with self._reader(snapshot.name) as reader, ExitStack() as stack:
-                of_buffers = reader
+            with ExitStack() as stack:
+                connections = stack.enter_context(self._reader(snapshot.name))
+                of_buffers = connections
                 if buffers.name != snapshot.name:
                     of_buffers = stack.enter_context(self._reader(buffers.name))
-                self.window = Window(buffers, of_buffers, self.stream_table.frontier)
+                reader = InputReader(
+                    self.runtime,
+                    self.stream_table,
+                    snapshot,
+                    Window(buffers, of_buffers, self.stream_table.frontier),
+                    connections,
+                    writer,
+                    staging,
+                    self.changed_rows,
+                )
                 stages = (
                     self._full_stages(compiled)
                     if self._full
-                    else self._differential_stages(compiled, reader, writer)
+                    else self._differential_stages(compiled, reader)
                 )
                 for stage, changes in stages:
-                    self._run_stage(stage, changes, snapshot, reader, writer, staging)
+                    self._run_stage(stage, changes, reader, writer, staging)
             buffers.release()
             if not self.hold_snapshot:
                 snapshot.release()
@@ -291,10 +353,10 @@ class Refresh:
         """Yield every stage, to be computed from all rows of its sources."""
         dialect = self.runtime.engine.dialect
         for stage in plan_full(compiled.staged, dialect, self._state_rows(compiled)).stages:
-            yield stage, {}
+            yield stage, Inputs()
 
     def _differential_stages(
-        self, compiled: Compiled, reader: SnapshotReader, writer: Connection
+        self, compiled: Compiled, reader: InputReader
     ) -> Iterator[tuple[StagePlan, Inputs]]:
         """Yield each stage that has something to do, with the changes it starts from.
 
@@ -303,34 +365,16 @@ class Refresh:
         """
         for stage in compiled.staged.stages:
             scans = changing_scans(stage, self.moved)
-            changes: Inputs = {}
+            changes = Inputs()
             if scans and follows(stage) is None:
                 with self.timed("read"):
-                    changes = self._read_changes(stage, scans, reader, writer)
+                    changes = reader.read(changes_reads(stage, scans))
+                self.reads += count_reads(changes.reads, changes.tables)
+                changes = changes.consolidated()
                 scans = [scan for scan in scans if changes_view(scan) in changes]
             planned = self._plan_stage(compiled, stage, scans) if scans else None
             if planned is not None:
                 yield planned, changes
-
-    @property
-    def _window(self) -> Window:
-        if self.window is None:
-            raise InternalError("a stage ran before its window was opened")
-        return self.window
-
-    def _read_changes(
-        self,
-        stage: StatefulStage | RowsStage,
-        scans: Sequence[Scan],
-        reader: SnapshotReader,
-        writer: Connection,
-    ) -> Inputs:
-        """Read the changes of some scans; those in which everything cancels out are left out."""
-        reads = changes_reads(stage, scans)
-        found = read_inputs(reads, self._window, reader, writer)
-        self.reads += count_reads(reads, found)
-        changes = {view: consolidate(table) for view, table in found.items()}
-        return {view: table for view, table in changes.items() if table.num_rows}
 
     def _plan_stage(
         self, compiled: Compiled, stage: StatefulStage | RowsStage, scans: Sequence[Scan]
@@ -352,15 +396,14 @@ class Refresh:
         self,
         stage: StagePlan,
         changes: Inputs,
-        snapshot: Snapshot,
-        reader: SnapshotReader,
+        reader: InputReader,
         writer: Connection,
         staging: Staging,
     ) -> None:
         if not self._full and follows(stage.stage) is not None:
             staging.use(stage.stage.name, f"({stage.as_query}) AS staged")
         else:
-            self._compute(stage, changes, snapshot, reader, writer, staging)
+            self._compute(stage, changes, reader, writer, staging)
         if not isinstance(stage.stage, RowsStage):
             with self.timed("merge"), translated_errors():
                 self._merge(writer, stage.stage, staging.table(stage.stage.name))
@@ -369,28 +412,46 @@ class Refresh:
         self,
         stage: StagePlan,
         changes: Inputs,
-        snapshot: Snapshot,
-        reader: SnapshotReader,
+        reader: InputReader,
         writer: Connection,
         staging: Staging,
     ) -> None:
-        large = self._large_reads(stage, snapshot)
-        small = [read for read in stage.reads if read.view not in {*large, *changes}]
         with self.timed("read"):
-            inputs = read_inputs(small, self._window, reader, writer, changes)
-        self.reads += count_reads(small, inputs)
-        named = {read.view for read in stage.reads}
-        inputs |= {view: table for view, table in changes.items() if view in named}
-        self.reads += count_large_reads(stage.reads, large)
-        if large:
+            rest = reader.read([read for read in stage.reads if read.view not in changes], changes)
+            inputs = changes.of({read.view for read in stage.reads}, rest)
+        self.reads += count_reads(rest.reads, rest.tables)
+        result = None if inputs.large else self._compute_small(stage, inputs.tables)
+        if result is None:
             with self.timed("compute"):
-                table = staging.create_shared(stage)
-                self.runtime.engine.stage(stage.sql, {**inputs, **large}, table)
+                self._compute_large(stage, inputs, staging)
         else:
-            with self.timed("compute"):
-                result = self.runtime.engine.run(stage.sql, inputs)
             with self.timed("stage"), translated_errors():
                 staging.copy(writer, stage, result)
+
+    def _compute_small(self, stage: StagePlan, tables: Mapping[str, pa.Table]) -> pa.Table | None:
+        """Return the result of a stage over relations in memory; None where it is too large."""
+        try:
+            with self.timed("compute"):
+                engine = self.runtime.engine
+                return engine.run(*add_versions(stage, tables, engine.dialect))
+        except ResultTooLargeError:
+            return None
+
+    def _compute_large(self, stage: StagePlan, inputs: Inputs, staging: Staging) -> None:
+        """Let the executors write the result of a stage, and tell how far they are."""
+        table, parts = staging.create_shared(stage), staging.parts()
+        reporter = ProgressReporter(
+            self.runtime, self.stream_table, self.started, self.runtime.progress
+        )
+        with self.runtime.connection() as connection:
+            clear_parts(connection, parts)
+        with reporter.watching(stage.stage.name, parts):
+            engine = self.runtime.engine
+            sql = write_versions(stage.sql, stage.versions, engine.dialect)
+            engine.stage(sql, {**inputs.tables, **inputs.large}, table, parts)
+        with self.runtime.connection() as connection:
+            rows = count_parts(connection, parts)
+        self.reads += count_large_reads(inputs.reads, inputs.large, rows)
 
     def _merge(self, writer: Connection, stage: StatefulStage, staged: str) -> None:
         if isinstance(stage, RecomputeStage):
@@ -403,15 +464,6 @@ class Refresh:
             )
         if changes:
             self.moved.add(stage.name)
-
-    def _large_reads(self, stage: StagePlan, snapshot: Snapshot) -> dict[str, LargeRead]:
-        if not self._full or not self.runtime.engine.distributed:
-            return {}
-        smallest = self.runtime.settings.large_read_bytes
-        described = {
-            read.view: describe_large_read(snapshot, read, smallest) for read in stage.reads
-        }
-        return {view: large for view, large in described.items() if large is not None}
 
     def _apply(self, writer: Connection, compiled: Compiled, staging: Staging) -> Applied:
         rows = compiled.staged.rows
@@ -428,11 +480,15 @@ class Refresh:
             if self._full:
                 stored = self._state_rows(compiled)(rows.passes_through)
                 source, weight = f"({stored}) AS stored", "1"
-        less = name if self._full else None
-        weigh_result(writer, rows.outputs, source, condition, weight=weight, less=less)
-        applied = apply_result(writer, name, compiled.columns)
-        if self._full:
-            writer.execute(f"ANALYZE {name.sql}".encode())
+        if not self._full:
+            weigh_result(writer, rows.outputs, source, condition, weight=weight, less=None)
+            return apply_result(writer, name, compiled.columns)
+        applied = load_result(writer, name, rows.outputs, source, condition, weight=weight)
+        ensure_row_index(writer, name, compiled.columns)
+        if applied is None:
+            weigh_result(writer, rows.outputs, source, condition, weight=weight, less=name)
+            applied = apply_result(writer, name, compiled.columns)
+        writer.execute(f"ANALYZE {name.sql}".encode())
         return applied
 
     def _commit(self, writer: Connection, snapshot: Snapshot, applied: Applied) -> RefreshReport:
@@ -447,7 +503,7 @@ class Refresh:
         )
         decision = self.decision or Decision(Action.FULL, "")
         if decision.action in {Action.FULL, Action.REINITIALIZE}:
-            update_plan(writer, self.stream_table.id, {"files": self.files})
+            update_plan(writer, self.stream_table.id, self.plan)
         refresh_id = insert_refresh(
             writer,
             self.stream_table.id,
@@ -543,3 +599,7 @@ class Refresh:
         finally:
             spent = (time.perf_counter() - began) * 1000
             self.timings[step] = round(self.timings.get(step, 0.0) + spent, 3)
+
+
+def _shape(dependencies: Sequence[Dependency]) -> tuple[tuple[int, str], ...]:
+    return tuple((one.source_relid, one.schema_fingerprint) for one in dependencies)

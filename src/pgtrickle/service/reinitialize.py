@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
-from pgtrickle.catalog.stream_tables import update_refresh_mode
-from pgtrickle.errors import SourceSchemaChangedError
+from collections.abc import Sequence
+
+from psycopg import Connection
+
+from pgtrickle.catalog.stream_tables import update_needs_reinit, update_refresh_mode
+from pgtrickle.errors import (
+    QueryRejectedError,
+    SourceNotFoundError,
+    SourceSchemaChangedError,
+    UndefinedObjectError,
+)
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.refresh.stages import looked_up_columns
-from pgtrickle.service.capture_sources import capture_sources
-from pgtrickle.service.compile import compile_stream_table, effective_mode
+from pgtrickle.service.capture_sources import capture_sources, release_sources
+from pgtrickle.service.compile import Compiled, compile_stream_table, effective_mode
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.storage.apply import stored_columns
 from pgtrickle.storage.state_tables import create_state_tables, drop_state_tables
 
 
-def prepare_reinitialize(runtime: Runtime, stream_table: StreamTable) -> None:
+def prepare_reinitialize(
+    runtime: Runtime, stream_table: StreamTable, reshaped: Sequence[str]
+) -> None:
     """Compile the query anew, renew its capture and empty its state, in one transaction.
 
     The rows of the table stay until the refresh that follows replaces them by the difference.
+    Should that one fail, the mark that is left here makes the next one start anew as well.
     """
     runtime.compiled.pop((stream_table.id, stream_table.original_query), None)
     with runtime.connection() as connection, connection.transaction():
-        compiled = compile_stream_table(connection, stream_table)
+        compiled = _compile(connection, stream_table, reshaped)
         stored = stored_columns(connection, stream_table.name)
         wanted = [(column.name, column.type.display) for column in compiled.columns]
         if stored != wanted:
@@ -41,4 +53,27 @@ def prepare_reinitialize(runtime: Runtime, stream_table: StreamTable) -> None:
         create_state_tables(
             connection, stream_table.id, compiled.staged, looked_up_columns(compiled.staged)
         )
+        update_needs_reinit(connection, stream_table.id, needs_reinit=True)
         capture_sources(connection, stream_table.id, compiled)
+        release_sources(connection)
+
+
+def _compile(
+    connection: Connection, stream_table: StreamTable, reshaped: Sequence[str]
+) -> Compiled:
+    try:
+        return compile_stream_table(connection, stream_table)
+    except (UndefinedObjectError, QueryRejectedError) as error:
+        changes = "; ".join(reshaped)
+        drop = f"drop the stream table with: pgtrickle drop {stream_table.name}."
+        if any(one.endswith(" was dropped") for one in reshaped):
+            raise SourceNotFoundError(
+                f'"{stream_table.name}" has lost what it reads: {changes}',
+                detail=str(error),
+                hint=f"Make it again under the same name, or {drop}",
+            ) from error
+        raise SourceSchemaChangedError(
+            f'the query of "{stream_table.name}" no longer fits: {error} ({changes})',
+            detail=error.detail,
+            hint=f"Undo the change, or {drop}",
+        ) from error

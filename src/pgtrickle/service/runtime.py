@@ -6,7 +6,7 @@ import math
 import os
 import socket
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -16,6 +16,7 @@ from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from pgtrickle.errors import ConnectionLostError, TrickleError
+from pgtrickle.model.report import Progress
 from pgtrickle.ports import Engine
 from pgtrickle.service.compile import Compiled
 from pgtrickle.service.cost_memory import CostMemory
@@ -38,9 +39,13 @@ class Runtime:
     settings: Settings
     owner: str = field(default_factory=_owner)
     compiled: dict[tuple[int, str], Compiled] = field(default_factory=dict)
+    # The fingerprints of the sources for which each was compiled, by stream table: another process
+    # may have started it anew since.
+    compiled_for: dict[int, tuple[tuple[int, str], ...]] = field(default_factory=dict)
     # When the shapes of a stream table's sources were last compared, on the monotonic clock.
     shapes_compared: dict[int, float] = field(default_factory=dict)
     cost_memories: dict[int, CostMemory] = field(default_factory=dict)  # by stream table
+    progress: Callable[[Progress], None] | None = None  # is told how far large refreshes are
     capture_tended: float = -math.inf  # when the log was last read for its own sake
     next_hand_over: dict[int, float] = field(default_factory=dict)  # not before; by source
 

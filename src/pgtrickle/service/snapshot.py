@@ -56,7 +56,7 @@ class BufferView:
 
     What triggers wrote is in the buffers under the snapshot itself.  What came from the log was
     written later than the snapshot was taken, so a later transaction has to read it, and ``upper``
-    keeps it from reading too much: see docs/adr/0013.
+    keeps it from reading too much: see docs/adr/0014.
     """
 
     connection: Connection

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from psycopg import Connection
 
+from pgtrickle.delta.reads import stage_changes
 from pgtrickle.errors import TrickleError
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.stream_table import StreamTable
@@ -16,11 +17,16 @@ from pgtrickle.refresh.stages import StagePlan
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.spark.copy_csv import arrow_to_csv
 from pgtrickle.storage.staging import (
+    create_parts_table,
     create_shared_staging,
     drop_shared_staging,
+    share_rows,
+    share_values,
     stage_rows,
     staging_table,
 )
+
+_DROP_PATIENCE = "SET LOCAL lock_timeout = '10s'"
 
 
 @dataclass(slots=True)
@@ -31,6 +37,9 @@ class Staging:
     stream_table: StreamTable
     _tables: dict[str, str] = field(default_factory=dict)
     _shared: list[QualifiedName] = field(default_factory=list)
+    _changes: dict[str, QualifiedName] = field(default_factory=dict)
+    _keys: dict[str, QualifiedName] = field(default_factory=dict)
+    _parts: QualifiedName | None = None
 
     def __contains__(self, stage: str) -> bool:
         return stage in self._tables
@@ -59,15 +68,49 @@ class Staging:
         self._tables[stage.stage.name] = table.sql
         return table
 
+    def share_changes(self, writer: Connection, stage: str) -> QualifiedName:
+        """Return a table that every connection sees with the changes an earlier stage found."""
+        if stage not in self._changes:
+            with self.runtime.connection() as connection:
+                table = share_rows(
+                    writer, connection, stage_changes(stage), self.stream_table.id, stage
+                )
+            self._changes[stage] = table
+            self._shared.append(table)
+        return self._changes[stage]
+
+    def share_keys(self, reader: Connection, array: str) -> QualifiedName:
+        """Return a table that every connection sees with the elements of an array, as ``k``."""
+        if array not in self._keys:
+            with self.runtime.connection() as connection:
+                table = share_values(
+                    reader, connection, array, self.stream_table.id, len(self._keys)
+                )
+            self._keys[array] = table
+            self._shared.append(table)
+        return self._keys[array]
+
+    def parts(self) -> QualifiedName:
+        """Return the table in which executors report rows; made when it is first asked for."""
+        if self._parts is None:
+            with self.runtime.connection() as connection:
+                self._parts = create_parts_table(connection, self.stream_table.id)
+            self._shared.append(self._parts)
+        return self._parts
+
     @contextmanager
     def cleaned_up(self) -> Iterator[None]:
         """Drop the shared tables when the block ends, however it ends."""
         try:
             yield
         finally:
-            # What cannot be dropped now is replaced by the next refresh of this stream table.
-            with suppress(TrickleError):
-                if self._shared:
-                    with self.runtime.connection() as connection:
-                        for table in self._shared:
-                            drop_shared_staging(connection, table)
+            # What cannot be dropped now, because an executor has not noticed yet that its job is
+            # over, is replaced by the next refresh of this stream table.
+            for table in self._shared:
+                with (
+                    suppress(TrickleError),
+                    self.runtime.connection() as connection,
+                    connection.transaction(),
+                ):
+                    connection.execute(_DROP_PATIENCE)
+                    drop_shared_staging(connection, table)

@@ -16,6 +16,7 @@ from pgtrickle.service.compile import Compiled, compile_bound
 from pgtrickle.service.create import check_columns
 from pgtrickle.service.explanation.build import explain
 from pgtrickle.service.explanation.model import Explanation
+from pgtrickle.service.polled_sources import polling_problems
 from pgtrickle.service.refusals import find_refusals
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.sql.limits import check_text
@@ -63,7 +64,11 @@ def validate_query(runtime: Runtime, query: str) -> Validation:
 def _validate(runtime: Runtime, connection: Connection, query: str) -> Validation:
     binding = examine_query(connection, query)
     compiled = compile_bound(connection, binding, query)
-    problems = [*binding.problems, *_capture_problems(connection, binding, compiled)]
+    problems = [
+        *binding.problems,
+        *polling_problems(runtime.settings, compiled),
+        *_capture_problems(connection, binding, compiled),
+    ]
     refusals = find_refusals(connection, binding, query) if compiled.refusal else []
     if compiled.refusal and not refusals:
         refusals = [compiled.refusal]
@@ -99,6 +104,6 @@ def _capture_problems(
 def _sources(binding: Binding, compiled: Compiled) -> tuple[SourceNote, ...]:
     names = {relation.relid: relation.name for relation in binding.query.relations.values()}
     notes = (
-        SourceNote(names[relid], columns) for relid, columns in compiled.captured_columns().items()
+        SourceNote(names[relid], columns) for relid, columns in compiled.columns_used().items()
     )
     return tuple(sorted(notes, key=lambda note: note.name))

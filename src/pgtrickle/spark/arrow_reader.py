@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
@@ -33,6 +33,10 @@ _SNAPSHOT_ID = re.compile(r"[0-9A-F]+-[0-9A-F]+-[0-9]+")
 FIXED_SETTINGS = """SELECT set_config('datestyle', 'ISO, MDY', true),
     set_config('intervalstyle', 'postgres', true),
     set_config('bytea_output', 'hex', true), set_config('extra_float_digits', '1', true)"""
+
+
+class ReadTooLargeError(Exception):
+    """A read brought more than its caller is ready to hold in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,20 +139,32 @@ class SnapshotReader:
         for connection in free:
             self._connections.give_back(connection)
 
-    def read(self, sql: str, carriers: Sequence[Carrier]) -> pa.Table:
-        """Run one query and return its rows, each column as its carrier says."""
-        with self._connection() as connection:
-            return conform(_fetch(connection, sql), carriers)
+    def read(self, sql: str, carriers: Sequence[Carrier], limit: int | None = None) -> pa.Table:
+        """Run one query and return its rows, each column as its carrier says.
 
-    def read_all(self, reads: Mapping[str, SmallRead]) -> dict[str, pa.Table]:
-        """Run several queries side by side over at most ``width`` connections."""
+        Raises ReadTooLargeError as soon as more than ``limit`` bytes have come.
+        """
+        with self._connection() as connection:
+            return conform(_fetch(connection, sql, limit), carriers)
+
+    def read_all(
+        self, reads: Mapping[str, SmallRead], limit: int | None = None
+    ) -> dict[str, pa.Table | None]:
+        """Run several queries side by side over at most ``width`` connections.
+
+        A query that brings more than ``limit`` bytes is given up: None stands in its place.
+        """
+
+        def one(read: SmallRead) -> pa.Table | None:
+            try:
+                return self.read(read.sql, read.carriers, limit)
+            except ReadTooLargeError:
+                return None
+
         if len(reads) <= 1 or self._width == 1:
-            return {name: self.read(read.sql, read.carriers) for name, read in reads.items()}
+            return {name: one(read) for name, read in reads.items()}
         with ThreadPoolExecutor(min(self._width, len(reads)), "pgtrickle-read") as threads:
-            running = {
-                name: threads.submit(self.read, read.sql, read.carriers)
-                for name, read in reads.items()
-            }
+            running = {name: threads.submit(one, read) for name, read in reads.items()}
             return {name: future.result() for name, future in running.items()}
 
     @contextlib.contextmanager
@@ -167,12 +183,19 @@ class SnapshotReader:
             self._free.append(connection)
 
 
+# Large enough for few calls, small enough to stay in the cache: 2 MiB took 15 % less time on both
+# sides of the connection than the driver's own 16 MiB.
+_STREAM_BATCH_BYTES = 2 * 2**20
+
+
 def stream(dsn: str, snapshot: str, sql: str) -> Iterator[pa.RecordBatch]:
     """Run one query on a connection of its own and yield its rows batch by batch, as read."""
     connections = ReadConnections(dsn, idle_limit=0)
     connection = connections.take(snapshot)
     try:
         with connection.cursor() as cursor:
+            hint = {"adbc.postgresql.batch_size_hint_bytes": str(_STREAM_BATCH_BYTES)}
+            cursor.adbc_statement.set_options(**hint)
             cursor.execute(sql)
             # The public fetch_record_batch() loses the SQLSTATE of an error between two batches;
             # the driver's own reader, which fetch_arrow_table() uses, keeps it.
@@ -192,13 +215,26 @@ def _begin(connection: Any, snapshot: str) -> None:
         cursor.fetch_arrow_table()
 
 
-def _fetch(connection: Any, sql: str) -> pa.Table:
+def _fetch(connection: Any, sql: str, limit: int | None) -> pa.Table:
     try:
         with connection.cursor() as cursor:
             cursor.execute(sql)
-            return cursor.fetch_arrow_table()
+            if limit is None:
+                return cursor.fetch_arrow_table()
+            handle = cursor.fetch_arrow()  # which must live until it is imported: see stream()
+            reader = AdbcRecordBatchReader._import_from_c(handle.address)  # noqa: SLF001
+            return pa.Table.from_batches(_up_to(limit, reader), reader.schema)
     except adbc.Error as error:
         raise _translated(connection, error) from error
+
+
+def _up_to(limit: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    size = 0
+    for batch in batches:
+        size += batch.nbytes
+        if size > limit:
+            raise ReadTooLargeError
+        yield batch
 
 
 def _translated(connection: Any, error: adbc.Error) -> TrickleError:

@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping
 
 import pyarrow as pa
+from psycopg.conninfo import make_conninfo
 
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.spark.connection_file import connection_file
 from pgtrickle.spark.large_read import LargeRead
-from pgtrickle.spark.run_stage import run, stage
+from pgtrickle.spark.run_stage import run, run_small, stage
 from pgtrickle.spark.session import SparkSessions
 from pgtrickle.sql.emit import ONE_PARTITION
 from pgtrickle.sql.marks import fill
@@ -43,19 +44,25 @@ class SparkEngine:
         if sum(table.num_rows for table in inputs.values()) > _SMALL_ROWS:
             return run(self.sessions.large(), inputs, sql)
         hinted = fill(sql, re.escape(ONE_PARTITION), lambda _: _COALESCE, spark=True)
-        return run(self.sessions.small(), inputs, hinted)
+        return run_small(self.sessions.small(), inputs, hinted)
 
     def stage(
-        self, sql: str, inputs: Mapping[str, pa.Table | LargeRead], target: QualifiedName
+        self,
+        sql: str,
+        inputs: Mapping[str, pa.Table | LargeRead],
+        target: QualifiedName,
+        parts: QualifiedName,
     ) -> None:
         """Evaluate ``sql`` on the executors, which COPY the result into ``target``."""
-        with connection_file(self._dsn) as path:
+        # The name by which the sessions of this refresh's executors can be found.
+        with connection_file(make_conninfo(self._dsn, application_name=parts.name)) as path:
             stage(
                 self.sessions.large(),
                 inputs,
                 sql,
                 (target.schema, target.name),
                 connection_file=str(path),
+                report=(parts.schema, parts.name, "staged"),
             )
 
     def close(self) -> None:

@@ -14,9 +14,17 @@ from pgtrickle.sql.marks import fill, find
 
 CTID_RANGE = "{ctid range}"
 _PAGE_BYTES = 8192
-# A range is worth a connection of its own from about 16 MiB; more ranges than this only queue.
-_PAGES_A_PARTITION = 16 * 2**20 // _PAGE_BYTES
+# A range costs two connections and a task; more ranges than the maximum only queue.
+_PAGES_A_PARTITION = 64 * 2**20 // _PAGE_BYTES
 _MAX_PARTITIONS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Where a partition writes down how many rows it has read, and under which name."""
+
+    table: QualifiedName
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +42,7 @@ class LargeRead:
     relpages: int = 0
     ctid: str = "ctid"  # qualified where the query reads more than one table
     partitions: int | None = None  # None: by size
+    report: Report | None = None
 
     @property
     def schema_ddl(self) -> str:
@@ -54,10 +63,7 @@ class LargeRead:
             self._range(start, starts[i + 1] if i + 1 < count else None)
             for i, start in enumerate(starts)
         ]
-        return [self._with_range(bounds) for bounds in ranges]
-
-    def _with_range(self, bounds: str) -> str:
-        return fill(self.sql, re.escape(CTID_RANGE), lambda _: bounds)
+        return [with_range(self.sql, bounds) for bounds in ranges]
 
     def _range(self, start: int, end: int | None) -> str:
         lower = f"{self.ctid} >= '({start},0)'::tid"
@@ -66,11 +72,24 @@ class LargeRead:
     def options(self) -> dict[str, str]:
         """Return the data source options: SQL and names, never a secret, for plans show them."""
         finite_only = [carrier.finite_only for _, carrier in self.columns]
-        return {
+        options = {
             "queries": json.dumps(self.partition_queries()),
             "snapshot": self.snapshot,
             "finite_only": json.dumps(finite_only),
         }
+        if self.report is not None:
+            table = self.report.table
+            options["report"] = json.dumps([table.schema, table.name, self.report.name])
+        return options
+
+
+def with_range(sql: str, bounds: str) -> str:
+    """Return a query for the pages within some bounds; ``true`` stands for all of them.
+
+    >>> with_range("SELECT a FROM t WHERE ({ctid range})", "true")
+    'SELECT a FROM t WHERE (true)'
+    """
+    return fill(sql, re.escape(CTID_RANGE), lambda _: bounds)
 
 
 def page_count_sql(relation: QualifiedName) -> str:

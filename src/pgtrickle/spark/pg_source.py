@@ -17,7 +17,6 @@ from pyspark.sql.datasource import (  # noqa: TID253 - see the module's docstrin
 )
 from pyspark.sql.types import StructType  # noqa: TID253 - see the module's docstring
 
-from pgtrickle.spark.arrow_reader import stream
 from pgtrickle.spark.carriers import Carrier, arrow_type
 from pgtrickle.spark.conform import conform
 from pgtrickle.spark.connection_file import read_connection
@@ -44,14 +43,17 @@ class PostgresSource(DataSource):
             for field, finite in zip(schema.fields, finite_only, strict=True)
         )
         queries = json.loads(options["queries"])
-        return PostgresReader(queries, options["snapshot"], options["connection_file"], carriers)
+        report = json.loads(options.get("report", "null"))
+        file = options["connection_file"]
+        return PostgresReader(queries, options["snapshot"], file, carriers, report)
 
 
 class QueryPartition(InputPartition):
     """One query of the read."""
 
-    def __init__(self, sql: str) -> None:
-        super().__init__(sql)
+    def __init__(self, number: int, sql: str) -> None:
+        super().__init__(number)
+        self.number = number
         self.sql = sql
 
 
@@ -59,8 +61,14 @@ class PostgresReader(DataSourceReader):
     """Reads each query on a connection of its own."""
 
     def __init__(
-        self, queries: list[str], snapshot: str, connection_file: str, carriers: tuple[Carrier, ...]
+        self,
+        queries: list[str],
+        snapshot: str,
+        connection_file: str,
+        carriers: tuple[Carrier, ...],
+        report: tuple[str, str, str] | None,
     ) -> None:
+        self._report = report
         self._queries = queries
         self._snapshot = snapshot
         self._connection_file = connection_file
@@ -68,13 +76,23 @@ class PostgresReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Return one partition a query."""
-        return [QueryPartition(sql) for sql in self._queries]
+        return [QueryPartition(number, sql) for number, sql in enumerate(self._queries)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows as the driver stores them, a few thousand at a time."""
+        # Here and not above: Spark plans a read in processes that never connect.
+        from pgtrickle.spark.arrow_reader import stream  # noqa: PLC0415 - see above
+        from pgtrickle.spark.part_report import connected, report_rows  # noqa: PLC0415 - see above
+
         assert isinstance(partition, QueryPartition)  # noqa: S101 - ours, from partitions()
         with tagged():
             dsn = read_connection(self._connection_file)
+            rows = 0
             for batch in stream(dsn, self._snapshot, partition.sql):
+                rows += batch.num_rows
                 table = conform(pa.Table.from_batches([batch]), self._carriers)
                 yield from table.to_batches()
+            if self._report is not None:
+                schema, name, view = self._report
+                with connected(self._connection_file, doing="report rows") as connection:
+                    report_rows(connection, (schema, name), f"{view}/{partition.number}", rows)

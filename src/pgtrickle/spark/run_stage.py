@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import json
-import re
-import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
 from pgtrickle.spark.large_read import LargeRead
+from pgtrickle.spark.local_views import local_frame, view_names, views_of
 from pgtrickle.spark.spark_errors import translated
-from pgtrickle.spark.wide_table import widen
-from pgtrickle.sql.marks import fill
+from pgtrickle.sql.emit import substitute
 
 if TYPE_CHECKING:  # importing pyspark costs a second
     from pyspark.sql import DataFrame, SparkSession
 
 Input: TypeAlias = "pa.Table | LargeRead"
-
-# Above this the rows that each subquery filters out cost more than further DataFrames.
-_MAX_WIDE_CELLS = 100_000
 
 
 def run(
@@ -32,7 +28,15 @@ def run(
     ``connection_file`` tells executors how to reach PostgreSQL; only a LargeRead needs it.
     """
     with translated("run a stage"):
-        return _query(session, inputs, sql, connection_file).toArrow()
+        frames = {name: frame_of(session, value, connection_file) for name, value in inputs.items()}
+        with _over_views(session, frames, sql) as query:
+            return query.toArrow()
+
+
+def run_small(session: SparkSession, tables: Mapping[str, pa.Table], sql: str) -> pa.Table:
+    """Run ``sql`` over tables of one partition each, with as few calls of the JVM as possible."""
+    with translated("run a stage"), views_of(session, tables) as views:
+        return session.sql(substitute(sql, views)).toArrow()
 
 
 def stage(
@@ -42,69 +46,59 @@ def stage(
     table: tuple[str, str],
     *,
     connection_file: str,
+    report: tuple[str, str, str] | None = None,
 ) -> None:
     """Run ``sql`` and let the executors COPY the result into a staging table (see ``pg_sink``)."""
     from pgtrickle.spark.pg_sink import FORMAT  # noqa: PLC0415 - imports pyspark
 
-    with translated("stage a result"):
-        writer = _query(session, inputs, sql, connection_file).write.format(FORMAT).mode("append")
-        writer.options(table=json.dumps(table), connection_file=connection_file).save()
+    options = {"table": json.dumps(table), "connection_file": connection_file}
+    if report is not None:
+        options["report"] = json.dumps(report)
+    with translated("stage a result"), _reused(session, inputs, sql, connection_file) as frame:
+        frame.write.format(FORMAT).mode("append").options(**options).save()
 
 
-def substitute(sql: str, relations: Mapping[str, str]) -> str:
-    """Put each input's relation in place of its ``{name}``; other braces stay.
-
-    >>> substitute("SELECT '{o}', a FROM {o}", {"o": "v1"})
-    "SELECT '{o}', a FROM v1"
-    """
-    if not relations:
-        return sql
-    names = "|".join(re.escape(name) for name in relations)
-    return fill(
-        sql, rf"\{{(?P<input>{names})\}}", lambda match: relations[match["input"]], spark=True
-    )
-
-
-def _query(
+@contextmanager
+def _reused(
     session: SparkSession, inputs: Mapping[str, Input], sql: str, connection_file: str
-) -> DataFrame:
-    single = session.conf.get("spark.sql.shuffle.partitions") == "1"
-    tables = {name: value for name, value in inputs.items() if isinstance(value, pa.Table)}
-    if single and 1 < len(tables) == len(inputs) and _is_tiny(tables):
-        wide = widen(tables)
-        text = substitute(sql, wide.subqueries)
-        return _over_views(session, {"wide": _frame(session, wide.table, "")}, text)
-    frames = {name: _frame(session, value, connection_file) for name, value in inputs.items()}
-    if single:
-        # One partition that Spark knows to be one: joins then need no exchange.
-        frames = {name: frame.coalesce(1) for name, frame in frames.items()}
-    return _over_views(session, frames, sql)
+) -> Iterator[DataFrame]:
+    """Yield the query's DataFrame; what it names twice is read once and kept for the block.
+
+    Spark keeps it in memory as long as there is some to spare, and on its local disk otherwise.
+    """
+    frames = {name: frame_of(session, value, connection_file) for name, value in inputs.items()}
+    kept = [
+        frames[name].persist()
+        for name, value in inputs.items()
+        if isinstance(value, LargeRead) and sql.count(f"{{{name}}}") > 1
+    ]
+    try:
+        with _over_views(session, frames, sql) as query:
+            yield query
+    finally:
+        for frame in kept:
+            frame.unpersist()
 
 
-def _over_views(session: SparkSession, frames: Mapping[str, DataFrame], sql: str) -> DataFrame:
-    # The names are unique to this call, so threads that share the session never meet.
-    token = uuid.uuid4().hex
-    views = {name: f"pgtrickle_{token}_{number}" for number, name in enumerate(frames)}
+@contextmanager
+def _over_views(
+    session: SparkSession, frames: Mapping[str, DataFrame], sql: str
+) -> Iterator[DataFrame]:
+    views = view_names(frames)
     try:
         for name, frame in frames.items():
             frame.createOrReplaceTempView(views[name])
-        return session.sql(substitute(sql, views))
+        yield session.sql(substitute(sql, views))
     finally:
-        # The analysed query keeps what the views stand for.
+        # Not before the block has its result: through Spark Connect a query is analysed only then.
         for view in views.values():
             session.catalog.dropTempView(view)
 
 
-def _is_tiny(tables: Mapping[str, pa.Table]) -> bool:
-    cells = sum(table.num_rows for table in tables.values())
-    cells *= max(table.num_columns for table in tables.values())
-    return cells <= _MAX_WIDE_CELLS and all(t.num_columns for t in tables.values())
-
-
-def _frame(session: SparkSession, value: Input, connection_file: str) -> DataFrame:
+def frame_of(session: SparkSession, value: Input, connection_file: str) -> DataFrame:
+    """Return an input as a DataFrame; executors find PostgreSQL by the connection file."""
     if not isinstance(value, LargeRead):
-        # PySpark stops reading a table at its first empty chunk, without a word.
-        return session.createDataFrame(value.combine_chunks())
+        return local_frame(session, value)
     from pgtrickle.spark.pg_source import FORMAT  # noqa: PLC0415 - imports pyspark
 
     # Spark looks a Python data source up in the thread's active session, which a refresh in the

@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # importing pyspark costs a second
     from pyspark.sql import SparkSession
 
 _DEFAULT_DRIVER_MEMORY = "2g"
+_DEFAULT_RESULT_BYTES = 128 * 2**20
 
 
 class SparkSessions:
@@ -36,10 +37,12 @@ class SparkSessions:
         *,
         master: str | None = None,
         driver_memory: str = _DEFAULT_DRIVER_MEMORY,
+        result_bytes: int = _DEFAULT_RESULT_BYTES,
         settings: Mapping[str, str] | None = None,
     ) -> None:
         self._master = master or os.environ.get("SPARK_MASTER", "local[*]")
         self._driver_memory = driver_memory
+        self._result_bytes = result_bytes
         self._settings = dict(settings or {})
         self._lock = threading.Lock()
         self._scratch: Path | None = None
@@ -119,7 +122,9 @@ class SparkSessions:
         from pyspark.java_gateway import launch_gateway
         from pyspark.sql import SparkSession
 
-        settings = context_settings(self._master, self.scratch, self._driver_memory)
+        settings = context_settings(
+            self._master, self.scratch, self._driver_memory, self._result_bytes
+        )
         conf = SparkConf(loadDefaults=False).setAll(list((settings | self._settings).items()))
         # The workers must run this interpreter: another has neither pyarrow nor this package.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -147,12 +152,16 @@ class SparkSessions:
                 session.conf.set(name, value)
 
     def _stop(self) -> None:
-        session, self._large, self._small = self._large, None, None
-        if session is None:
+        large, small, self._large, self._small = self._large, self._small, None, None
+        if large is None:
             return
-        # A JVM that died cannot be told to stop; forgetting it is all that is left.
-        with suppress(Exception):
-            session.stop()
+        # Through Spark Connect each session has a connection of its own, and one that is left open
+        # keeps the process from ending.  Elsewhere the two share a context.
+        for session in (small, large) if self.remote else (large,):
+            # A JVM that died cannot be told to stop; forgetting it is all that is left.
+            with suppress(Exception):
+                if session is not None:
+                    session.stop()
         if not self.remote:
             _forget_jvm()
 

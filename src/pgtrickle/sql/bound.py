@@ -23,6 +23,12 @@ class Relation:
     name: QualifiedName
     columns: tuple[Column, ...]
     definition: str | None = None  # a view's query, as PostgreSQL prints it
+    kind: str = "r"  # as pg_class has it
+
+    @property
+    def polled(self) -> bool:
+        """Whether it has no triggers: its rows must be compared to learn whether they changed."""
+        return self.kind in {"m", "f"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 Rows carry their weight in ``__weight``: a join multiplies the weights of its sides, everything
 else passes them on.  A scan reads a relation named after its alias and version; ``BEFORE`` of a
-table that stands at ``AFTER`` is written as the table less its changes, by weights, and the other
-way round for the state of a stage.
+table that stands at ``AFTER`` is a relation too: the table less its changes, by weights, and the
+other way round for the state of a stage (see ``other_versions``).
 
 A chain of joins with the filter and the projection above it is one SELECT: names are unique over a
 plan, so nothing needs renaming, and an engine plans a flat query much quicker than a nested one.
@@ -11,6 +11,8 @@ plan, so nothing needs renaming, and an engine plans a flat query much quicker t
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -27,8 +29,9 @@ from pgtrickle.algebra.nodes import (
     Version,
     Weigh,
 )
-from pgtrickle.algebra.schema import columns_of
+from pgtrickle.algebra.schema import columns_of, scans_of
 from pgtrickle.model.sql_type import SqlType
+from pgtrickle.sql.marks import fill
 from pgtrickle.sql.scalars import pass_on
 from pgtrickle.sql.translate import Dialect, quote_name, translate
 
@@ -48,6 +51,40 @@ def rows_view(scan: Scan) -> str:
     return f"{scan.alias}__rows"
 
 
+def other_view(scan: Scan) -> str:
+    """Name the relation that holds a scan's rows in the version that cannot be read as it is."""
+    return f"{scan.alias}__{'after' if stands_at(scan) is Version.BEFORE else 'before'}"
+
+
+def relation_of(scan: Scan) -> str:
+    """Name the relation that holds what a scan yields."""
+    if scan.version is Version.CHANGES:
+        return changes_view(scan)
+    return rows_view(scan) if scan.version is stands_at(scan) else other_view(scan)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherVersion:
+    """The version of a scan that follows from its rows and its changes."""
+
+    view: str
+    rows: str
+    changes: str
+    sign: int  # with which the changes count
+    columns: tuple[str, ...]
+    sql: str  # that computes it from the other two, in the words of the engine
+
+
+def other_versions(node: Node, dialect: Dialect) -> tuple[OtherVersion, ...]:
+    """Return the relations that a plan names beside those that are read."""
+    found: dict[str, OtherVersion] = {}
+    emitter = _Emitter(dialect)
+    for scan in scans_of(node):
+        if scan.version not in {Version.CHANGES, stands_at(scan)}:
+            found.setdefault(other_view(scan), emitter.other_version(scan))
+    return tuple(found.values())
+
+
 def stands_at(scan: Scan) -> Version:
     """Tell which version of a scan's source can be read as it is."""
     return Version.BEFORE if scan.source.kind is SourceKind.STATE else Version.AFTER
@@ -56,6 +93,20 @@ def stands_at(scan: Scan) -> Version:
 def emit(node: Node, dialect: Dialect) -> str:
     """Write a plan of weighted rows as one SELECT."""
     return _Emitter(dialect).text(node, 0)
+
+
+def substitute(sql: str, relations: Mapping[str, str]) -> str:
+    """Put each input's relation in place of its ``{name}``; other braces stay.
+
+    >>> substitute("SELECT '{o}', a FROM {o}", {"o": "v1"})
+    "SELECT '{o}', a FROM v1"
+    """
+    if not relations:
+        return sql
+    names = "|".join(re.escape(name) for name in relations)
+    return fill(
+        sql, rf"\{{(?P<input>{names})\}}", lambda match: relations[match["input"]], spark=True
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +140,7 @@ class _Emitter:
     def _select(self, node: Node, depth: int) -> _Select:
         match node:
             case Scan():
-                return self._scan(node, depth)
+                return self._scan(node)
             case Filter():
                 child = self._child(node.child, depth, filtered=False)
                 predicate = translate(node.predicate, _types(node.child), self._dialect)
@@ -124,22 +175,25 @@ class _Emitter:
         text = f"(\n{self.text(node, depth + 1)}\n{'  ' * depth}) AS {alias}"
         return _Select(self._columns(node), (f"{alias}.{self._weight}",), text)
 
-    def _scan(self, scan: Scan, depth: int) -> _Select:
+    def other_version(self, scan: Scan) -> OtherVersion:
+        """Describe the rows of a scan with its changes taken back, or added."""
         rows, changes = self._relation(rows_view(scan)), self._relation(changes_view(scan))
-        columns, alias = self._columns(scan), self._alias()
-        if scan.version is Version.CHANGES:
-            return _Select(columns, (f"{alias}.{self._weight}",), f"{changes} AS {alias}")
-        if scan.version is stands_at(scan):
-            return _Select(columns, (), f"{rows} AS {alias}")
-        sign = "-" if scan.version is Version.BEFORE else "+"
-        listed = "".join(f"{column}, " for column in columns)
-        pad = "  " * (depth + 1)
-        text = (
-            f"(\n{pad}SELECT {listed}1 AS {self._weight} FROM {rows}\n{pad}UNION ALL\n"
-            f"{pad}SELECT {listed}{sign}{self._weight} AS {self._weight} FROM {changes}\n"
-            f"{'  ' * depth}) AS {alias}"
+        sign = -1 if scan.version is Version.BEFORE else 1
+        listed = "".join(f"{column}, " for column in self._columns(scan))
+        sql = (
+            f"SELECT {listed}1 AS {self._weight} FROM {rows} UNION ALL "
+            f"SELECT {listed}{'-' if sign < 0 else ''}{self._weight} AS {self._weight}"
+            f" FROM {changes}"
         )
-        return _Select(columns, (f"{alias}.{self._weight}",), text, joins=True)
+        columns = tuple(column.name for column in columns_of(scan))
+        return OtherVersion(
+            other_view(scan), rows_view(scan), changes_view(scan), sign, columns, sql
+        )
+
+    def _scan(self, scan: Scan) -> _Select:
+        columns, alias = self._columns(scan), self._alias()
+        weight = () if scan.version is stands_at(scan) else (f"{alias}.{self._weight}",)
+        return _Select(columns, weight, f"{self._relation(relation_of(scan))} AS {alias}")
 
     def _join(self, join: InnerJoin, depth: int) -> _Select:
         # Spark is told after each join that all rows are in one partition still, so there a join
@@ -157,7 +211,7 @@ class _Emitter:
 
     def _side(self, node: Node, depth: int) -> _Select:
         """Return one side of a join: a relation as it is, anything else in parentheses."""
-        if isinstance(node, Scan) and node.version in {Version.CHANGES, stands_at(node)}:
+        if isinstance(node, Scan):
             return self._select(node, depth)
         return self._nested(node, depth)
 

@@ -137,6 +137,8 @@ class FromClause:
     def _refuse_sample(self, item: exp.Table) -> None:
         if item.args.get("sample"):
             raise Refusal("TABLESAMPLE", "tablesample")
+        if item.args.get("only"):
+            raise Refusal("ONLY before a table", "only")
 
     def _relation(self, table: exp.Table) -> Rows:
         relation = self._compiler.bound.relations.get(QualifiedName(table.db, table.name))

@@ -16,6 +16,11 @@ from pgtrickle.storage.definitions import column_definitions
 from pgtrickle.storage.identity import comparable, row_hash, same_row
 
 _RESULT = '"result__changes"'
+_GUARD = "pgtrickle_guard"
+_OPEN_GUARD = (
+    "SELECT pg_catalog.set_config("
+    "'pg_trickle.refreshing', %s::pg_catalog.regclass::pg_catalog.oid::pg_catalog.text, true)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +32,78 @@ class Applied:
 
 
 def create_table(connection: Connection, name: QualifiedName, columns: Sequence[Column]) -> None:
-    """Create the user's table with exactly the query's columns, and the index that finds a row."""
+    """Create the user's table with exactly the query's columns, and a guard against other writers.
+
+    The index that finds a row comes with the first rows: building it over them takes a fraction
+    of the time that keeping it up row by row would.
+    """
     listed = column_definitions(columns)
     connection.execute(f"CREATE TABLE {name.sql} ({listed})".encode())
-    connection.execute(f"CREATE INDEX ON {name.sql} ({row_hash(columns)})".encode())
+    connection.execute(
+        (
+            f"CREATE TRIGGER {_GUARD} BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON {name.sql}"
+            " FOR EACH STATEMENT EXECUTE FUNCTION pgtrickle.refuse_write()"
+        ).encode()
+    )
+
+
+_HAS_ROW_INDEX = """
+    SELECT EXISTS (
+        SELECT FROM pg_catalog.pg_index AS i
+         WHERE i.indrelid = pg_catalog.to_regclass(%(name)s) AND i.indisvalid
+           AND pg_catalog.pg_get_indexdef(i.indexrelid) LIKE '%%hash_record_extended(%%'
+    )
+"""
+
+
+def ensure_row_index(
+    connection: Connection, name: QualifiedName, columns: Sequence[Column]
+) -> None:
+    """Create the index that finds a row by its hash, unless it is there; blocks no reader."""
+    [(there,)] = connection.execute(_HAS_ROW_INDEX, {"name": name.sql}).fetchall()
+    if not there:
+        connection.execute(f"CREATE INDEX ON {name.sql} ({row_hash(columns)})".encode())
+
+
+def load_result(
+    connection: Connection,
+    name: QualifiedName,
+    outputs: Sequence[Output],
+    source: str,
+    condition: Scalar | None,
+    *,
+    weight: str,
+) -> Applied | None:
+    """Fill an empty table straight from weighted rows; None where that is not enough.
+
+    As long as no weight is negative there is nothing to subtract and nothing to consolidate, so
+    the rows need neither be grouped nor stored a second time on their way.
+    """
+    where = f" WHERE {condition.sql}" if condition else ""
+    [(filled,)] = connection.execute(f"SELECT EXISTS (SELECT FROM {name.sql})".encode()).fetchall()
+    if filled:
+        return None
+    least, most = 1, 1
+    if weight == WEIGHT:
+        [(least, most)] = connection.execute(
+            f"SELECT min({WEIGHT}), max({WEIGHT}) FROM {source}{where}".encode()
+        ).fetchall()
+        if least is None:
+            return Applied(0, 0)
+        if least < 0:
+            return None
+    names = ", ".join(quote_identifier(output.name) for output in outputs)
+    computed = ", ".join(_computed(output) for output in outputs)
+    repeated = "" if least == most == 1 else f", pg_catalog.generate_series(1, {WEIGHT})"
+    rows = f"SELECT {computed} FROM {source}{repeated}{where}"
+    connection.execute(_OPEN_GUARD, [name.sql])
+    inserted = connection.execute(f"INSERT INTO {name.sql} ({names})\n{rows}".encode()).rowcount
+    return Applied(inserted, 0)
+
+
+def _computed(output: Output) -> str:
+    """Write an output of the outermost projection in the type that the user's table has."""
+    return f"({output.scalar.sql})::{output.type.display} AS {quote_identifier(output.name)}"
 
 
 def weigh_result(
@@ -48,10 +121,7 @@ def weigh_result(
     subtracted, so that only the difference remains.
     """
     names = [quote_identifier(output.name) for output in outputs]
-    computed = ", ".join(
-        f"({output.scalar.sql})::{output.type.display} AS {name}"
-        for output, name in zip(outputs, names, strict=True)
-    )
+    computed = ", ".join(_computed(output) for output in outputs)
     where = f" WHERE {condition.sql}" if condition else ""
     rows = f"SELECT {computed}, {weight} AS {WEIGHT} FROM {source}{where}"
     if less is not None:
@@ -73,6 +143,7 @@ def weigh_result(
 
 def apply_result(connection: Connection, name: QualifiedName, columns: Sequence[Column]) -> Applied:
     """Delete and insert the weighted rows of the result, and count both."""
+    connection.execute(_OPEN_GUARD, [name.sql])
     names = ", ".join(quote_identifier(column.name) for column in columns)
     expected = connection.execute(
         f"SELECT COALESCE(sum(-{WEIGHT}), 0) FROM {_RESULT} WHERE {WEIGHT} < 0".encode()

@@ -2,6 +2,10 @@
 
 A small result goes into a temporary table of the writer's transaction.  A large one is written by
 many processes at once, so its table is an ordinary unlogged one that the refresh drops again.
+
+What an earlier stage found lies in temporary tables that only the writer sees.  Where other
+connections have to read much of it, it is copied into such an unlogged table, streaming, with
+COPY FREEZE: frozen rows are visible under every snapshot, also under the reader's, which is older.
 """
 
 from __future__ import annotations
@@ -58,6 +62,77 @@ def create_shared_staging(
     return table
 
 
+_COLUMNS = """
+    SELECT pg_catalog.quote_ident(a.attname), pg_catalog.format_type(a.atttypid, a.atttypmod)
+      FROM pg_catalog.pg_attribute AS a
+     WHERE a.attrelid = pg_catalog.to_regclass(%(table)s) AND a.attnum > 0 AND NOT a.attisdropped
+     ORDER BY a.attnum
+"""
+
+
+def share_rows(
+    writer: Connection, connection: Connection, source: str, stream_table_id: int, stage: str
+) -> QualifiedName:
+    """Copy a temporary table of the writer into one that every snapshot sees, and commit it."""
+    table = shared_staging_table(stream_table_id, f"{stage}_changes")
+    drop_shared_staging(connection, table)
+    columns = writer.execute(_COLUMNS, {"table": f"pg_temp.{source}"}).fetchall()
+    listed = ", ".join(f"{name} {type_}" for name, type_ in columns)
+    with connection.transaction():
+        connection.execute(f"CREATE UNLOGGED TABLE {table.sql} ({listed})".encode())
+        _copy(writer, source, connection, table)
+    connection.execute(f"ANALYZE {table.sql}".encode())
+    return table
+
+
+def share_values(
+    reader: Connection, connection: Connection, array: str, stream_table_id: int, number: int
+) -> QualifiedName:
+    """Copy what ``reader`` finds in an array into a table that every snapshot sees."""
+    table = shared_staging_table(stream_table_id, f"keys_{number}")
+    drop_shared_staging(connection, table)
+    query = f"SELECT DISTINCT k FROM unnest({array}) AS k"
+    with connection.transaction():
+        connection.execute(f"CREATE UNLOGGED TABLE {table.sql} AS {query} WITH NO DATA".encode())
+        _copy(reader, f"({query})", connection, table)
+    connection.execute(f"ANALYZE {table.sql}".encode())
+    return table
+
+
+def _copy(reader: Connection, source: str, connection: Connection, table: QualifiedName) -> None:
+    with (
+        reader.cursor().copy(f"COPY {source} TO STDOUT (FORMAT binary)".encode()) as rows,
+        connection.cursor().copy(
+            f"COPY {table.sql} FROM STDIN (FORMAT binary, FREEZE)".encode()
+        ) as copy,
+    ):
+        for block in rows:
+            copy.write(block)
+
+
+def create_parts_table(connection: Connection, stream_table_id: int) -> QualifiedName:
+    """Create the table in which executors write down how many rows they have read and staged."""
+    table = shared_staging_table(stream_table_id, "parts")
+    drop_shared_staging(connection, table)
+    connection.execute(f"CREATE UNLOGGED TABLE {table.sql} (part text, rows bigint)".encode())
+    return table
+
+
+def clear_parts(connection: Connection, table: QualifiedName) -> None:
+    """Forget what the executors of an earlier stage have reported."""
+    connection.execute(f"DELETE FROM {table.sql}".encode())
+
+
+def count_parts(connection: Connection, table: QualifiedName) -> dict[str, int]:
+    """Return how many rows have been reported under each name."""
+    query = (
+        "SELECT pg_catalog.split_part(part, '/', 1), sum(rows)::bigint"
+        f" FROM (SELECT part, max(rows) AS rows FROM {table.sql} GROUP BY part) AS parts"
+        " GROUP BY 1"
+    )
+    return dict(connection.execute(query.encode()).fetchall())
+
+
 def drop_shared_staging(connection: Connection, table: QualifiedName) -> None:
-    """Drop the table of a large result, whether or not it exists."""
+    """Drop a shared table, whether or not it exists."""
     connection.execute(f"DROP TABLE IF EXISTS {table.sql}".encode())

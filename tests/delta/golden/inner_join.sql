@@ -13,23 +13,16 @@ SELECT o.id, c.name FROM o JOIN c ON o.cid = c.id
 --   c__changes, bounded by the window since the last refresh:
 --     SELECT "id" AS "c_id", "name" AS "c_name", __weight FROM "pgtrickle_changes"."changes_2" WHERE (:window AND __weight <> 0)
 -- delta:
-SELECT /* one partition */ `o_id` AS `o_id`, `c_name` AS `c_name`, q6.`__weight` AS `__weight`
+SELECT /* one partition */ `o_id` AS `o_id`, `c_name` AS `c_name`, q5.`__weight` AS `__weight`
 FROM (
   SELECT /* one partition */ `o_id`, `o_cid`, `c_id`, `c_name`, q1.`__weight` AS `__weight`
   FROM {o__changes} AS q1
   JOIN {c__rows} AS q2 ON (`o_cid` = `c_id`)
   UNION ALL
-  SELECT /* one partition */ `o_id`, `o_cid`, `c_id`, `c_name`, q3.`__weight` * q5.`__weight` AS `__weight`
-  FROM (
-    SELECT /* one partition */ `o_id`, `o_cid`, q4.`__weight` AS `__weight`
-    FROM (
-      SELECT `o_id`, `o_cid`, 1 AS `__weight` FROM {o__rows}
-      UNION ALL
-      SELECT `o_id`, `o_cid`, -`__weight` AS `__weight` FROM {o__changes}
-    ) AS q4
-  ) AS q3
-  JOIN {c__changes} AS q5 ON (`o_cid` = `c_id`)
-) AS q6
+  SELECT /* one partition */ `o_id`, `o_cid`, `c_id`, `c_name`, q3.`__weight` * q4.`__weight` AS `__weight`
+  FROM {o__before} AS q3
+  JOIN {c__changes} AS q4 ON (`o_cid` = `c_id`)
+) AS q5
 -- end
 
 -- case: a bound travels along a chain of equalities
@@ -51,52 +44,31 @@ SELECT c.name, p.label FROM c JOIN o ON o.cid = c.id JOIN p ON p.id = o.pid
 --   p__changes, bounded by the window since the last refresh:
 --     SELECT "id" AS "p_id", "label" AS "p_label", __weight FROM "pgtrickle_changes"."changes_3" WHERE (:window AND __weight <> 0)
 -- delta:
-SELECT /* one partition */ `c_name` AS `c_name`, `p_label` AS `p_label`, q15.`__weight` AS `__weight`
+SELECT /* one partition */ `c_name` AS `c_name`, `p_label` AS `p_label`, q12.`__weight` AS `__weight`
 FROM (
   SELECT /* one partition */ `c_id`, `c_name`, `o_cid`, `o_pid`, `p_id`, `p_label`, q1.`__weight` AS `__weight`
   FROM (
-    SELECT /* one partition */ `c_id`, `c_name`, `o_cid`, `o_pid`, q7.`__weight` AS `__weight`
+    SELECT /* one partition */ `c_id`, `c_name`, `o_cid`, `o_pid`, q6.`__weight` AS `__weight`
     FROM (
       SELECT /* one partition */ `c_id`, `c_name`, `o_cid`, `o_pid`, q2.`__weight` AS `__weight`
       FROM {c__changes} AS q2
       JOIN {o__rows} AS q3 ON (`o_cid` = `c_id`)
       UNION ALL
-      SELECT /* one partition */ `c_id`, `c_name`, `o_cid`, `o_pid`, q4.`__weight` * q6.`__weight` AS `__weight`
-      FROM (
-        SELECT /* one partition */ `c_id`, `c_name`, q5.`__weight` AS `__weight`
-        FROM (
-          SELECT `c_id`, `c_name`, 1 AS `__weight` FROM {c__rows}
-          UNION ALL
-          SELECT `c_id`, `c_name`, -`__weight` AS `__weight` FROM {c__changes}
-        ) AS q5
-      ) AS q4
-      JOIN {o__changes} AS q6 ON (`o_cid` = `c_id`)
-    ) AS q7
+      SELECT /* one partition */ `c_id`, `c_name`, `o_cid`, `o_pid`, q4.`__weight` * q5.`__weight` AS `__weight`
+      FROM {c__before} AS q4
+      JOIN {o__changes} AS q5 ON (`o_cid` = `c_id`)
+    ) AS q6
   ) AS q1
-  JOIN {p__rows} AS q8 ON (`p_id` = `o_pid`)
+  JOIN {p__rows} AS q7 ON (`p_id` = `o_pid`)
   UNION ALL
-  SELECT /* one partition */ `c_id`, `c_name`, `o_cid`, `o_pid`, `p_id`, `p_label`, q9.`__weight` * q14.`__weight` AS `__weight`
+  SELECT /* one partition */ `c_id`, `c_name`, `o_cid`, `o_pid`, `p_id`, `p_label`, q8.`__weight` * q11.`__weight` AS `__weight`
   FROM (
-    SELECT /* one partition */ `c_id`, `c_name`, `o_cid`, `o_pid`, q10.`__weight` * q12.`__weight` AS `__weight`
-    FROM (
-      SELECT /* one partition */ `c_id`, `c_name`, q11.`__weight` AS `__weight`
-      FROM (
-        SELECT `c_id`, `c_name`, 1 AS `__weight` FROM {c__rows}
-        UNION ALL
-        SELECT `c_id`, `c_name`, -`__weight` AS `__weight` FROM {c__changes}
-      ) AS q11
-    ) AS q10
-    JOIN (
-      SELECT /* one partition */ `o_cid`, `o_pid`, q13.`__weight` AS `__weight`
-      FROM (
-        SELECT `o_cid`, `o_pid`, 1 AS `__weight` FROM {o__rows}
-        UNION ALL
-        SELECT `o_cid`, `o_pid`, -`__weight` AS `__weight` FROM {o__changes}
-      ) AS q13
-    ) AS q12 ON (`o_cid` = `c_id`)
-  ) AS q9
-  JOIN {p__changes} AS q14 ON (`p_id` = `o_pid`)
-) AS q15
+    SELECT /* one partition */ `c_id`, `c_name`, `o_cid`, `o_pid`, q9.`__weight` * q10.`__weight` AS `__weight`
+    FROM {c__before} AS q9
+    JOIN {o__before} AS q10 ON (`o_cid` = `c_id`)
+  ) AS q8
+  JOIN {p__changes} AS q11 ON (`p_id` = `o_pid`)
+) AS q12
 -- end
 
 -- case: a value that changed bounds what is compared with it, by its range
@@ -129,30 +101,16 @@ WHERE `__count` <> 0 OR `n1` <> 0 OR `s2` <> 0 OR `v1__n` <> 0
 --   o__rows, bounded by "total" between the values of "avg" in the changes of group_1:
 --     SELECT "id" AS "o_id", "total" AS "o_total" FROM "public"."o" WHERE ((:range_0))
 -- delta:
-SELECT /* one partition */ `o_id` AS `o_id`, q7.`__weight` AS `__weight`
+SELECT /* one partition */ `o_id` AS `o_id`, q5.`__weight` AS `__weight`
 FROM (
   SELECT /* one partition */ `o_id`, `o_total`, `avg`, q1.`__weight` * q2.`__weight` AS `__weight`
   FROM {o__changes} AS q1
-  JOIN (
-    SELECT /* one partition */ `avg`, q3.`__weight` AS `__weight`
-    FROM (
-      SELECT `avg`, 1 AS `__weight` FROM {group_1__rows}
-      UNION ALL
-      SELECT `avg`, +`__weight` AS `__weight` FROM {group_1__changes}
-    ) AS q3
-  ) AS q2 ON (`o_total` > `avg`)
+  JOIN {group_1__after} AS q2 ON (`o_total` > `avg`)
   UNION ALL
-  SELECT /* one partition */ `o_id`, `o_total`, `avg`, q4.`__weight` * q6.`__weight` AS `__weight`
-  FROM (
-    SELECT /* one partition */ `o_id`, `o_total`, q5.`__weight` AS `__weight`
-    FROM (
-      SELECT `o_id`, `o_total`, 1 AS `__weight` FROM {o__rows}
-      UNION ALL
-      SELECT `o_id`, `o_total`, -`__weight` AS `__weight` FROM {o__changes}
-    ) AS q5
-  ) AS q4
-  JOIN {group_1__changes} AS q6 ON (`o_total` > `avg`)
-) AS q7
+  SELECT /* one partition */ `o_id`, `o_total`, `avg`, q3.`__weight` * q4.`__weight` AS `__weight`
+  FROM {o__before} AS q3
+  JOIN {group_1__changes} AS q4 ON (`o_total` > `avg`)
+) AS q5
 -- end
 
 -- case: without an equality the whole table is needed
@@ -170,21 +128,14 @@ SELECT o.id FROM o JOIN b ON o.total >= b.low AND o.total < b.high
 --   b__changes, bounded by the window since the last refresh:
 --     SELECT "low" AS "b_low", "high" AS "b_high", __weight FROM "pgtrickle_changes"."changes_2" WHERE (:window AND __weight <> 0)
 -- delta:
-SELECT /* one partition */ `o_id` AS `o_id`, q6.`__weight` AS `__weight`
+SELECT /* one partition */ `o_id` AS `o_id`, q5.`__weight` AS `__weight`
 FROM (
   SELECT /* one partition */ `o_id`, `o_total`, `b_low`, `b_high`, q1.`__weight` AS `__weight`
   FROM {o__changes} AS q1
   JOIN {b__rows} AS q2 ON ((`o_total` >= `b_low`) AND (`o_total` < `b_high`))
   UNION ALL
-  SELECT /* one partition */ `o_id`, `o_total`, `b_low`, `b_high`, q3.`__weight` * q5.`__weight` AS `__weight`
-  FROM (
-    SELECT /* one partition */ `o_id`, `o_total`, q4.`__weight` AS `__weight`
-    FROM (
-      SELECT `o_id`, `o_total`, 1 AS `__weight` FROM {o__rows}
-      UNION ALL
-      SELECT `o_id`, `o_total`, -`__weight` AS `__weight` FROM {o__changes}
-    ) AS q4
-  ) AS q3
-  JOIN {b__changes} AS q5 ON ((`o_total` >= `b_low`) AND (`o_total` < `b_high`))
-) AS q6
+  SELECT /* one partition */ `o_id`, `o_total`, `b_low`, `b_high`, q3.`__weight` * q4.`__weight` AS `__weight`
+  FROM {o__before} AS q3
+  JOIN {b__changes} AS q4 ON ((`o_total` >= `b_low`) AND (`o_total` < `b_high`))
+) AS q5
 -- end

@@ -16,23 +16,16 @@ SELECT DISTINCT abs(o.qty) + c.fee AS total FROM o JOIN c ON o.cid = c.id
 SELECT * FROM (
 SELECT `total`, COALESCE(SUM(`__weight`), 0) AS `__count`
 FROM (
-SELECT /* one partition */ (abs(`o_qty`) + `c_fee`) AS `total`, q6.`__weight` AS `__weight`
+SELECT /* one partition */ (abs(`o_qty`) + `c_fee`) AS `total`, q5.`__weight` AS `__weight`
 FROM (
   SELECT /* one partition */ `o_cid`, `o_qty`, `c_id`, `c_fee`, q1.`__weight` AS `__weight`
   FROM {o__changes} AS q1
   JOIN {c__rows} AS q2 ON (`o_cid` = `c_id`)
   UNION ALL
-  SELECT /* one partition */ `o_cid`, `o_qty`, `c_id`, `c_fee`, q3.`__weight` * q5.`__weight` AS `__weight`
-  FROM (
-    SELECT /* one partition */ `o_cid`, `o_qty`, q4.`__weight` AS `__weight`
-    FROM (
-      SELECT `o_cid`, `o_qty`, 1 AS `__weight` FROM {o__rows}
-      UNION ALL
-      SELECT `o_cid`, `o_qty`, -`__weight` AS `__weight` FROM {o__changes}
-    ) AS q4
-  ) AS q3
-  JOIN {c__changes} AS q5 ON (`o_cid` = `c_id`)
-) AS q6
+  SELECT /* one partition */ `o_cid`, `o_qty`, `c_id`, `c_fee`, q3.`__weight` * q4.`__weight` AS `__weight`
+  FROM {o__before} AS q3
+  JOIN {c__changes} AS q4 ON (`o_cid` = `c_id`)
+) AS q5
 ) AS input
 GROUP BY `total`
 ) AS changed

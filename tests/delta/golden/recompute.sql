@@ -85,28 +85,14 @@ FROM (
 --   a__rows, bounded by "id" in the changes of part_2 ("outer"):
 --     SELECT "id" AS "a_id" FROM "public"."a" WHERE ((("id" = ANY (:keys(part_2,outer)) OR "id" IS NULL)))
 -- delta:
-SELECT /* one partition */ `a_id` AS `a_id`, `n` AS `n`, q7.`__weight` AS `__weight`
+SELECT /* one partition */ `a_id` AS `a_id`, `n` AS `n`, q5.`__weight` AS `__weight`
 FROM (
   SELECT /* one partition */ `a_id`, `outer`, `n`, q1.`__weight` * q2.`__weight` AS `__weight`
   FROM {a__changes} AS q1
-  JOIN (
-    SELECT /* one partition */ `outer`, `n`, q3.`__weight` AS `__weight`
-    FROM (
-      SELECT `outer`, `n`, 1 AS `__weight` FROM {part_2__rows}
-      UNION ALL
-      SELECT `outer`, `n`, +`__weight` AS `__weight` FROM {part_2__changes}
-    ) AS q3
-  ) AS q2 ON (`a_id` <=> `outer`)
+  JOIN {part_2__after} AS q2 ON (`a_id` <=> `outer`)
   UNION ALL
-  SELECT /* one partition */ `a_id`, `outer`, `n`, q4.`__weight` * q6.`__weight` AS `__weight`
-  FROM (
-    SELECT /* one partition */ `a_id`, q5.`__weight` AS `__weight`
-    FROM (
-      SELECT `a_id`, 1 AS `__weight` FROM {a__rows}
-      UNION ALL
-      SELECT `a_id`, -`__weight` AS `__weight` FROM {a__changes}
-    ) AS q5
-  ) AS q4
-  JOIN {part_2__changes} AS q6 ON (`a_id` <=> `outer`)
-) AS q7
+  SELECT /* one partition */ `a_id`, `outer`, `n`, q3.`__weight` * q4.`__weight` AS `__weight`
+  FROM {a__before} AS q3
+  JOIN {part_2__changes} AS q4 ON (`a_id` <=> `outer`)
+) AS q5
 -- end

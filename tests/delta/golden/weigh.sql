@@ -54,29 +54,22 @@ SELECT a.id, b.id AS other FROM (a LEFT JOIN b ON (a.id < b.id))
 SELECT * FROM (
 SELECT `a_id_2`, COALESCE(SUM(`__weight`), 0) AS `__count`, COALESCE(SUM(CASE WHEN `in_left` THEN `__weight` END), 0) AS `n1`, COALESCE(SUM(CASE WHEN `in_right` THEN `__weight` END), 0) AS `n2`
 FROM (
-SELECT /* one partition */ `a_id_2`, `in_left`, `in_right`, q8.`__weight` AS `__weight`
+SELECT /* one partition */ `a_id_2`, `in_left`, `in_right`, q7.`__weight` AS `__weight`
 FROM (
   SELECT `a_id` AS `a_id_2`, TRUE AS `in_left`, FALSE AS `in_right`, q1.`__weight` AS `__weight`
   FROM {a__changes} AS q1
   UNION ALL
-  SELECT /* one partition */ `a_id_3` AS `a_id_2`, FALSE AS `in_left`, TRUE AS `in_right`, q7.`__weight` AS `__weight`
+  SELECT /* one partition */ `a_id_3` AS `a_id_2`, FALSE AS `in_left`, TRUE AS `in_right`, q6.`__weight` AS `__weight`
   FROM (
     SELECT /* one partition */ `a_id_3`, `b_id`, q2.`__weight` AS `__weight`
     FROM {a_2__changes} AS q2
     JOIN {b__rows} AS q3 ON (`a_id_3` < `b_id`)
     UNION ALL
-    SELECT /* one partition */ `a_id_3`, `b_id`, q4.`__weight` * q6.`__weight` AS `__weight`
-    FROM (
-      SELECT /* one partition */ `a_id_3`, q5.`__weight` AS `__weight`
-      FROM (
-        SELECT `a_id_3`, 1 AS `__weight` FROM {a_2__rows}
-        UNION ALL
-        SELECT `a_id_3`, -`__weight` AS `__weight` FROM {a_2__changes}
-      ) AS q5
-    ) AS q4
-    JOIN {b__changes} AS q6 ON (`a_id_3` < `b_id`)
-  ) AS q7
-) AS q8
+    SELECT /* one partition */ `a_id_3`, `b_id`, q4.`__weight` * q5.`__weight` AS `__weight`
+    FROM {a_2__before} AS q4
+    JOIN {b__changes} AS q5 ON (`a_id_3` < `b_id`)
+  ) AS q6
+) AS q7
 ) AS input
 GROUP BY `a_id_2`
 ) AS changed
@@ -95,30 +88,23 @@ WHERE `__count` <> 0 OR `n1` <> 0 OR `n2` <> 0
 --   group_1__changes, bounded by the changes of group_1:
 --     SELECT "a_id_2" AS "a_id_2", "count" AS "count", __weight FROM "group_1__changes" WHERE ("count" > 0 AND "count_2" = 0)
 -- delta:
-SELECT /* one partition */ `a_id_3`, `b_id_2`, q9.`__weight` AS `__weight`
+SELECT /* one partition */ `a_id_3`, `b_id_2`, q8.`__weight` AS `__weight`
 FROM (
-  SELECT /* one partition */ `a_id` AS `a_id_3`, `b_id` AS `b_id_2`, q6.`__weight` AS `__weight`
+  SELECT /* one partition */ `a_id` AS `a_id_3`, `b_id` AS `b_id_2`, q5.`__weight` AS `__weight`
   FROM (
     SELECT /* one partition */ `a_id`, `b_id`, q1.`__weight` AS `__weight`
     FROM {a__changes} AS q1
     JOIN {b__rows} AS q2 ON (`a_id` < `b_id`)
     UNION ALL
-    SELECT /* one partition */ `a_id`, `b_id`, q3.`__weight` * q5.`__weight` AS `__weight`
-    FROM (
-      SELECT /* one partition */ `a_id`, q4.`__weight` AS `__weight`
-      FROM (
-        SELECT `a_id`, 1 AS `__weight` FROM {a__rows}
-        UNION ALL
-        SELECT `a_id`, -`__weight` AS `__weight` FROM {a__changes}
-      ) AS q4
-    ) AS q3
-    JOIN {b__changes} AS q5 ON (`a_id` < `b_id`)
-  ) AS q6
+    SELECT /* one partition */ `a_id`, `b_id`, q3.`__weight` * q4.`__weight` AS `__weight`
+    FROM {a__before} AS q3
+    JOIN {b__changes} AS q4 ON (`a_id` < `b_id`)
+  ) AS q5
   UNION ALL
-  SELECT `a_id` AS `a_id_3`, CAST(NULL AS INT) AS `b_id_2`, q7.`__weight` AS `__weight`
+  SELECT `a_id` AS `a_id_3`, CAST(NULL AS INT) AS `b_id_2`, q6.`__weight` AS `__weight`
   FROM (
-    SELECT `a_id_2` AS `a_id`, q8.`__weight` * `count` AS `__weight`
-    FROM {group_1__changes} AS q8
-  ) AS q7
-) AS q9
+    SELECT `a_id_2` AS `a_id`, q7.`__weight` * `count` AS `__weight`
+    FROM {group_1__changes} AS q7
+  ) AS q6
+) AS q8
 -- end

@@ -3,15 +3,19 @@
 Whether a change is taken is decided here, and only by where its transaction committed: not if the
 buffers hold it already (before ``position``), and not if triggers captured it (before the source's
 hand-over).
+
+A column that the table did not have when a row was written, under its name and type, is NULL in the
+buffer.  Then a marker goes with it, as for a TRUNCATE: a column may be renamed and renamed back
+before anyone looks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pgtrickle.capture.wal.messages import Begin, Commit, Delete, Insert, Relation, Truncate, Update
-from pgtrickle.capture.wal.rows import Projection, make_projection
+from pgtrickle.capture.wal.rows import Fit, Projection, make_projection
 from pgtrickle.capture.wal.transactions import Step
 from pgtrickle.errors import WalMessageError
 from pgtrickle.model.lsn import NOWHERE, Lsn
@@ -45,7 +49,7 @@ class Collector:
     """Takes the steps of transactions and keeps the lines that go to buffers."""
 
     sources: Mapping[int, Lsn]  # captured from the log, and from where on
-    captured: Callable[[Relation], Sequence[str]]  # the buffer's columns that fit a shape
+    fit: Callable[[Relation], Fit]  # of a buffer's columns and a shape
     position: Lsn
     recent_xid: int
     pending: dict[Projection, list[bytes]] = field(default_factory=dict)
@@ -53,6 +57,7 @@ class Collector:
     changes: int = 0  # taken, of all kinds
     end: Lsn = NOWHERE  # of the last transaction
     _projections: dict[int, Projection | None] = field(default_factory=dict)
+    _incomplete: set[Projection] = field(default_factory=set)  # marked in this transaction
     _xid: bytes = b""
     _commit_lsn: Lsn = NOWHERE
 
@@ -74,16 +79,16 @@ class Collector:
                 for relid in step.relids:
                     projection = self._projection(relid)
                     if projection is not None:
-                        self.pending.setdefault(projection, []).append(projection.marker(self._xid))
-                        self.pending_lines += 1
+                        self._mark(projection)
                         self.changes += 1
             case Begin():
                 self._xid = b"%d" % widen_xid(step.xid, self.recent_xid)
                 self._commit_lsn = step.commit_lsn
+                self._incomplete.clear()
             case Relation():
                 known = step.relid in self.sources
                 self._projections[step.relid] = (
-                    make_projection(step, self.captured(step)) if known else None
+                    make_projection(step, self.fit(step)) if known else None
                 )
             case Commit():
                 self.end = step.end_lsn
@@ -107,4 +112,11 @@ class Collector:
             or self._commit_lsn < self.sources[relid]
         ):
             return None
+        if not projection.complete and projection not in self._incomplete:
+            self._incomplete.add(projection)
+            self._mark(projection)
         return projection
+
+    def _mark(self, projection: Projection) -> None:
+        self.pending.setdefault(projection, []).append(projection.marker(self._xid))
+        self.pending_lines += 1

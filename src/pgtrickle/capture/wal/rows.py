@@ -12,9 +12,10 @@ it is the one in the old image.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from operator import itemgetter
+from typing import NamedTuple
 
 from pgtrickle.capture.wal.messages import UNCHANGED, Delete, Insert, Relation, Row, Update, Value
 from pgtrickle.errors import WalGapError, WalMessageError
@@ -32,6 +33,13 @@ _ESCAPES = {
 }
 
 
+class Fit(NamedTuple):
+    """Which columns of a buffer a table had, in one of its shapes."""
+
+    columns: tuple[str, ...]
+    complete: bool = True  # there is no other
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Projection:
     """How the rows of a table, in one of its shapes, become rows of its buffer."""
@@ -41,6 +49,7 @@ class Projection:
     places: tuple[int, ...]  # of these columns in a row of the table
     pick: Callable[[Row], tuple[Value, ...]]  # the values at these places
     width: int  # of a row of the table
+    complete: bool  # every column of the buffer is among them
 
     def lines(self, xid: bytes, change: Insert | Update | Delete) -> list[bytes]:
         """Return the lines of one change; ``xid`` is the transaction's full id as text."""
@@ -111,16 +120,13 @@ class Projection:
         )
 
 
-def make_projection(relation: Relation, captured: Sequence[str]) -> Projection:
-    """Return how rows of this shape become rows of a buffer with the ``captured`` columns.
-
-    A captured column that the table does not have any more stays out, so it is NULL: whoever
-    reads it finds that its source changed shape, and starts anew.
-    """
+def make_projection(relation: Relation, fit: Fit) -> Projection:
+    """Return how rows of this shape become rows of a buffer whose columns fit it so."""
     places = {column.name: place for place, column in enumerate(relation.columns)}
-    columns = tuple(name for name in captured if name in places)
-    wanted = tuple(places[name] for name in columns)
-    return Projection(relation, columns, wanted, _picker(wanted), len(relation.columns))
+    wanted = tuple(places[name] for name in fit.columns)
+    return Projection(
+        relation, fit.columns, wanted, _picker(wanted), len(relation.columns), fit.complete
+    )
 
 
 def _picker(places: tuple[int, ...]) -> Callable[[Row], tuple[Value, ...]]:

@@ -10,7 +10,7 @@ from psycopg.rows import TupleRow
 
 from pgtrickle.capture.buffers import WEIGHT_COLUMN, XID_COLUMN, buffer_of
 from pgtrickle.capture.wal.messages import Relation
-from pgtrickle.capture.wal.rows import NULL, Projection
+from pgtrickle.capture.wal.rows import NULL, Fit, Projection
 from pgtrickle.errors import WalGapError
 
 _COPY = sql.SQL("COPY {buffer} ({columns}) FROM STDIN (FORMAT text, NULL {null}, ENCODING 'UTF8')")
@@ -44,37 +44,33 @@ def write_rows(
             ) from error
 
 
-# Domains are replaced by what they are based on, as in the buffer.
+# Domains are replaced by what they are based on, lengths and precisions left out, as in the buffer.
 _LIST_FITTING = """
     WITH RECURSIVE sent AS (
-        SELECT s.name, s.typid, s.typmod
+        SELECT s.name, s.typid
           FROM ROWS FROM (pg_catalog.unnest(%(names)s::pg_catalog.text[]),
-                          pg_catalog.unnest(%(types)s::pg_catalog.oid[]),
-                          pg_catalog.unnest(%(modifiers)s::pg_catalog.int4[]))
-               AS s (name, typid, typmod)
+                          pg_catalog.unnest(%(types)s::pg_catalog.oid[])) AS s (name, typid)
          UNION ALL
-        SELECT s.name, t.typbasetype,
-               CASE WHEN s.typmod = -1 THEN t.typtypmod ELSE s.typmod END
+        SELECT s.name, t.typbasetype
           FROM sent AS s
           JOIN pg_catalog.pg_type AS t ON t.oid = s.typid AND t.typtype = 'd'
     )
-    SELECT a.attname
+    SELECT a.attname, s.name IS NOT NULL
       FROM pg_catalog.pg_attribute AS a
-      JOIN sent AS s ON s.name = a.attname AND s.typid = a.atttypid AND s.typmod = a.atttypmod
+      LEFT JOIN sent AS s ON s.name = a.attname AND s.typid = a.atttypid
      WHERE a.attrelid = pg_catalog.to_regclass(%(buffer)s) AND a.attnum > 0 AND NOT a.attisdropped
+       AND a.attname NOT IN ('__xid', '__weight')
      ORDER BY a.attnum
 """
 
 
-def list_fitting_columns(connection: Connection[TupleRow], relation: Relation) -> list[str]:
-    """Return the buffer's columns that hold what rows of this shape have under the same name.
-
-    A column whose type changed stays out, so it is NULL: whoever reads it starts anew.
-    """
+def find_fit(connection: Connection[TupleRow], relation: Relation) -> Fit:
+    """Tell which of the buffer's columns hold what rows of this shape have under the same name."""
     values = {
         "buffer": buffer_of(relation.relid).sql,
         "names": [column.name for column in relation.columns],
         "types": [column.type_oid for column in relation.columns],
-        "modifiers": [column.type_modifier for column in relation.columns],
     }
-    return [name for (name,) in connection.execute(_LIST_FITTING, values)]
+    found = connection.execute(_LIST_FITTING, values).fetchall()
+    columns = tuple(name for name, fits in found if fits)
+    return Fit(columns, complete=len(columns) == len(found))

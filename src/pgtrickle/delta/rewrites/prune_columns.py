@@ -22,6 +22,7 @@ from pgtrickle.algebra.nodes import (
     UnionAll,
     Weigh,
 )
+from pgtrickle.algebra.schema import columns_read_by
 
 
 def prune_columns(node: Node, needed: frozenset[str]) -> Node:
@@ -29,18 +30,13 @@ def prune_columns(node: Node, needed: frozenset[str]) -> Node:
     match node:
         case Scan():
             return replace(node, outputs=_keep(node.outputs, needed))
-        case Filter():
-            return replace(
-                node, child=prune_columns(node.child, needed.union(node.predicate.columns))
-            )
-        case Weigh():
-            return replace(node, child=prune_columns(node.child, needed.union(node.factor.columns)))
+        case Filter() | Weigh():
+            return replace(node, child=prune_columns(node.child, needed | columns_read_by(node)))
         case Project():
-            outputs = _keep(node.outputs, needed)
-            below = frozenset(name for output in outputs for name in output.scalar.columns)
-            return Project(prune_columns(node.child, below), outputs)
+            kept = replace(node, outputs=_keep(node.outputs, needed))
+            return replace(kept, child=prune_columns(node.child, columns_read_by(kept)))
         case InnerJoin():
-            below = needed.union(node.on.columns if node.on else ())
+            below = needed | columns_read_by(node)
             return replace(
                 node, left=prune_columns(node.left, below), right=prune_columns(node.right, below)
             )

@@ -1,4 +1,4 @@
--- 0007 · pre · add capture from the write-ahead log
+-- 0012 · pre · add capture from the write-ahead log
 --
 -- Why:   how a source is captured, and how far the log has been read, must survive a crash.
 -- Reads: nothing before this version reads or writes the new table and columns.

@@ -1,0 +1,189 @@
+"""Which inputs of a stage Spark's executors read, and how each of them is cut into parts.
+
+An input is large when it holds more bytes than the setting ``large_read_bytes``.  That is known
+beforehand of a table by its file and of a window by the number of its changes; of a bounded read
+and of what an earlier stage found it turns out while the driver reads, which then gives up.
+
+Parts are ranges of pages: of a table, of a change buffer and its settled child, of state, and of
+the shared copy of what an earlier stage found.  Where very many keys bound the read of a table,
+the whole table is read, for the joins check every condition again; where they are few beside its
+rows, the read follows them by index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from psycopg import Connection
+
+from pgtrickle.delta.reads import Read, ReadKind, stage_changes, stage_keys
+from pgtrickle.errors import ValueOutOfRangeError
+from pgtrickle.model.names import QualifiedName, quote_identifier
+from pgtrickle.model.report import SourceRead
+from pgtrickle.service.read_inputs import Marks, carriers_of, cast_read, names_of
+from pgtrickle.service.runtime import Runtime
+from pgtrickle.service.snapshot import Snapshot
+from pgtrickle.service.staging import Staging
+from pgtrickle.service.window import Window
+from pgtrickle.spark.arrow_reader import SnapshotReader
+from pgtrickle.spark.carriers import MAX_DECIMAL_DIGITS, Carrier
+from pgtrickle.spark.decimal_size import probe_sql
+from pgtrickle.spark.large_read import LargeRead, Report, page_count_sql, with_range
+from pgtrickle.storage.state_tables import groups_table
+
+_PAGE_BYTES = 8192
+_VALUE_BYTES = 16  # that a captured value takes, roughly
+# An index finds a row in the time in which a scan passes about this many.
+_SCANNED_WHILE_FOUND = 20
+_PROBED = (
+    Carrier("{}", pa.int32(), equality_faithful=True, order_faithful=True),
+    Carrier("{}", pa.int32(), equality_faithful=True, order_faithful=True),
+    Carrier("{}", pa.int64(), equality_faithful=True, order_faithful=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LargeInputs:
+    """Finds and describes the large inputs of one refresh."""
+
+    runtime: Runtime
+    stream_table_id: int
+    snapshot: Snapshot
+    window: Window
+    changed_rows: Mapping[str, int]  # in the windows, by source
+    staging: Staging
+
+    def is_large(self, read: Read) -> bool:
+        """Tell whether a read is known to be large before anything is read."""
+        limit = self.runtime.settings.large_read_bytes
+        if read.kind is ReadKind.CHANGES:
+            rows = self.changed_rows.get(read.source, 0)
+            return rows * _VALUE_BYTES * (len(read.columns) + 1) >= limit
+        if read.kind is ReadKind.FULL and (relations := self._relations(read)):
+            return self._pages(relations) * _PAGE_BYTES >= limit
+        return False
+
+    def unbound(self, read: Read, large: Collection[str]) -> Read:
+        """Return a read without its bound, if that consists of very many keys.
+
+        ``large`` names the changes that are large.
+        """
+        bounding = [array for array in read.key_arrays if array.view in large]
+        # The range of a value is known by whoever has read its changes.
+        unknown = any(one.view in large for one in read.ranges)
+        if not bounding and not unknown:
+            return read
+        of_a_stage = any(stage_keys(array.sql) for array in bounding)
+        if not unknown and not of_a_stage and self._keys_are_few(read):
+            return read
+        sql = with_range(read.parts_sql, "true")
+        return replace(
+            read,
+            kind=ReadKind.FULL,
+            sql=sql,
+            marked_sql=sql,
+            key_arrays=(),
+            ranges=(),
+            bounded_by="nothing: very many keys",
+        )
+
+    def describe(
+        self, read: Read, sql: str, marks: Marks, reader: SnapshotReader, writer: Connection
+    ) -> LargeRead:
+        """Describe a read for the executors; ``sql`` is its query in one part."""
+        pages, snapshot = 0, self.snapshot.name
+        if read.kind is ReadKind.CHANGES:
+            reader, snapshot = self.window.reader, self.window.buffers.name
+        if read.kind is ReadKind.STAGE:
+            shared = self.staging.share_changes(writer, read.source)
+            sql = marks.filled(read.parts_sql).replace(
+                f"FROM {stage_changes(read.source)} ", f"FROM {shared.sql} ", 1
+            )
+            pages = self._pages([shared], writer)
+        elif read.kind is not ReadKind.KEYED and read.parts_sql:
+            sql = marks.filled(read.parts_sql)
+            pages = self._pages(self._relations(read))
+        carriers = [
+            self._sized(reader, read, name, carrier, sql)
+            for name, carrier in zip(names_of(read), carriers_of(read), strict=True)
+        ]
+        return LargeRead(
+            cast_read(read, carriers, sql),
+            tuple(zip(names_of(read), carriers, strict=True)),
+            snapshot,
+            relpages=pages,
+            report=Report(self.staging.parts(), read.view),
+        )
+
+    def _relations(self, read: Read) -> list[QualifiedName]:
+        """Return the tables whose pages a read may be cut by."""
+        if read.relation is not None:
+            children = [settled_of(read.relation)] if read.kind is ReadKind.CHANGES else []
+            return [read.relation, *children]
+        stored = read.kind in {ReadKind.KEYED, ReadKind.FULL} and bool(read.parts_sql)
+        return [groups_table(self.stream_table_id, read.source)] if stored else []
+
+    def _pages(
+        self, relations: Sequence[QualifiedName], connection: Connection | None = None
+    ) -> int:
+        """Return the number of pages of the longest of some tables."""
+        connection = connection or self.snapshot.connection
+        return max(
+            (
+                int(connection.execute(page_count_sql(one).encode()).fetchall()[0][0])
+                for one in relations
+            ),
+            default=0,
+        )
+
+    def _keys_are_few(self, read: Read) -> bool:
+        """Tell whether following the keys of the changes by index is quicker than a scan."""
+        [(rows,)] = self.snapshot.connection.execute(
+            "SELECT COALESCE(max(reltuples), 0) FROM pg_catalog.pg_class WHERE oid = ANY ("
+            "SELECT pg_catalog.to_regclass(name)::oid FROM unnest(%s::text[]) AS name)",
+            [[relation.sql for relation in self._relations(read)]],
+        ).fetchall()
+        return bool(sum(self.changed_rows.values()) * _SCANNED_WHILE_FOUND < rows)
+
+    def _sized(
+        self, reader: SnapshotReader, read: Read, name: str, carrier: Carrier, sql: str
+    ) -> Carrier:
+        """Give a decimal without declared digits the size that holds every value of the read."""
+        if carrier.arrow is not None:
+            return carrier
+        probe = probe_sql(quote_identifier(name), f"({with_range(sql, 'true')}) AS read")
+        # Not on the snapshot's own connection: verify holds that one, and with it locks on what
+        # the refresh shares with its executors and drops at its end.
+        probed = reader.read(probe, _PROBED)
+        digits, scale, not_finite = (column[0].as_py() for column in probed.columns)
+        if not_finite or digits + scale > MAX_DECIMAL_DIGITS:
+            raise ValueOutOfRangeError(
+                f'the column "{name}" of {read.source} exceeds what Spark can hold exactly',
+                detail=f"{digits + scale} digits; {not_finite} values are NaN or infinite",
+                hint="Declare it as numeric(p,s) with at most 38 digits.",
+            )
+        return carrier.sized(max(digits + scale, 1), scale)
+
+
+def settled_of(buffer: QualifiedName) -> QualifiedName:
+    """Name the child of a change buffer, which every read of the buffer includes."""
+    return QualifiedName(buffer.schema, f"{buffer.name}_settled")
+
+
+def count_large_reads(
+    reads: Sequence[Read], large: Mapping[str, LargeRead], rows: Mapping[str, int]
+) -> list[SourceRead]:
+    """Tell how much each read of the executors brought."""
+    return [
+        SourceRead(
+            read.source,
+            read.kind.value,
+            f"{read.bounded_by}, in {len(large[read.view].partition_queries())} parts",
+            rows.get(read.view, 0),
+            large[read.view].relpages * _PAGE_BYTES,
+        )
+        for read in reads
+        if read.view in large
+    ]

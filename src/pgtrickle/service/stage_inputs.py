@@ -1,0 +1,133 @@
+"""The inputs of a stage: what is small is read here, what is large is left to the executors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import pyarrow as pa
+from psycopg import Connection
+
+from pgtrickle.delta.reads import KeyArray, Read, ReadKind, fill_ranges
+from pgtrickle.model.stream_table import StreamTable
+from pgtrickle.service.change_keys import consolidate, known_keys, range_condition
+from pgtrickle.service.large_inputs import LargeInputs
+from pgtrickle.service.read_inputs import carriers_of, marks_of, read_inputs
+from pgtrickle.service.runtime import Runtime
+from pgtrickle.service.snapshot import Snapshot
+from pgtrickle.service.staging import Staging
+from pgtrickle.service.window import Window
+from pgtrickle.spark.arrow_reader import SnapshotReader
+from pgtrickle.spark.carriers import Carrier
+from pgtrickle.spark.large_read import LargeRead
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What a stage's SQL names: relations in memory, and reads that the executors make."""
+
+    reads: tuple[Read, ...] = ()  # behind them, as they were made
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    large: Mapping[str, LargeRead] = field(default_factory=dict)
+
+    def __contains__(self, view: object) -> bool:
+        return view in self.tables or view in self.large
+
+    def consolidated(self) -> Inputs:
+        """Return the inputs, which are changes, without those in which everything cancels out.
+
+        What is large is nowhere as a whole, so it is taken to have an effect.
+        """
+        tables = {view: consolidate(table) for view, table in self.tables.items()}
+        kept = {view: table for view, table in tables.items() if table.num_rows}
+        return Inputs(self.reads, kept, self.large)
+
+    def of(self, views: Collection[str], others: Inputs) -> Inputs:
+        """Return those of the given names, together with others."""
+        tables = {view: table for view, table in self.tables.items() if view in views}
+        large = {view: read for view, read in self.large.items() if view in views}
+        reads = tuple(read for read in self.reads if read.view in views)
+        return Inputs(
+            (*reads, *others.reads), {**tables, **others.tables}, {**large, **others.large}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class InputReader:
+    """Reads the inputs of one refresh, all at one moment."""
+
+    runtime: Runtime
+    stream_table: StreamTable
+    snapshot: Snapshot
+    window: Window
+    reader: SnapshotReader  # of tables and state, under the snapshot
+    writer: Connection
+    staging: Staging
+    changed_rows: Mapping[str, int]  # in the windows, by source
+    # What was read already, by query and form: several stages may ask the same.
+    remembered: dict[tuple[str, tuple[Carrier, ...]], pa.Table] = field(default_factory=dict)
+
+    def read(self, reads: Sequence[Read], changes: Inputs | None = None) -> Inputs:
+        """Read what is small and describe what is large.
+
+        ``changes`` are those that were read before: their values bound the reads.
+        """
+        changes = changes or Inputs()
+        distributed = self.runtime.engine.distributed
+        large = LargeInputs(
+            self.runtime,
+            self.stream_table.id,
+            self.snapshot,
+            self.window,
+            self.changed_rows,
+            self.staging,
+        )
+        if distributed:
+            reads = [large.unbound(read, changes.large) for read in reads]
+        known = self._known_keys(changes.tables)
+        texts = {
+            read.view: fill_ranges(
+                read.sql_with(known),
+                [range_condition(one, changes.tables[one.view]) for one in read.ranges],
+            )
+            for read in reads
+        }
+        share = partial(self.staging.share_changes, self.writer) if distributed else None
+        marks = marks_of(texts.values(), self.window, self.writer, share)
+        texts = {view: marks.filled(text) for view, text in texts.items()}
+        forms = {read.view: (texts[read.view], carriers_of(read)) for read in reads}
+        again = {
+            read.view: self.remembered[forms[read.view]]
+            for read in reads
+            if forms[read.view] in self.remembered
+        }
+        reads = [read for read in reads if read.view not in again]
+        small = {
+            read.view: (read, texts[read.view])
+            for read in reads
+            if not distributed or not large.is_large(read)
+        }
+        limit = self.runtime.settings.large_read_bytes if distributed else None
+        found = read_inputs(small, self.window, self.reader, self.writer, limit)
+        tables = {view: table for view, table in found.items() if table is not None}
+        self.remembered.update(
+            (forms[read.view], tables[read.view])
+            for read in reads
+            if read.view in tables and read.kind is not ReadKind.STAGE
+        )
+        return Inputs(
+            tuple(reads),
+            {**again, **tables},
+            {
+                read.view: large.describe(read, texts[read.view], marks, self.reader, self.writer)
+                for read in reads
+                if found.get(read.view) is None
+            },
+        )
+
+    def _known_keys(self, changes: Mapping[str, pa.Table]) -> Callable[[KeyArray], str | None]:
+        """Return how to write the key values that a read does not have to find by itself."""
+        at_hand = known_keys(changes)
+        share = self.staging.share_keys if self.runtime.engine.distributed else None
+        return lambda array: at_hand(array) or self.window.find_keys(array, share)

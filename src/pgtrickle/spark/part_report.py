@@ -1,0 +1,37 @@
+"""What executors tell the driver while they work: how many rows each part read or staged.
+
+Spark's accumulators do not exist through Spark Connect, so the counts travel as rows of a table
+that the refresh makes and drops.  A part that runs twice writes its name twice and counts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from pgtrickle.spark.connection_file import read_connection
+from pgtrickle.spark.pg_errors import error_for
+
+
+def report_rows(
+    connection: psycopg.Connection[Any], table: tuple[str, str], part: str, rows: int
+) -> None:
+    """Write down how many rows a part has read or staged."""
+    connection.execute(
+        sql.SQL("INSERT INTO {} (part, rows) VALUES (%s, %s)").format(sql.Identifier(*table)),
+        [part, rows],
+    )
+
+
+@contextmanager
+def connected(connection_file: str, *, doing: str) -> Iterator[psycopg.Connection[Any]]:
+    """Yield a connection whose transaction commits when the block ends well."""
+    try:
+        with psycopg.connect(read_connection(connection_file)) as connection:
+            yield connection
+    except psycopg.Error as error:
+        raise error_for(error.sqlstate, str(error), doing=doing) from error
