@@ -82,6 +82,7 @@ bench-latency: setup  ## a small refresh, warm and cold, of a join over a millio
 bench-capture: setup  ## what capture costs writers
 	$(BENCH).capture_overhead --output $(OUTPUT)/capture.json
 	$(REPORT) $(OUTPUT)/capture.json
+	$(BENCH).wal_capture
 
 bench-idle: setup  ## a thousand stream tables with nothing to do
 	$(BENCH).idle_tables --output $(OUTPUT)/idle.json

@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     arguments = parser.parse_args(argv)
     with (
-        _database(arguments.dsn) as dsn,
+        database(arguments.dsn) as dsn,
         psycopg.connect(dsn, autocommit=True) as connection,
     ):
         migrate(connection)
@@ -188,7 +188,7 @@ def _windows_table(samples: dict[str, list[float]]) -> Results:
 
 
 @contextlib.contextmanager
-def _database(dsn: str | None) -> Iterator[str]:
+def database(dsn: str | None) -> Iterator[str]:
     """Make a database of our own, on the given server or on an embedded one."""
     with contextlib.ExitStack() as stack:
         if dsn is None:

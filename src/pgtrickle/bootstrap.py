@@ -16,11 +16,13 @@ from pgtrickle.catalog.migrate import migrate
 from pgtrickle.catalog.watch import install_watch
 from pgtrickle.embedded.server import start_embedded
 from pgtrickle.errors import SettingError, TrickleError
+from pgtrickle.model.cdc_mode import parse_cdc_mode
 from pgtrickle.model.delta_fraction import Fraction
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.report import Progress, RefreshReport, VerifyReport
 from pgtrickle.model.stream_table import InitiatedBy, RefreshMode, Status, StreamTable
 from pgtrickle.service.alter import alter_stream_table
+from pgtrickle.service.capture_mode import tend_capture
 from pgtrickle.service.create import create_stream_table
 from pgtrickle.service.doctor import Check, check_machine, check_server
 from pgtrickle.service.drop import drop_stream_table
@@ -36,6 +38,7 @@ from pgtrickle.service.status import (
 )
 from pgtrickle.service.validate import Validation, validate_query
 from pgtrickle.service.verify import verify_stream_table
+from pgtrickle.service.wal_slot import SlotHealth, find_slot_health
 from pgtrickle.settings import Settings, load_settings
 from pgtrickle.spark.arrow_reader import ReadConnections
 from pgtrickle.spark.engine import SparkEngine
@@ -177,10 +180,12 @@ class Trickle:
         *,
         initialize: bool = True,
         max_delta_fraction: float | None = None,
+        cdc_mode: str | None = None,
     ) -> RefreshReport | None:
         """Declare a stream table and, unless told otherwise, load it.
 
-        ``max_delta_fraction`` is its own share of changed rows above which AUTO recomputes.
+        ``max_delta_fraction`` is its own share of changed rows above which AUTO recomputes,
+        ``cdc_mode`` how its sources are captured: ``trigger``, ``wal`` or ``auto``.
         """
         return create_stream_table(
             self._runtime,
@@ -190,6 +195,7 @@ class Trickle:
             refresh_mode=_mode(refresh_mode),
             initialize=initialize,
             max_delta_fraction=max_delta_fraction,
+            cdc_mode=parse_cdc_mode(cdc_mode) if cdc_mode is not None else None,
         )
 
     def validate_query(self, query: str) -> Validation:
@@ -220,6 +226,7 @@ class Trickle:
         status: str | None = None,
         *,
         max_delta_fraction: Fraction | None = None,
+        cdc_mode: str | None = None,
     ) -> StreamTable:
         """Change how a stream table is maintained; what is None stays.
 
@@ -232,6 +239,7 @@ class Trickle:
             refresh_mode=_mode(refresh_mode) if refresh_mode is not None else None,
             status=_status(status) if status is not None else None,
             max_delta_fraction=max_delta_fraction,
+            cdc_mode=parse_cdc_mode(cdc_mode) if cdc_mode is not None else None,
         )
 
     def drop_stream_table(self, name: str, *, cascade: bool = False) -> list[str]:
@@ -258,6 +266,15 @@ class Trickle:
     def find_idle(self, stream_tables: Sequence[StreamTable]) -> frozenset[int]:
         """Return the ids of those with nothing to do, by one query; note that they are current."""
         return find_idle(self._runtime, stream_tables)
+
+    def tend_capture(self) -> None:
+        """Read the log, watch the slot and hand sources over, if it is time for that."""
+        tend_capture(self._runtime)
+
+    def slot_health(self) -> SlotHealth | None:
+        """Tell how much log the slot holds back; None if nothing is captured from the log."""
+        with self._runtime.connection() as connection:
+            return find_slot_health(connection, self._runtime.settings)
 
     def doctor(self) -> list[Check]:
         """Check Java, Spark, PostgreSQL, privileges, versions and the stream tables."""

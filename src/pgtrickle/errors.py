@@ -139,6 +139,32 @@ class ReservedColumnError(TrickleError, code="ST304"):
     """A source table has a column whose name the change buffer reserves."""
 
 
+class WalUnavailableError(TrickleError, code="ST320"):
+    """The changes of a source cannot be captured from the write-ahead log."""
+
+
+class WalMessageError(TrickleError, code="ST321"):
+    """What the logical slot delivers is not a message that this version can read."""
+
+
+class SlotLostError(TrickleError, code="ST322"):
+    """The logical slot is gone, was read by another, or belongs to another plugin."""
+
+    retry = Retry.REINITIALIZE
+
+
+class WalGapError(TrickleError, code="ST323"):
+    """The write-ahead log does not hold what capture needs of a source's change."""
+
+    retry = Retry.REINITIALIZE
+
+    def __init__(
+        self, message: str, *, source_relid: int | None = None, detail: str = "", hint: str = ""
+    ) -> None:
+        super().__init__(message, detail=detail, hint=hint)
+        self.source_relid = source_relid
+
+
 class ConnectionLostError(TrickleError, code="ST401"):
     """The connection to PostgreSQL broke or could not be made."""
 

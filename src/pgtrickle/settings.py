@@ -87,6 +87,36 @@ class Settings:
     trim_rows: int = _setting(
         1_000_000, "How many consumed changes one refresh deletes at most.", 1, None
     )
+    cdc_mode: str = _setting(
+        "trigger",
+        "How changes are captured: by `trigger`, from the `wal`, or `auto`, which reads the log"
+        " where all it needs is in place. A stream table's own cdc_mode comes first.",
+    )
+    wal_max_changes_per_poll: int = _setting(
+        100_000,
+        "After how many messages a read of the log ends with the transaction it is in.",
+        1,
+        None,
+    )
+    wal_transition_timeout_seconds: float = _setting(
+        300.0,
+        "How long creating the logical slot may wait for transactions that are open.",
+        1,
+        86400,
+    )
+    wal_heartbeat_seconds: float = _setting(
+        10.0,
+        "How often `pgtrickle run` reads the log although nothing is due, so that the server need"
+        " not keep it.",
+        0.1,
+        3600,
+    )
+    slot_lag_warning_threshold_mb: int = _setting(
+        100, "How much log the slot may hold back before a warning.", 1, None
+    )
+    slot_lag_critical_threshold_mb: int = _setting(
+        1024, "How much log the slot may hold back before the matter is critical.", 1, None
+    )
     connection_timeout_seconds: float = _setting(
         30.0, "How long to wait for a connection to PostgreSQL.", 1, 3600
     )

@@ -17,6 +17,7 @@ STREAM_TABLE_KEYS = {
     "downgrade_reason", "status", "populated", "needs_reinit", "frontier", "data_timestamp",
     "last_refresh_at", "consecutive_errors", "last_error", "owner",
     "max_delta_fraction",
+    "cdc_mode",
 }  # fmt: skip
 REPORT_KEYS = {
     "stream_table", "refresh_id", "action", "reason", "rows_inserted", "rows_deleted",
@@ -294,3 +295,12 @@ def test_alter_gives_a_stream_table_its_own_cost_limit(cli: CommandLine, cheap: 
     assert "recomputed in full above 10% changed rows" in shown
     assert back.json["max_delta_fraction"] is None
     assert cli("alter", cheap, "--max-delta-fraction", "much").exit_code == 2
+
+
+def test_alter_tells_how_sources_are_captured(cli: CommandLine, cheap: str) -> None:
+    altered = cli("alter", cheap, "--cdc-mode", "trigger", "--json")
+    shown = cli("show", cheap).stdout
+
+    assert altered.json["cdc_mode"] == "TRIGGER"
+    assert "capture    TRIGGER" in shown
+    assert cli("alter", cheap, "--cdc-mode", "mirrors").exit_code == 2

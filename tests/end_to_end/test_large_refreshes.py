@@ -137,6 +137,48 @@ def test_very_many_keys_bound_no_read_but_few_do(large_trickle: Trickle) -> None
     assert large_trickle.verify_stream_table("t").ok
 
 
+@pytest.fixture
+def from_log(large_trickle: Trickle) -> Iterator[Trickle]:
+    """Take the slot away with the test that made it, which drops its stream tables."""
+    yield large_trickle
+    for stream_table in large_trickle.list_stream_tables():
+        large_trickle.drop_stream_table(str(stream_table.name))
+    assert large_trickle.slot_health() is None
+
+
+@pytest.mark.parametrize("query", [_JOIN, _NESTED])
+def test_executors_read_a_large_window_that_came_from_the_log(
+    from_log: Trickle, query: str
+) -> None:
+    from_log.create_stream_table("t", query, refresh_mode="DIFFERENTIAL", cdc_mode="wal")
+    _change(from_log, _CHANGE)
+
+    report = from_log.refresh_stream_table("t")
+
+    assert report.action.value == "DIFFERENTIAL"
+    assert _in_parts(report)["public.orders changes"] > 10_000
+    assert from_log.verify_stream_table("t").ok
+    assert from_log.slot_health() is not None
+    assert _leftovers(from_log) == []
+
+
+@pytest.mark.parametrize("most", [10, 200_000])
+def test_keys_of_a_large_window_that_came_from_the_log_bound_a_read(
+    from_log: Trickle, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr("pgtrickle.service.window.MAX_KEYS", most)
+    from_log.create_stream_table("t", _JOIN, refresh_mode="DIFFERENTIAL", cdc_mode="wal")
+
+    _change(from_log, "UPDATE customers SET region = 'moved' WHERE id % 5 = 0")
+    report = from_log.refresh_stream_table("t")
+
+    assert _in_parts(report)["public.customers changes"] == 360
+    [orders] = [one for one in report.reads if one.source == "public.orders"]
+    assert (orders.kind, orders.rows) == ("keyed", 12 * 180)
+    assert from_log.verify_stream_table("t").ok
+    assert _leftovers(from_log) == []
+
+
 def test_progress_is_told_to_a_listener_and_in_the_database(large_trickle: Trickle) -> None:
     heard: list[Progress] = []
     seen: list[tuple[int, int]] = []

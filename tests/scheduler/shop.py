@@ -66,8 +66,12 @@ class Shop:
     lost: list[TrickleError] = field(default_factory=list)  # raised by the next lists, in turn
     idle: set[str] = field(default_factory=set)  # names with nothing to do
     looked_at: list[list[str]] = field(default_factory=list)  # by find_idle, call by call
+    tended: int = 0  # how often
     takes: timedelta = timedelta(milliseconds=100)
     on_refresh: Callable[[], None] = lambda: None
+
+    def tend_capture(self) -> None:
+        self.tended += 1
 
     def add(
         self,

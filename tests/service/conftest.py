@@ -21,3 +21,32 @@ def lab(shared_duckdb_trickle: Trickle) -> Iterator[Lab]:
         lab = Lab(shared_duckdb_trickle, connection)
         lab.reset()
         yield lab
+
+
+@pytest.fixture
+def wal(lab: Lab) -> Iterator[Lab]:
+    """Take slot and publication away with the test that made them."""
+    from tests.service.wal_lab import clear
+
+    if lab.value("SHOW wal_level") != "logical":
+        pytest.skip("the server has another wal_level than logical")
+    yield lab
+    clear(lab)
+
+
+@pytest.fixture
+def counted(wal: Lab) -> Lab:
+    """Create two stream tables over one table that the log captures."""
+    from tests.service.wal_lab import COPY, COUNTS, T, create, modes
+
+    wal.run(*T)
+    create(wal, "copy", COPY)
+    create(wal, "counts", COUNTS)
+    assert modes(wal) == {"t": "WAL"}
+    return wal
+
+
+@pytest.fixture
+def writer(lab: Lab) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(lab.trickle.dsn) as connection:
+        yield connection

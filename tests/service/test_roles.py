@@ -9,7 +9,12 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 import pgtrickle
-from pgtrickle.errors import NotOwnerError, PrivilegeError, UnsupportedSourceError
+from pgtrickle.errors import (
+    NotOwnerError,
+    PrivilegeError,
+    UnsupportedSourceError,
+    WalUnavailableError,
+)
 from tests.catalog.databases import ordinary_role
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.engines import Borrowed
@@ -60,6 +65,26 @@ def test_ordinary_role_lives_the_whole_life(ordinary: Lab):
 
     ordinary.window("UPDATE t SET k = 2 WHERE id = 1", "INSERT INTO t VALUES (3, 3)")
     ordinary.trickle.drop_stream_table("counts", cascade=True)
+    ordinary.trickle.drop_stream_table("copy")
+
+    assert ordinary.leftovers() == []
+
+
+def test_ordinary_role_with_replication_reads_the_log(
+    ordinary: Lab, role: str, admin: psycopg.Connection
+):
+    if ordinary.value("SHOW wal_level") != "logical":
+        pytest.skip("the server has another wal_level than logical")
+    ordinary.run(*T)
+    with pytest.raises(WalUnavailableError):
+        ordinary.trickle.create_stream_table("copy", "SELECT id, k FROM t", cdc_mode="wal")
+    admin.execute(f"ALTER ROLE {role} REPLICATION".encode())
+
+    ordinary.trickle.create_stream_table("copy", "SELECT id, k FROM t", cdc_mode="wal")
+    ordinary.queries["copy"] = "SELECT id, k FROM t"
+    ordinary.window("UPDATE t SET k = 2 WHERE id = 1", "INSERT INTO t VALUES (3, 3)")
+    ordinary.trickle.alter_stream_table("copy", cdc_mode="trigger")
+    ordinary.window("DELETE FROM t WHERE id = 2")
     ordinary.trickle.drop_stream_table("copy")
 
     assert ordinary.leftovers() == []

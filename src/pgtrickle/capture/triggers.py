@@ -76,7 +76,7 @@ def install_capture(
     Needs READ COMMITTED.  Takes SHARE ROW EXCLUSIVE on the source until the caller commits: it
     waits for writers in flight and holds back new ones, so commit at once.
     """
-    _lock(connection, relid)
+    lock_capture(connection, relid)
     # CREATE TRIGGER takes the lock, and unlike LOCK TABLE it asks for no privilege but TRIGGER.
     # The table is read before, to know what to create, and again under the lock.
     source = get_source(connection, relid, columns)
@@ -250,12 +250,13 @@ def drop_capture(connection: Connection[TupleRow], relid: int) -> None:
 
     Takes ACCESS EXCLUSIVE on the source until the caller commits.
     """
-    _lock(connection, relid)
+    lock_capture(connection, relid)
     _drop_functions(connection, relid)
     drop_buffer(connection, relid)
 
 
-def _lock(connection: Connection[TupleRow], relid: int) -> None:
+def lock_capture(connection: Connection[TupleRow], relid: int) -> None:
+    """Wait for the right to change the capture of a source, until the commit."""
     connection.execute(_LOCK_CAPTURE, _lock_key(relid))
 
 

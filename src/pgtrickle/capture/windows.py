@@ -33,8 +33,10 @@ class SourceChanges:
         return self.rows > 0 or self.truncated
 
 
-def window_predicate(frontier: PgSnapshot) -> str:
+def window_predicate(frontier: PgSnapshot, upper: PgSnapshot | None = None) -> str:
     """Return the condition on ``__xid`` of a buffer that holds for changes after ``frontier``.
+
+    A reader whose own snapshot is later than the new frontier gives that one as ``upper``.
 
     It is ``NOT pg_visible_in_snapshot(__xid, frontier)`` written out, so that an index answers it
     even when an old transaction keeps the snapshot's xmin low.
@@ -44,6 +46,8 @@ def window_predicate(frontier: PgSnapshot) -> str:
     >>> window_predicate(PgSnapshot.parse("100:100:"))
     "(__xid >= '100'::pg_catalog.xid8)"
     """
+    if upper is not None:
+        return f"({window_predicate(frontier)} AND {consumed_predicate([upper])})"
     later = f"__xid >= {_xid(frontier.xmax)}"
     if not frontier.in_progress:
         return f"({later})"
@@ -72,7 +76,9 @@ def _xid(xid: int) -> str:
 
 
 def changed_sources(
-    connection: Connection[TupleRow], windows: Sequence[tuple[int, PgSnapshot]]
+    connection: Connection[TupleRow],
+    windows: Sequence[tuple[int, PgSnapshot]],
+    upper: PgSnapshot | None = None,
 ) -> list[SourceChanges]:
     """Tell for each (source, frontier) what changed since, in the same order, by one query."""
     distinct = list(dict.fromkeys(windows))
@@ -84,7 +90,7 @@ def changed_sources(
                pg_catalog.count(*) FILTER (WHERE __weight <> 0),
                COALESCE(pg_catalog.bool_or(__weight = 0), false)
           FROM {buffer_of(relid).sql}
-         WHERE {window_predicate(frontier)}
+         WHERE {window_predicate(frontier, upper)}
         """
         for position, (relid, frontier) in enumerate(distinct)
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from psycopg import Connection
 from psycopg.rows import TupleRow
@@ -23,7 +23,8 @@ _FIND_AND_NOTE = """
            FOR NO KEY UPDATE OF s SKIP LOCKED
     ), noted AS (
         UPDATE pgtrickle.pgt_stream_tables AS s
-           SET data_timestamp = pg_catalog.statement_timestamp(),
+           SET data_timestamp = LEAST(
+                   pg_catalog.statement_timestamp(), %(as_of)s::pg_catalog.timestamptz),
                last_refresh_at = pg_catalog.statement_timestamp(),
                updated_at = pg_catalog.statement_timestamp()
           FROM outdated
@@ -39,16 +40,19 @@ def pass_over_idle(
     *,
     compare_shapes: Sequence[int],
     silence: timedelta,
+    as_of: datetime | None = None,
 ) -> frozenset[int]:
     """Return which stream tables have nothing to do, and note that they are up to date.
 
     Of those in ``compare_shapes`` it also asks whether the columns of a source changed; a source
     that is gone or was stored anew and a view with another definition are always noticed.  The
-    note moves timestamps that are older than ``silence``; it writes no history.
+    note moves timestamps that are older than ``silence``; it writes no history.  Where buffers
+    are complete only up to an earlier moment, ``as_of`` is that moment.
     """
     values = {
         "ids": list(stream_table_ids),
         "compare_shapes": list(compare_shapes),
         "silence": silence,
+        "as_of": as_of,
     }
     return frozenset(row[0] for row in connection.execute(_FIND_AND_NOTE, values))

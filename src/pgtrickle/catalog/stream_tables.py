@@ -15,6 +15,7 @@ from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
 from pgtrickle.errors import LeaseLostError, NameTakenError, StreamTableNotFoundError
+from pgtrickle.model.cdc_mode import CdcMode
 from pgtrickle.model.frontier import Frontier
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.stream_table import RefreshMode, Status, StreamTable
@@ -23,7 +24,8 @@ STREAM_TABLE_COLUMNS = """
     s.pgt_id, s.pgt_relid, s.pgt_schema, s.pgt_name, s.defining_query, s.original_query,
     s.schedule, s.refresh_mode, s.effective_refresh_mode, s.downgrade_reason, s.status,
     s.is_populated, s.needs_reinit, s.frontier, s.data_timestamp, s.last_refresh_at,
-    s.consecutive_errors, s.last_error_message, s.owner_role, s.max_delta_fraction
+    s.consecutive_errors, s.last_error_message, s.owner_role, s.max_delta_fraction,
+    s.requested_cdc_mode
 """
 
 
@@ -49,6 +51,7 @@ def read_stream_table(row: TupleRow) -> StreamTable:
         last_error_message=row[17],
         owner=row[18],
         max_delta_fraction=row[19],
+        cdc_mode=None if row[20] is None else CdcMode(row[20]),
     )
 
 

@@ -11,6 +11,7 @@ from pgtrickle.cli.documents import stream_table_document
 from pgtrickle.cli.options import Dsn, Json, Name
 from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout, working
 from pgtrickle.cli.session import connected
+from pgtrickle.model.cdc_mode import CdcMode
 from pgtrickle.model.delta_fraction import DEFAULT, Fraction
 from pgtrickle.model.stream_table import RefreshMode
 
@@ -52,13 +53,19 @@ def alter(
             help="Share of changed rows, 0 to 1, above which AUTO recomputes in full; or default.",
         ),
     ] = None,
+    cdc_mode: Annotated[
+        CdcMode | None,
+        typer.Option(case_sensitive=False, help="How its sources are captured."),
+    ] = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Change the schedule, the refresh mode, the status or the cost limit of a stream table."""
-    if (schedule, refresh_mode, status, max_delta_fraction) == (None, None, None, None):
+    """Change the schedule, mode, status, cost limit or capture of a stream table."""
+    given = (schedule, refresh_mode, status, max_delta_fraction, cdc_mode)
+    if all(one is None for one in given):
         raise typer.BadParameter(
-            "say what to change: --schedule, --refresh-mode, --status or --max-delta-fraction"
+            "say what to change: --schedule, --refresh-mode, --status, --max-delta-fraction"
+            " or --cdc-mode"
         )
     fraction = _fraction(max_delta_fraction)
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
@@ -69,6 +76,7 @@ def alter(
                 refresh_mode=None if refresh_mode is None else refresh_mode.value,
                 status=None if status is None else status.value,
                 max_delta_fraction=fraction,
+                cdc_mode=None if cdc_mode is None else cdc_mode.value,
             )
         if as_json:
             print_json(stream_table_document(table))

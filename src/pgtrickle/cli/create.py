@@ -15,6 +15,7 @@ from pgtrickle.cli.progress import showing_progress
 from pgtrickle.cli.query_text import decoded
 from pgtrickle.cli.refresh import describe
 from pgtrickle.cli.session import connected
+from pgtrickle.model.cdc_mode import CdcMode
 from pgtrickle.model.schedule import CALCULATED
 from pgtrickle.model.stream_table import RefreshMode
 
@@ -53,6 +54,10 @@ def create(
             min=0, max=1, help="Share of changed rows above which AUTO recomputes in full."
         ),
     ] = None,
+    cdc_mode: Annotated[
+        CdcMode | None,
+        typer.Option(case_sensitive=False, help="How its sources are captured."),
+    ] = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
@@ -67,6 +72,7 @@ def create(
                 refresh_mode=refresh_mode.value,
                 initialize=initialize,
                 max_delta_fraction=max_delta_fraction,
+                cdc_mode=None if cdc_mode is None else cdc_mode.value,
             )
         table = trickle.get_stream_table(name)
         if as_json:

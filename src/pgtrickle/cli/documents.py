@@ -51,6 +51,7 @@ def stream_table_document(table: StreamTable) -> Document:
         "last_error": table.last_error_message,
         "owner": table.owner,
         "max_delta_fraction": table.max_delta_fraction,
+        "cdc_mode": None if table.cdc_mode is None else table.cdc_mode.value,
     }
 
 

@@ -106,6 +106,8 @@ def _facts(table: StreamTable) -> Iterator[tuple[str, str]]:
     yield "schedule", table.schedule
     if table.max_delta_fraction is not None:
         yield "limit", f"recomputed in full above {table.max_delta_fraction:.0%} changed rows"
+    if table.cdc_mode is not None:
+        yield "capture", table.cdc_mode.value
     yield "owner", table.owner
     yield "frontier", "none" if table.frontier is None else str(table.frontier.snapshot)
     yield "refreshed", ago(table.last_refresh_at)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
+from pgtrickle.model.cdc_mode import CdcMode
 from pgtrickle.model.frontier import Frontier
 from pgtrickle.model.names import QualifiedName
 
@@ -69,3 +70,4 @@ class StreamTable:
     last_error_message: str | None
     owner: str
     max_delta_fraction: float | None = None  # instead of differential_max_change_ratio
+    cdc_mode: CdcMode | None = None  # instead of the setting cdc_mode

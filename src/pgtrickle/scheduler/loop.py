@@ -38,6 +38,10 @@ class StreamTables(Protocol):
         """Return the ids of those with nothing to do, and note that they are current."""
         ...
 
+    def tend_capture(self) -> None:
+        """Keep the capture of changes going, however little is due."""
+        ...
+
     def refresh_stream_table(self, name: str, *, initiated_by: InitiatedBy) -> RefreshReport:
         """Bring one stream table up to date."""
         ...
@@ -91,6 +95,7 @@ class Loop:
         One query tells for all of them which have nothing to do; only the others are refreshed.
         Returns when the next one will be due, None if there is none.
         """
+        self.stream_tables.tend_capture()
         tables = {
             str(table.name): table
             for table in self.stream_tables.list_stream_tables()

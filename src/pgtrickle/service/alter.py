@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pgtrickle.catalog.dependencies import list_dependencies
 from pgtrickle.catalog.stream_tables import (
     get_stream_table,
     update_max_delta_fraction,
@@ -9,11 +10,14 @@ from pgtrickle.catalog.stream_tables import (
     update_schedule,
     update_status,
 )
+from pgtrickle.catalog.wal_capture import update_requested_cdc_mode
 from pgtrickle.errors import StatusForbidsError
+from pgtrickle.model.cdc_mode import CdcMode
 from pgtrickle.model.delta_fraction import DEFAULT, Fraction, check_fraction
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.schedule import parse_schedule
 from pgtrickle.model.stream_table import RefreshMode, Status, StreamTable
+from pgtrickle.service.capture_mode import settle_capture
 from pgtrickle.service.compile import compile_stream_table, effective_mode
 from pgtrickle.service.ownership import check_owner
 from pgtrickle.service.runtime import Runtime
@@ -29,8 +33,12 @@ def alter_stream_table(
     refresh_mode: RefreshMode | None,
     status: Status | None,
     max_delta_fraction: Fraction | None = None,
+    cdc_mode: CdcMode | None = None,
 ) -> StreamTable:
-    """Apply the changes that are not None, all or none of them."""
+    """Apply the changes that are not None, all or none of them.
+
+    Another ``cdc_mode`` is acted upon afterwards: if that fails, it is on record all the same.
+    """
     if schedule is not None:
         parse_schedule(schedule)
     if status is not None and status not in _SETTABLE:
@@ -58,6 +66,12 @@ def alter_stream_table(
         if max_delta_fraction is not None:
             own = None if max_delta_fraction == DEFAULT else check_fraction(max_delta_fraction)
             update_max_delta_fraction(connection, stream_table.id, own)
+        if cdc_mode is not None:
+            update_requested_cdc_mode(connection, stream_table.id, cdc_mode)
         if status is not None:
             update_status(connection, stream_table.id, status)
+        sources = [one.source_relid for one in list_dependencies(connection, stream_table.id)]
+    if cdc_mode is not None:
+        settle_capture(runtime, sources, strict=True)
+    with runtime.connection() as connection:
         return get_stream_table(connection, name)

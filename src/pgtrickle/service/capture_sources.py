@@ -8,7 +8,7 @@ from contextlib import suppress
 from psycopg import Connection
 
 from pgtrickle.capture.fingerprint import list_fingerprints
-from pgtrickle.capture.triggers import drop_capture, install_capture, renew_capture
+from pgtrickle.capture.triggers import drop_capture, renew_capture
 from pgtrickle.catalog.change_tracking import (
     delete_change_tracking,
     insert_change_tracking,
@@ -26,6 +26,7 @@ from pgtrickle.catalog.functions_used import record_functions
 from pgtrickle.catalog.stream_tables import find_stream_table_by_relid
 from pgtrickle.errors import TrickleError
 from pgtrickle.service.compile import Compiled
+from pgtrickle.service.hand_over import install_source, lock_sources, release_table
 from pgtrickle.service.runtime import Runtime
 
 
@@ -42,9 +43,10 @@ def capture_sources(connection: Connection, stream_table_id: int, compiled: Comp
         [*_tables(connection, compiled), *_views(connection, compiled)],
     )
     record_functions(connection, stream_table_id, compiled.binding.functions)
+    lock_sources(connection, columns)
     # In the order of oids, so that two creations at once cannot deadlock.
     for relid in sorted(columns):
-        capture = install_capture(connection, relid, columns[relid])
+        capture = install_source(connection, relid, columns[relid])
         insert_change_tracking(
             connection,
             source_relid=relid,
@@ -111,6 +113,10 @@ def renew_captures(runtime: Runtime, relids: Sequence[int]) -> None:
 
 def release_sources(connection: Connection) -> None:
     """Drop triggers and buffers of sources that no stream table reads any more."""
-    for tracking in list_unused_change_tracking(connection):
+    unused = list_unused_change_tracking(connection)
+    from_log = lock_sources(connection, [one.source_relid for one in unused])
+    for tracking in unused:
+        if tracking.source_relid in from_log:
+            release_table(connection, from_log[tracking.source_relid])
         drop_capture(connection, tracking.source_relid)
         delete_change_tracking(connection, tracking.source_relid)

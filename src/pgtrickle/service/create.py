@@ -7,7 +7,12 @@ from contextlib import suppress
 import psycopg
 from psycopg import Connection
 
-from pgtrickle.catalog.stream_tables import find_stream_table, insert_stream_table
+from pgtrickle.catalog.stream_tables import (
+    find_stream_table,
+    get_stream_table,
+    insert_stream_table,
+)
+from pgtrickle.catalog.wal_capture import update_requested_cdc_mode
 from pgtrickle.errors import (
     NameNotUsableError,
     NameTakenError,
@@ -15,12 +20,14 @@ from pgtrickle.errors import (
     ReservedColumnError,
     TrickleError,
 )
+from pgtrickle.model.cdc_mode import CdcMode, parse_cdc_mode
 from pgtrickle.model.delta_fraction import check_fraction
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.schedule import parse_schedule
 from pgtrickle.model.stream_table import InitiatedBy, RefreshMode
 from pgtrickle.refresh.stages import looked_up_columns
+from pgtrickle.service.capture_mode import settle_capture
 from pgtrickle.service.capture_sources import capture_sources
 from pgtrickle.service.compile import Compiled, compile_query, effective_mode
 from pgtrickle.service.drop import drop_stream_table
@@ -43,6 +50,7 @@ def create_stream_table(
     refresh_mode: RefreshMode,
     initialize: bool,
     max_delta_fraction: float | None = None,
+    cdc_mode: CdcMode | None = None,
 ) -> RefreshReport | None:
     """Create the table, its state and its capture in one transaction, then load it.
 
@@ -63,12 +71,18 @@ def create_stream_table(
             raise compiled.refusal
         with connection.transaction():
             _declare(connection, name, query, compiled, schedule, refresh_mode, fraction)
-    if not initialize:
-        return None
+            if cdc_mode is not None:
+                stream_table = get_stream_table(connection, name)
+                update_requested_cdc_mode(connection, stream_table.id, cdc_mode)
     try:
+        wanted = cdc_mode or parse_cdc_mode(runtime.settings.cdc_mode)
+        strict = wanted is CdcMode.WAL
+        settle_capture(runtime, compiled.captured_columns().keys(), strict=strict)
+        if not initialize:
+            return None
         return refresh_stream_table(runtime, name, initiated_by=InitiatedBy.INITIAL)
     except BaseException:
-        # Whatever stopped the first load, also Ctrl-C: leave nothing behind.
+        # Whatever stopped the capture or the first load, also Ctrl-C: leave nothing behind.
         with suppress(TrickleError):
             drop_stream_table(runtime, name, cascade=False)
         raise

@@ -14,6 +14,7 @@ from pgtrickle.errors import TrickleError
 from pgtrickle.model.stream_table import Status
 from pgtrickle.service.index_advice import IndexAdvice, advise_indexes
 from pgtrickle.service.runtime import Runtime
+from pgtrickle.service.wal_slot import Severity, find_slot_health
 from pgtrickle.spark.java import require_java
 
 _OLDEST_SERVER = 150000
@@ -46,6 +47,7 @@ def check_server(runtime: Runtime) -> list[Check]:
             _settings(connection),
             _stream_tables(connection),
             _indexes(runtime, connection),
+            *_slot(runtime, connection),
         ]
 
 
@@ -146,3 +148,19 @@ def _indexes(runtime: Runtime, connection: Connection) -> Check:
     advice = advise_indexes(runtime, connection)
     detail = f"{len(advice)} missing: refreshes scan tables" if advice else "none missing"
     return Check("indexes", ok=True, detail=detail, missing_indexes=advice)
+
+
+def _slot(runtime: Runtime, connection: Connection) -> list[Check]:
+    """Look at the logical slot, where there is one."""
+    health = find_slot_health(connection, runtime.settings)
+    if health is None:
+        return []
+    fine = health.severity is not Severity.CRITICAL
+    return [
+        Check(
+            "logical slot",
+            ok=fine,
+            detail=f"{health.slot}: {health.detail}",
+            hint="" if fine else "See that pgtrickle run works, and end old transactions.",
+        )
+    ]

@@ -13,6 +13,7 @@ from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.service.capture_sources import release_sources
 from pgtrickle.service.ownership import check_owner
 from pgtrickle.service.runtime import Runtime
+from pgtrickle.service.wal_slot import drop_unused_slot
 from pgtrickle.storage.state_tables import drop_state_tables
 
 
@@ -22,6 +23,7 @@ def drop_stream_table(runtime: Runtime, name: QualifiedName, *, cascade: bool) -
         stream_table = get_stream_table(connection, name)
         dropped = _drop(connection, stream_table, cascade=cascade)
         release_sources(connection)
+    drop_unused_slot(runtime)
     return dropped
 
 

@@ -17,12 +17,13 @@ from pgtrickle.capture.windows import SourceChanges, changed_sources
 from pgtrickle.catalog.dependencies import Dependency, SourceType
 from pgtrickle.catalog.functions_used import list_changed_functions
 from pgtrickle.catalog.stream_tables import find_plan
+from pgtrickle.catalog.wal_capture import list_gaps
 from pgtrickle.model.stream_table import Action, RefreshMode, StreamTable
 from pgtrickle.refresh.decide import Facts, decide
 from pgtrickle.service.compile import Compiled
 from pgtrickle.service.forecast import make_forecast
 from pgtrickle.service.runtime import Runtime
-from pgtrickle.service.snapshot import Snapshot
+from pgtrickle.service.snapshot import BufferView, Snapshot
 from pgtrickle.settings import Settings
 
 _CAPTURED = frozenset({SourceType.TABLE, SourceType.STREAM_TABLE})
@@ -63,6 +64,7 @@ def gather_facts(
     runtime: Runtime,
     stream_table: StreamTable,
     snapshot: Snapshot,
+    buffers: BufferView,
     dependencies: Sequence[Dependency],
     compiled: Compiled,
     *,
@@ -71,7 +73,7 @@ def gather_facts(
 ) -> Findings:
     """Look at the sources as the snapshot sees them."""
     names = {one.source_relid: str(one.source) for one in captured(dependencies)}
-    changes = [] if reshaped else _changes(stream_table, snapshot, list(names))
+    changes = [] if reshaped else _changes(stream_table, snapshot, buffers, list(names))
     truncated = {one.relid for one in changes if one.truncated}
     files = list_files(snapshot.connection, list(names))
     rows = {
@@ -93,6 +95,7 @@ def gather_facts(
         changed_rows={names[one.relid]: one.rows for one in changes if one.rows},
         truncated=tuple(names[relid] for relid in sorted(truncated)),
         rewritten=tuple(rewritten),
+        gaps=_gaps(stream_table, buffers, list(names)),
         polled=tuple(
             str(one.source)
             for one in polled(dependencies)
@@ -108,7 +111,7 @@ def gather_facts(
     changed = {str(one.relid): one.rows for one in changes if one.rows}
     if decide(facts).action is not Action.NO_DATA:
         follows = changed and not truncated and not rewritten and not facts.polled
-        follows = follows and compiled.refusal is None
+        follows = follows and not facts.gaps and compiled.refusal is None
         forecast, statistics = make_forecast(
             runtime,
             stream_table,
@@ -119,6 +122,19 @@ def gather_facts(
         )
         facts = replace(facts, forecast=forecast, source_rows=statistics.source_rows)
     return Findings(facts, frozenset(changed), {"files": files, "rows": rows})
+
+
+def _gaps(stream_table: StreamTable, buffers: BufferView, relids: list[int]) -> tuple[str, ...]:
+    """Return why changes after the stream table's frontier are in no buffer."""
+    frontier = stream_table.frontier
+    if frontier is None:
+        return ()
+    gaps = list_gaps(buffers.connection, relids)
+    return tuple(
+        f"changes of {gap.source} may be missing: {gap.reason}"
+        for gap in gaps
+        if not frontier.snapshot.sees(gap.xid)
+    )
 
 
 def _max_change_ratio(settings: Settings, stream_table: StreamTable) -> float:
@@ -137,11 +153,11 @@ def polled(dependencies: Sequence[Dependency]) -> list[Dependency]:
 
 
 def _changes(
-    stream_table: StreamTable, snapshot: Snapshot, relids: list[int]
+    stream_table: StreamTable, snapshot: Snapshot, buffers: BufferView, relids: list[int]
 ) -> list[SourceChanges]:
     """Return the changes since the stream table's frontier, if that can still be compared."""
     frontier = stream_table.frontier
     if frontier is None or not frontier.same_database(snapshot.frontier):
         return []
     windows = [(relid, frontier.snapshot) for relid in relids]
-    return changed_sources(snapshot.connection, windows)
+    return changed_sources(buffers.connection, windows, buffers.upper)

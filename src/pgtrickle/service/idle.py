@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import cast
 
 from pgtrickle.catalog.idle import pass_over_idle
+from pgtrickle.catalog.wal_capture import list_behind_gaps, list_wal_sources
 from pgtrickle.model.stream_table import RefreshMode, StreamTable
+from pgtrickle.service.capture_mode import drain_or_hand_back
 from pgtrickle.service.runtime import Runtime
 
 # Each note writes a row of the catalog: a second's schedule need not do so every second.
@@ -29,14 +32,32 @@ def find_idle(runtime: Runtime, stream_tables: Sequence[StreamTable]) -> frozens
     now = time.monotonic()
     compared = runtime.shapes_compared
     idle: frozenset[int] = frozenset()
+    as_of = _read_log(runtime)
     with runtime.connection() as connection:
+        behind = list_behind_gaps(connection)
+        ids = [one for one in ids if one not in behind]
         for start in range(0, len(ids), _AT_ONCE):
             some = ids[start : start + _AT_ONCE]
             old = [one for one in some if compared.get(one, -math.inf) < now - _SHAPES_LAST]
-            found = pass_over_idle(connection, some, compare_shapes=old, silence=_SILENCE)
+            found = pass_over_idle(
+                connection, some, compare_shapes=old, silence=_SILENCE, as_of=as_of
+            )
             compared.update(dict.fromkeys(found.intersection(old), now))
             idle |= found
     return idle
+
+
+_GET_TIME = "SELECT pg_catalog.clock_timestamp()"
+
+
+def _read_log(runtime: Runtime) -> datetime | None:
+    """Bring the buffers up to date where the log fills them; return the moment they tell of."""
+    with runtime.connection() as connection:
+        if not list_wal_sources(connection):
+            return None
+        [(now,)] = connection.execute(_GET_TIME).fetchall()
+    drain_or_hand_back(runtime)
+    return cast(datetime, now)
 
 
 def _told_by_catalog(runtime: Runtime, stream_table: StreamTable) -> bool:

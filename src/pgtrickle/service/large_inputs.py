@@ -26,6 +26,7 @@ from pgtrickle.service.read_inputs import Marks, carriers_of, cast_read, names_o
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.service.snapshot import Snapshot
 from pgtrickle.service.staging import Staging
+from pgtrickle.service.window import Window
 from pgtrickle.spark.arrow_reader import SnapshotReader
 from pgtrickle.spark.carriers import MAX_DECIMAL_DIGITS, Carrier
 from pgtrickle.spark.decimal_size import probe_sql
@@ -50,6 +51,7 @@ class LargeInputs:
     runtime: Runtime
     stream_table_id: int
     snapshot: Snapshot
+    window: Window
     changed_rows: Mapping[str, int]  # in the windows, by source
     staging: Staging
 
@@ -91,7 +93,9 @@ class LargeInputs:
         self, read: Read, sql: str, marks: Marks, reader: SnapshotReader, writer: Connection
     ) -> LargeRead:
         """Describe a read for the executors; ``sql`` is its query in one part."""
-        pages = 0
+        pages, snapshot = 0, self.snapshot.name
+        if read.kind is ReadKind.CHANGES:
+            reader, snapshot = self.window.reader, self.window.buffers.name
         if read.kind is ReadKind.STAGE:
             shared = self.staging.share_changes(writer, read.source)
             sql = marks.filled(read.parts_sql).replace(
@@ -108,7 +112,7 @@ class LargeInputs:
         return LargeRead(
             cast_read(read, carriers, sql),
             tuple(zip(names_of(read), carriers, strict=True)),
-            self.snapshot.name,
+            snapshot,
             relpages=pages,
             report=Report(self.staging.parts(), read.view),
         )

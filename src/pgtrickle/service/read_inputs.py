@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 from psycopg import Connection
 
-from pgtrickle.capture.windows import window_predicate
 from pgtrickle.delta.reads import Read, ReadKind, fill_marks, keys_mark, stage_changes, stage_keys
-from pgtrickle.model.frontier import Frontier
 from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.report import SourceRead
 from pgtrickle.service.change_keys import MAX_KEYS
+from pgtrickle.service.window import Window
 from pgtrickle.spark.arrow_reader import SmallRead, SnapshotReader
 from pgtrickle.spark.carriers import Carrier, Use, carrier_for
 from pgtrickle.spark.conform import (
@@ -30,6 +29,7 @@ _WEIGHT = Carrier("{}::int4", pa.int32(), equality_faithful=True, order_faithful
 
 def read_inputs(
     reads: Mapping[str, tuple[Read, str]],
+    window: Window,
     reader: SnapshotReader,
     writer: Connection,
     limit: int | None = None,
@@ -37,18 +37,22 @@ def read_inputs(
     """Return the relations that a stage's SQL names, given each read with its finished query.
 
     Changes of earlier stages exist only inside the writer's transaction; everything else is read
-    under the snapshot, side by side.  A read that brings more than ``limit`` bytes is given up:
-    None stands in its place.
+    under the snapshot or that of the buffers, side by side.  A read that brings more than
+    ``limit`` bytes is given up: None stands in its place.
     """
     tables: dict[str, pa.Table | None] = {}
     small: dict[str, SmallRead] = {}
+    windows: dict[str, SmallRead] = {}
     for view, (read, sql) in reads.items():
         carriers = carriers_of(read)
         if read.kind is ReadKind.STAGE:
             tables[view] = _read_stage(writer, read, sql, carriers, limit)
         else:
-            small[view] = SmallRead(cast_read(read, carriers, sql), carriers)
-    return tables | reader.read_all(small, limit)
+            among = windows if read.kind is ReadKind.CHANGES else small
+            among[view] = SmallRead(cast_read(read, carriers, sql), carriers)
+    if window.reader is reader:
+        return tables | reader.read_all(windows | small, limit)
+    return tables | window.reader.read_all(windows, limit) | reader.read_all(small, limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,7 @@ class Marks:
 
 def marks_of(
     texts: Iterable[str],
-    frontier: Frontier | None,
+    window: Window,
     writer: Connection,
     share: Callable[[str], QualifiedName] | None = None,
 ) -> Marks:
@@ -74,7 +78,6 @@ def marks_of(
     Keys of earlier stages become array literals.  Where there are very many, ``share`` gives a
     table of the stage's changes from which each query collects them itself.
     """
-    window = window_predicate(frontier.snapshot) if frontier else "true"
     wanted = {mark for text in texts for mark in stage_keys(text)}
     keys = {}
     for stage, column in sorted(wanted):
@@ -83,7 +86,7 @@ def marks_of(
             name = quote_identifier(column)
             literal = f"ARRAY(SELECT DISTINCT {name} FROM {share(stage).sql})"
         keys[keys_mark(stage, column)] = str(literal)
-    return Marks(window, keys)
+    return Marks(window.condition, keys)
 
 
 def count_reads(reads: Sequence[Read], tables: Mapping[str, pa.Table]) -> list[SourceRead]:

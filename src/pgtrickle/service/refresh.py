@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -55,6 +55,7 @@ from pgtrickle.refresh.stages import (
     plan_full,
     plan_stage,
 )
+from pgtrickle.service.capture_mode import LOSSES, drain_if_behind, hand_back
 from pgtrickle.service.capture_sources import renew_captures
 from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import Compiled, compile_stream_table
@@ -67,11 +68,12 @@ from pgtrickle.service.progress import ProgressReporter
 from pgtrickle.service.read_inputs import count_reads
 from pgtrickle.service.reinitialize import prepare_reinitialize
 from pgtrickle.service.runtime import Runtime, translated_errors
-from pgtrickle.service.snapshot import Snapshot, open_snapshot
+from pgtrickle.service.snapshot import BufferView, Snapshot, open_buffers, open_snapshot
 from pgtrickle.service.stage_inputs import InputReader, Inputs
 from pgtrickle.service.staging import Staging
 from pgtrickle.service.state_rows import StateRows
 from pgtrickle.service.trim import trim_sources
+from pgtrickle.service.window import Window
 from pgtrickle.spark.arrow_reader import SnapshotReader
 from pgtrickle.sql.emit import changes_view
 from pgtrickle.sql.translate import Dialect
@@ -90,6 +92,7 @@ logger = logging.getLogger(__name__)
 
 _CHANNEL = "pg_trickle_refresh"
 _ATTEMPTS = 5  # to meet sources that nobody alters between the check and the snapshot
+_LOSSES_MET = 20  # sources that the log may lose while one refresh looks on
 
 
 def refresh_stream_table(
@@ -135,10 +138,11 @@ class Refresh:
         """
         for attempt in range(_ATTEMPTS):
             compiled, dependencies = self._prepare(again=attempt > 0)
+            sources = [one.source_relid for one in captured(dependencies)]
             with self.timed("prepare"):
-                renew_captures(self.runtime, [one.source_relid for one in captured(dependencies)])
-            with open_snapshot(self.runtime) as snapshot:
-                report = self._refresh_to(snapshot, compiled, dependencies)
+                renew_captures(self.runtime, sources)
+            with self._opened(sources) as (snapshot, buffers):
+                report = self._refresh_to(snapshot, buffers, compiled, dependencies)
                 if report is not None and after is not None:
                     after(snapshot, compiled)
             if report is not None:
@@ -150,7 +154,7 @@ class Refresh:
             )
         if report.action is not Action.NO_DATA:
             with self.timed("trim"):
-                trim_sources(self.runtime, [one.source_relid for one in captured(dependencies)])
+                trim_sources(self.runtime, sources)
         return report
 
     @contextmanager
@@ -199,8 +203,36 @@ class Refresh:
                 prepare_reinitialize(self.runtime, self.stream_table, self.reshaped)
             return compiled, found
 
+    @contextmanager
+    def _opened(self, sources: Sequence[int]) -> Iterator[tuple[Snapshot, BufferView]]:
+        """Open the snapshot, and the buffers filled up to it.
+
+        What the log has lost goes back to triggers.  They are younger than the snapshot, so
+        another one is taken then.
+        """
+        with ExitStack() as stack:
+            for losses_left in reversed(range(_LOSSES_MET)):
+                try:
+                    with self.timed("capture"), self.runtime.connection() as connection:
+                        drain_if_behind(self.runtime, connection, sources)
+                    snapshot = stack.enter_context(open_snapshot(self.runtime))
+                    with self.timed("capture"):
+                        buffers = stack.enter_context(open_buffers(self.runtime, snapshot, sources))
+                except LOSSES as error:
+                    stack.close()
+                    if not losses_left:
+                        raise
+                    hand_back(self.runtime, error)
+                else:
+                    break
+            yield snapshot, buffers
+
     def _refresh_to(
-        self, snapshot: Snapshot, compiled: Compiled, dependencies: Sequence[Dependency]
+        self,
+        snapshot: Snapshot,
+        buffers: BufferView,
+        compiled: Compiled,
+        dependencies: Sequence[Dependency],
     ) -> RefreshReport | None:
         """Refresh to a snapshot, or return None if it sees other sources than were captured."""
         with self.timed("decide"):
@@ -210,6 +242,7 @@ class Refresh:
                 self.runtime,
                 self.stream_table,
                 snapshot,
+                buffers,
                 dependencies,
                 compiled,
                 reshaped=self.reshaped,
@@ -221,7 +254,7 @@ class Refresh:
         if self.decision.action is Action.NO_DATA:
             return self._commit_nothing(snapshot)
         with keep_lease(self.runtime, self.lease):
-            return self._execute(snapshot, compiled, findings.changed)
+            return self._execute(snapshot, buffers, compiled, findings.changed)
 
     def _find_loss(self, connection: Connection) -> str:
         """Tell whether the stream table or its relation went while it was being refreshed."""
@@ -244,10 +277,14 @@ class Refresh:
         return StateRows(self.stream_table.id, compiled)
 
     def _execute(
-        self, snapshot: Snapshot, compiled: Compiled, changed: frozenset[str]
+        self,
+        snapshot: Snapshot,
+        buffers: BufferView,
+        compiled: Compiled,
+        changed: frozenset[str],
     ) -> RefreshReport:
         try:
-            return self._run(snapshot, compiled, changed)
+            return self._run(snapshot, buffers, compiled, changed)
         except (ValueOutOfRangeError, DataError) as error:
             # PostgreSQL holds values that the engine cannot; it may answer by itself, unless the
             # user insists on the delta.  If the data is at fault, it fails in the same way.
@@ -255,10 +292,14 @@ class Refresh:
             if strict or snapshot.released or compiled.opaque:
                 raise
             self.decision = Decision(Action.FULL, f"answered by PostgreSQL alone: {error}")
-            return self._run(snapshot, compiled.as_opaque(), changed)
+            return self._run(snapshot, buffers, compiled.as_opaque(), changed)
 
     def _run(
-        self, snapshot: Snapshot, compiled: Compiled, changed: frozenset[str]
+        self,
+        snapshot: Snapshot,
+        buffers: BufferView,
+        compiled: Compiled,
+        changed: frozenset[str],
     ) -> RefreshReport:
         staging = Staging(self.runtime, self.stream_table)
         self.moved = set(changed)
@@ -267,13 +308,16 @@ class Refresh:
             self.runtime.connection() as writer,
             writer.transaction(),
         ):
-            with SnapshotReader(
-                self.runtime.reads, snapshot.name, width=self.runtime.settings.read_connections
-            ) as connections:
+            with ExitStack() as stack:
+                connections = stack.enter_context(self._reader(snapshot.name))
+                of_buffers = connections
+                if buffers.name != snapshot.name:
+                    of_buffers = stack.enter_context(self._reader(buffers.name))
                 reader = InputReader(
                     self.runtime,
                     self.stream_table,
                     snapshot,
+                    Window(buffers, of_buffers, self.stream_table.frontier),
                     connections,
                     writer,
                     staging,
@@ -286,6 +330,7 @@ class Refresh:
                 )
                 for stage, changes in stages:
                     self._run_stage(stage, changes, reader, writer, staging)
+            buffers.release()
             if not self.hold_snapshot:
                 snapshot.release()
             with self.timed("apply"), translated_errors():
@@ -296,6 +341,10 @@ class Refresh:
                     # The state tables have not followed: the next refresh starts them anew.
                     update_needs_reinit(writer, self.stream_table.id, needs_reinit=True)
         return report
+
+    def _reader(self, snapshot: str) -> SnapshotReader:
+        width = self.runtime.settings.read_connections
+        return SnapshotReader(self.runtime.reads, snapshot, width=width)
 
     @property
     def _full(self) -> bool:

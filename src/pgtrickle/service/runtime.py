@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import uuid
@@ -45,6 +46,8 @@ class Runtime:
     shapes_compared: dict[int, float] = field(default_factory=dict)
     cost_memories: dict[int, CostMemory] = field(default_factory=dict)  # by stream table
     progress: Callable[[Progress], None] | None = None  # is told how far large refreshes are
+    capture_tended: float = -math.inf  # when the log was last read for its own sake
+    next_hand_over: dict[int, float] = field(default_factory=dict)  # not before; by source
 
     @contextmanager
     def connection(self) -> Iterator[Connection[TupleRow]]:

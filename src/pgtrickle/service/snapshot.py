@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
 from psycopg import Connection
 
+from pgtrickle.capture.wal.slot import get_log_end
 from pgtrickle.capture.windows import get_frontier
-from pgtrickle.model.frontier import Frontier
+from pgtrickle.catalog.wal_capture import list_wal_sources
+from pgtrickle.model.frontier import Frontier, PgSnapshot
+from pgtrickle.service.drain_wal import drain_wal
 from pgtrickle.service.runtime import Runtime
 
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ"
@@ -45,3 +48,42 @@ def open_snapshot(runtime: Runtime) -> Iterator[Snapshot]:
         finally:
             if not connection.closed:
                 connection.rollback()
+
+
+@dataclass(slots=True)
+class BufferView:
+    """The transaction under which the buffers of a refresh are read.
+
+    What triggers wrote is in the buffers under the snapshot itself.  What came from the log was
+    written later than the snapshot was taken, so a later transaction has to read it, and ``upper``
+    keeps it from reading too much: see docs/adr/0014.
+    """
+
+    connection: Connection
+    name: str  # under which other connections import it
+    upper: PgSnapshot | None = None
+
+    def release(self) -> None:
+        """End a transaction of its own, so that vacuum can go on."""
+        if self.upper is not None:
+            self.connection.rollback()
+
+
+@contextmanager
+def open_buffers(
+    runtime: Runtime, snapshot: Snapshot, relids: Collection[int]
+) -> Iterator[BufferView]:
+    """See that the buffers hold all that the snapshot sees of some sources, and open them.
+
+    Who captures a source is asked under the snapshot: a source that was handed over later has no
+    change there that the snapshot sees.
+    """
+    captured = {one.relid for one in list_wal_sources(snapshot.connection)}
+    if captured.isdisjoint(relids):
+        yield BufferView(snapshot.connection, snapshot.name)
+        return
+    with runtime.connection() as connection:
+        end = get_log_end(connection)
+    drain_wal(runtime, end)
+    with open_snapshot(runtime) as later:
+        yield BufferView(later.connection, later.name, snapshot.frontier.snapshot)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 import pyarrow as pa
 from psycopg import Connection
 
-from pgtrickle.delta.reads import Read, ReadKind, fill_ranges
+from pgtrickle.delta.reads import KeyArray, Read, ReadKind, fill_ranges
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.service.change_keys import consolidate, known_keys, range_condition
 from pgtrickle.service.large_inputs import LargeInputs
@@ -17,6 +17,7 @@ from pgtrickle.service.read_inputs import carriers_of, marks_of, read_inputs
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.service.snapshot import Snapshot
 from pgtrickle.service.staging import Staging
+from pgtrickle.service.window import Window
 from pgtrickle.spark.arrow_reader import SnapshotReader
 from pgtrickle.spark.carriers import Carrier
 from pgtrickle.spark.large_read import LargeRead
@@ -59,7 +60,8 @@ class InputReader:
     runtime: Runtime
     stream_table: StreamTable
     snapshot: Snapshot
-    reader: SnapshotReader
+    window: Window
+    reader: SnapshotReader  # of tables and state, under the snapshot
     writer: Connection
     staging: Staging
     changed_rows: Mapping[str, int]  # in the windows, by source
@@ -74,11 +76,16 @@ class InputReader:
         changes = changes or Inputs()
         distributed = self.runtime.engine.distributed
         large = LargeInputs(
-            self.runtime, self.stream_table.id, self.snapshot, self.changed_rows, self.staging
+            self.runtime,
+            self.stream_table.id,
+            self.snapshot,
+            self.window,
+            self.changed_rows,
+            self.staging,
         )
         if distributed:
             reads = [large.unbound(read, changes.large) for read in reads]
-        known = known_keys(changes.tables)
+        known = self._known_keys(changes.tables)
         texts = {
             read.view: fill_ranges(
                 read.sql_with(known),
@@ -87,7 +94,7 @@ class InputReader:
             for read in reads
         }
         share = partial(self.staging.share_changes, self.writer) if distributed else None
-        marks = marks_of(texts.values(), self.stream_table.frontier, self.writer, share)
+        marks = marks_of(texts.values(), self.window, self.writer, share)
         texts = {view: marks.filled(text) for view, text in texts.items()}
         forms = {read.view: (texts[read.view], carriers_of(read)) for read in reads}
         again = {
@@ -102,7 +109,7 @@ class InputReader:
             if not distributed or not large.is_large(read)
         }
         limit = self.runtime.settings.large_read_bytes if distributed else None
-        found = read_inputs(small, self.reader, self.writer, limit)
+        found = read_inputs(small, self.window, self.reader, self.writer, limit)
         tables = {view: table for view, table in found.items() if table is not None}
         self.remembered.update(
             (forms[read.view], tables[read.view])
@@ -118,3 +125,9 @@ class InputReader:
                 if found.get(read.view) is None
             },
         )
+
+    def _known_keys(self, changes: Mapping[str, pa.Table]) -> Callable[[KeyArray], str | None]:
+        """Return how to write the key values that a read does not have to find by itself."""
+        at_hand = known_keys(changes)
+        share = self.staging.share_keys if self.runtime.engine.distributed else None
+        return lambda array: at_hand(array) or self.window.find_keys(array, share)

@@ -21,6 +21,7 @@ from pgtrickle.storage.staging import (
     create_shared_staging,
     drop_shared_staging,
     share_rows,
+    share_values,
     stage_rows,
     staging_table,
 )
@@ -37,6 +38,7 @@ class Staging:
     _tables: dict[str, str] = field(default_factory=dict)
     _shared: list[QualifiedName] = field(default_factory=list)
     _changes: dict[str, QualifiedName] = field(default_factory=dict)
+    _keys: dict[str, QualifiedName] = field(default_factory=dict)
     _parts: QualifiedName | None = None
 
     def __contains__(self, stage: str) -> bool:
@@ -76,6 +78,17 @@ class Staging:
             self._changes[stage] = table
             self._shared.append(table)
         return self._changes[stage]
+
+    def share_keys(self, reader: Connection, array: str) -> QualifiedName:
+        """Return a table that every connection sees with the elements of an array, as ``k``."""
+        if array not in self._keys:
+            with self.runtime.connection() as connection:
+                table = share_values(
+                    reader, connection, array, self.stream_table.id, len(self._keys)
+                )
+            self._keys[array] = table
+            self._shared.append(table)
+        return self._keys[array]
 
     def parts(self) -> QualifiedName:
         """Return the table in which executors report rows; made when it is first asked for."""

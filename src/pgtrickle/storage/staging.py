@@ -80,16 +80,34 @@ def share_rows(
     listed = ", ".join(f"{name} {type_}" for name, type_ in columns)
     with connection.transaction():
         connection.execute(f"CREATE UNLOGGED TABLE {table.sql} ({listed})".encode())
-        with (
-            writer.cursor().copy(f"COPY {source} TO STDOUT (FORMAT binary)".encode()) as rows,
-            connection.cursor().copy(
-                f"COPY {table.sql} FROM STDIN (FORMAT binary, FREEZE)".encode()
-            ) as copy,
-        ):
-            for block in rows:
-                copy.write(block)
+        _copy(writer, source, connection, table)
     connection.execute(f"ANALYZE {table.sql}".encode())
     return table
+
+
+def share_values(
+    reader: Connection, connection: Connection, array: str, stream_table_id: int, number: int
+) -> QualifiedName:
+    """Copy what ``reader`` finds in an array into a table that every snapshot sees."""
+    table = shared_staging_table(stream_table_id, f"keys_{number}")
+    drop_shared_staging(connection, table)
+    query = f"SELECT DISTINCT k FROM unnest({array}) AS k"
+    with connection.transaction():
+        connection.execute(f"CREATE UNLOGGED TABLE {table.sql} AS {query} WITH NO DATA".encode())
+        _copy(reader, f"({query})", connection, table)
+    connection.execute(f"ANALYZE {table.sql}".encode())
+    return table
+
+
+def _copy(reader: Connection, source: str, connection: Connection, table: QualifiedName) -> None:
+    with (
+        reader.cursor().copy(f"COPY {source} TO STDOUT (FORMAT binary)".encode()) as rows,
+        connection.cursor().copy(
+            f"COPY {table.sql} FROM STDIN (FORMAT binary, FREEZE)".encode()
+        ) as copy,
+    ):
+        for block in rows:
+            copy.write(block)
 
 
 def create_parts_table(connection: Connection, stream_table_id: int) -> QualifiedName:

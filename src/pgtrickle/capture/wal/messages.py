@@ -1,0 +1,126 @@
+"""The messages of pgoutput, protocol version 1, as values.
+
+Named tuples and not dataclasses: one is made for each changed row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Final, NamedTuple
+
+from pgtrickle.model.lsn import Lsn
+
+
+class Unchanged(Enum):
+    """Stands for a TOASTed value that an UPDATE left alone: the log does not repeat it."""
+
+    TOAST = "u"
+
+
+UNCHANGED: Final = Unchanged.TOAST
+
+# The text of each column, as its type's output function writes it.
+Value = bytes | None | Unchanged
+Row = Sequence[Value]
+
+
+class Begin(NamedTuple):
+    """A committed transaction follows, up to its ``Commit``."""
+
+    commit_lsn: Lsn  # where its commit record starts
+    committed_at: int  # microseconds since 2000
+    xid: int  # 32 bits: without the epoch
+
+
+class Commit(NamedTuple):
+    """The end of a transaction."""
+
+    commit_lsn: Lsn
+    end_lsn: Lsn  # where its commit record ends
+    committed_at: int
+
+
+class Origin(NamedTuple):
+    """The transaction came here by replication from another server."""
+
+    commit_lsn: Lsn
+    name: str
+
+
+class RelationColumn(NamedTuple):
+    """A column as it was when the rows that follow were written."""
+
+    name: str
+    type_oid: int
+    type_modifier: int
+    key: bool  # part of the replica identity
+
+
+class Relation(NamedTuple):
+    """The shape of a table; precedes its first row and comes again when it has changed."""
+
+    relid: int
+    schema: str
+    name: str
+    replica_identity: str  # as in pg_class.relreplident
+    columns: tuple[RelationColumn, ...]
+
+
+class Type(NamedTuple):
+    """The name of a type that is not built in."""
+
+    oid: int
+    schema: str
+    name: str
+
+
+class Insert(NamedTuple):
+    """A new row; ``plain`` if each of its values is there as text."""
+
+    relid: int
+    new: Row
+    plain: bool = False
+
+
+class Update(NamedTuple):
+    """A changed row; ``old`` is complete only if the replica identity is FULL.
+
+    It is ``plain`` if each value of both images is there as text.
+    """
+
+    relid: int
+    old: Row | None
+    old_complete: bool
+    new: Row
+    plain: bool = False
+
+
+class Delete(NamedTuple):
+    """A removed row; ``old`` is complete only if the replica identity is FULL."""
+
+    relid: int
+    old: Row
+    old_complete: bool
+    plain: bool = False
+
+
+class Truncate(NamedTuple):
+    """Emptied tables."""
+
+    relids: tuple[int, ...]
+    cascade: bool
+    restart_identity: bool
+
+
+class Emitted(NamedTuple):
+    """What ``pg_logical_emit_message`` wrote."""
+
+    transactional: bool
+    lsn: Lsn
+    prefix: str
+    content: bytes
+
+
+Change = Insert | Update | Delete | Truncate
+Message = Begin | Commit | Origin | Relation | Type | Change | Emitted

@@ -1,0 +1,54 @@
+"""What a hand-over does to a source: lock it, and take its triggers away."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from psycopg import Connection, sql
+from psycopg.rows import TupleRow
+
+from pgtrickle.capture.buffers import BUFFER_SCHEMA
+from pgtrickle.model.names import QualifiedName
+
+_FIND = """
+    SELECT n.nspname, c.relname
+      FROM pg_catalog.pg_class AS c
+      JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+     WHERE c.oid = %(relid)s
+"""
+_SET_PATIENCE = "SELECT pg_catalog.set_config('lock_timeout', %(patience)s, true)"
+_LOCK = sql.SQL("LOCK TABLE ONLY {table} IN ACCESS EXCLUSIVE MODE")
+
+
+def find_table(connection: Connection[TupleRow], relid: int) -> QualifiedName | None:
+    """Return the present name of a table."""
+    row = connection.execute(_FIND, {"relid": relid}).fetchone()
+    return None if row is None else QualifiedName(*row)
+
+
+def lock_table(connection: Connection[TupleRow], table: QualifiedName, patience: timedelta) -> None:
+    """Wait until nobody uses a table, and keep it so until the commit.
+
+    At once in the strongest mode, which to drop triggers and to change the replica identity take:
+    a lock that is strengthened later can meet another one that way.  Who waits for it holds back
+    everybody who comes later, so ``patience`` is short.
+    """
+    milliseconds = f"{int(patience.total_seconds() * 1000)}ms"
+    connection.execute(_SET_PATIENCE, {"patience": milliseconds})
+    connection.execute(_LOCK.format(table=sql.Identifier(table.schema, table.name)))
+
+
+_LIST_FUNCTIONS = """
+    SELECT p.proname
+      FROM pg_catalog.pg_proc AS p
+      JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
+     WHERE n.nspname = 'pgtrickle_changes' AND pg_catalog.starts_with(p.proname, %(prefix)s)
+"""
+_DROP_FUNCTION = sql.SQL("DROP FUNCTION IF EXISTS {function}() CASCADE")
+
+
+def drop_triggers(connection: Connection[TupleRow], relid: int) -> None:
+    """Drop the capture triggers of a source with their functions; the buffer stays."""
+    prefix = f"capture_{relid:d}_"
+    for (name,) in connection.execute(_LIST_FUNCTIONS, {"prefix": prefix}).fetchall():
+        connection.execute(_DROP_FUNCTION.format(function=sql.Identifier(BUFFER_SCHEMA, name)))

@@ -1,0 +1,206 @@
+"""Hand a source over from triggers to the log and back: nothing lost, nothing twice.
+
+Both ways are one transaction that first waits until nobody uses the table.  A writer holds its lock
+until it is visible to everybody, so what was written before has committed before, and whoever
+writes next finds what this transaction left.  Under that lock the position of the log divides the
+two captures: triggers on one side, the log on the other.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+
+from psycopg import Connection
+
+from pgtrickle.capture.triggers import Capture, install_capture, lock_capture
+from pgtrickle.capture.wal.eligible import list_obstacles
+from pgtrickle.capture.wal.identity import restore_identity, set_full_identity
+from pgtrickle.capture.wal.publication import publish, unpublish
+from pgtrickle.capture.wal.slot import get_log_end
+from pgtrickle.capture.wal.tables import drop_triggers, find_table, lock_table
+from pgtrickle.catalog.change_tracking import find_change_tracking
+from pgtrickle.catalog.wal_capture import (
+    WalSource,
+    find_wal_slot,
+    list_wal_sources,
+    lock_wal,
+    update_cdc_note,
+    update_to_triggers,
+    update_to_wal,
+)
+from pgtrickle.errors import ServerBusyError, SourceNotFoundError, WalUnavailableError
+from pgtrickle.service.drain_wal import drain_step, drain_wal
+from pgtrickle.service.runtime import Runtime
+
+logger = logging.getLogger(__name__)
+
+_PATIENCE = timedelta(seconds=1)
+_ATTEMPTS = 5
+_PAUSE_SECONDS = 0.2
+
+
+def hand_over_to_wal(runtime: Runtime, relid: int, *, attempts: int = _ATTEMPTS) -> None:
+    """Let the log take over from triggers; the slot exists."""
+
+    def change(connection: Connection) -> None:
+        table = find_table(connection, relid)
+        slot = find_wal_slot(connection)
+        if table is None or slot is None:
+            raise SourceNotFoundError(
+                f"the source table with oid {relid} or the slot does not exist any more",
+                hint="Drop the stream table with: pgtrickle drop.",
+            )
+        _lock(connection, relid)
+        tracking = find_change_tracking(connection, relid)
+        columns = tracking.captured_columns if tracking else ()
+        if obstacles := list_obstacles(connection, relid, columns, may_alter=True):
+            raise WalUnavailableError(
+                f'cannot capture "{table}" from the log: {obstacles[0]}',
+                hint="Remove the obstacle, or choose cdc_mode trigger or auto.",
+            )
+        since = get_log_end(connection)
+        former = set_full_identity(connection, relid, table)
+        member = publish(connection, slot.publication, relid, table)
+        drop_triggers(connection, relid)
+        update_to_wal(
+            connection,
+            relid,
+            since=since,
+            publication_member=member,
+            former_replica_identity=former,
+        )
+
+    _attempt(runtime, change, attempts)
+    logger.info("captured from the log", extra={"source_relid": relid})
+
+
+def hand_over_to_triggers(
+    runtime: Runtime,
+    source: WalSource,
+    *,
+    gap: str | None = None,
+    attempts: int = _ATTEMPTS,
+) -> None:
+    """Let triggers take over from the log.
+
+    ``gap`` tells why the log cannot be read to the end: then changes are missing, and that is put
+    on record for every stream table that reads the source.
+    """
+    if gap is None:
+        drain_wal(runtime)  # most of it without the lock
+
+    def change(connection: Connection) -> None:
+        table = find_table(connection, source.relid)
+        _lock(connection, source.relid)
+        if not _is_from_log(connection, source.relid):
+            return  # someone else was quicker
+        if table is not None:
+            if gap is None:
+                _drain_rest(runtime, connection)
+            install_capture(connection, source.relid, ())
+            release_table(connection, source)
+        update_to_triggers(connection, source.relid, gap=gap)
+
+    _attempt(runtime, change, attempts)
+    level = logging.INFO if gap is None else logging.WARNING
+    logger.log(
+        level,
+        "captured by triggers",
+        extra={"source": str(source.name), "reason": gap or "asked for"},
+    )
+
+
+def release_table(connection: Connection, source: WalSource) -> None:
+    """Take a table out of the publication and give it back its replica identity."""
+    table = find_table(connection, source.relid)
+    slot = find_wal_slot(connection)
+    if table is None:
+        return
+    if slot is not None:
+        unpublish(connection, slot.publication, source.relid, table)
+    restore_identity(connection, source.relid, table, source.former_replica_identity)
+
+
+def lock_sources(connection: Connection, relids: Iterable[int]) -> dict[int, WalSource]:
+    """Lock those sources that are captured from the log, until the commit, and return them.
+
+    All of them come before the lock of the drain, as everywhere: whoever waits for a table while
+    it holds that one would hold back every refresh, and could meet a hand-over.
+    """
+    wanted = sorted(relids)
+    from_log = {one.relid: one for one in list_wal_sources(connection) if one.relid in wanted}
+    if not from_log:
+        return {}
+    for relid in wanted:
+        lock_capture(connection, relid)
+    for relid in sorted(from_log):
+        _lock_if_there(connection, relid)
+    lock_wal(connection)
+    return {one.relid: one for one in list_wal_sources(connection) if one.relid in wanted}
+
+
+def install_source(connection: Connection, relid: int, columns: Sequence[str]) -> Capture:
+    """Capture columns of a source, in the way it is captured already.
+
+    Also from the log the table is locked until the commit: its new columns are in the buffer
+    before the first change that anyone will read them of.
+    """
+    capture = install_capture(connection, relid, columns)
+    # Asked under the lock on the table: no hand-over can come between now and the commit.
+    source = next((one for one in list_wal_sources(connection) if one.relid == relid), None)
+    if source is None:
+        return capture
+    obstacles = list_obstacles(connection, relid, capture.columns, may_alter=True)
+    if obstacles:
+        # It has heirs by now, say.  What the log holds of it is not read any more.
+        lock_wal(connection)
+        release_table(connection, source)
+        update_to_triggers(connection, relid, gap=obstacles[0])
+        update_cdc_note(connection, relid, "; ".join(obstacles))
+    else:
+        drop_triggers(connection, relid)
+    return capture
+
+
+def _lock(connection: Connection, relid: int) -> None:
+    """Take the locks of a hand-over, in the order in which everybody takes them."""
+    lock_capture(connection, relid)
+    _lock_if_there(connection, relid)
+    lock_wal(connection)
+
+
+def _lock_if_there(connection: Connection, relid: int) -> None:
+    table = find_table(connection, relid)
+    if table is not None:
+        lock_table(connection, table, _PATIENCE)
+
+
+def _is_from_log(connection: Connection, relid: int) -> bool:
+    return relid in {one.relid for one in list_wal_sources(connection)}
+
+
+def _drain_rest(runtime: Runtime, connection: Connection) -> None:
+    """Drain what was written since, under the lock and in the same transaction."""
+    end = get_log_end(connection)
+    with runtime.connection() as reader:
+        while not drain_step(
+            connection, reader, end, runtime.settings.wal_max_changes_per_poll
+        ).reached:
+            pass
+
+
+def _attempt(runtime: Runtime, change: Callable[[Connection], None], attempts: int) -> None:
+    """Run a change in a transaction, again if the table is in use, so many times."""
+    for attempt in range(1, attempts + 1):
+        try:
+            with runtime.connection() as connection, connection.transaction():
+                change(connection)
+        except ServerBusyError:
+            if attempt == attempts:
+                raise
+            time.sleep(_PAUSE_SECONDS * attempt)
+        else:
+            return

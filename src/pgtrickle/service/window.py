@@ -1,0 +1,62 @@
+"""Where a refresh reads the changes of its sources, and which of them.
+
+What triggers wrote is in the buffers under the snapshot that the tables are read under.  What came
+from the log was written later, so the buffers are read under a later snapshot, and a read of a
+table cannot look into them for key values: those are written into its query, or, if there are
+very many, into a table that every snapshot sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from psycopg import Connection
+
+from pgtrickle.capture.windows import window_predicate
+from pgtrickle.delta.reads import KeyArray, fill_marks, stage_keys
+from pgtrickle.model.frontier import Frontier
+from pgtrickle.model.names import QualifiedName
+from pgtrickle.service.change_keys import MAX_KEYS
+from pgtrickle.service.snapshot import BufferView
+from pgtrickle.spark.arrow_reader import SnapshotReader
+
+# How to share the values of an array, which a connection finds, with every other connection.
+ShareKeys = Callable[[Connection, str], QualifiedName]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The changes of the sources of one refresh."""
+
+    buffers: BufferView
+    reader: SnapshotReader  # of the buffers
+    frontier: Frontier | None  # that the stream table has reached
+    _found: dict[str, str] = field(default_factory=dict)  # key values, by how they are found
+
+    @property
+    def condition(self) -> str:
+        """The condition on ``__xid`` of a buffer."""
+        if self.frontier is None:
+            return "true"
+        return window_predicate(self.frontier.snapshot, self.buffers.upper)
+
+    def find_keys(self, array: KeyArray, share: ShareKeys | None) -> str | None:
+        """Write the key values that a read of a table cannot find by itself; None if it can."""
+        if self.buffers.upper is None or stage_keys(array.sql):
+            return None
+        sql = fill_marks(array.sql, self.condition, {})
+        if sql not in self._found:
+            self._found[sql] = self._literal(sql, limited=share is not None) or (
+                f"ARRAY(SELECT k FROM {share(self.buffers.connection, sql).sql})" if share else ""
+            )
+        return self._found[sql]
+
+    def _literal(self, array: str, *, limited: bool) -> str | None:
+        """Return an array as a literal; None if it is limited and has too many elements."""
+        literal = "quote_literal(k::text) || '::' || pg_typeof(k)::text"
+        if limited:
+            literal = f"CASE WHEN cardinality(k) <= {MAX_KEYS} THEN {literal} END"
+        query = f"SELECT {literal} FROM (SELECT {array} AS k) AS keys"
+        [(found,)] = self.buffers.connection.execute(query.encode()).fetchall()
+        return None if found is None else str(found)
