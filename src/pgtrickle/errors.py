@@ -139,6 +139,10 @@ class ReservedColumnError(TrickleError, code="ST304"):
     """A source table has a column whose name the change buffer reserves."""
 
 
+class CapturePausedError(TrickleError, code="ST305"):
+    """The capture of a source is paused, and the operation would have to change it."""
+
+
 class ConnectionLostError(TrickleError, code="ST401"):
     """The connection to PostgreSQL broke or could not be made."""
 

@@ -123,6 +123,25 @@ def release_lease(connection: Connection[TupleRow], stream_table_id: int, token:
     connection.execute(_RELEASE, {"id": stream_table_id, "token": token})
 
 
+_FIND_RIVAL = """
+    SELECT FROM pgtrickle.pgt_leases AS l
+      JOIN pgtrickle.pgt_dependencies AS d USING (pgt_id)
+     WHERE d.source_relid = %(relid)s AND l.token IS DISTINCT FROM %(token)s::pg_catalog.int8
+     LIMIT 1
+"""
+
+
+def find_rival_lease(
+    connection: Connection[TupleRow], source_relid: int, token: int | None
+) -> bool:
+    """Tell whether a consumer of a source may be in the middle of a refresh, ``token`` apart.
+
+    An expired lease counts: as long as nobody takes it over, its refresh may still commit.
+    """
+    values = {"relid": source_relid, "token": token}
+    return connection.execute(_FIND_RIVAL, values).fetchone() is not None
+
+
 def _lost() -> LeaseLostError:
     return LeaseLostError(
         "the lease on the stream table expired and another process took it over",

@@ -26,6 +26,7 @@ class Facts:
     requested_full: bool
     max_change_ratio: float
     forecast: Forecast | None = None  # where something must be done
+    gaps: tuple[str, ...] = ()  # why changes of a source are in no buffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +47,8 @@ def _first_rule(facts: Facts) -> Decision:
     table = facts.stream_table
     if table.frontier is None or not table.populated:
         return Decision(Action.FULL, "first load")
-    if facts.reshaped:
-        return Decision(Action.REINITIALIZE, "; ".join(facts.reshaped))
-    if not table.frontier.same_database(facts.frontier):
-        return Decision(Action.REINITIALIZE, "the database was restored or cloned elsewhere")
-    if table.frontier.snapshot.xmax > facts.frontier.snapshot.xmax:
-        return Decision(Action.REINITIALIZE, "the server's transaction ids moved back")
-    if facts.rewritten:
-        return Decision(Action.REINITIALIZE, f"{', '.join(facts.rewritten)} was rewritten")
-    if table.needs_reinit:
-        return Decision(Action.REINITIALIZE, "marked after an error or a change of a source")
+    if (reason := _start_anew(facts, table.frontier)) is not None:
+        return Decision(Action.REINITIALIZE, reason)
     if facts.requested_full:
         return Decision(Action.FULL, "requested")
     if facts.polled and facts.refusal is None:
@@ -73,6 +66,23 @@ def _first_rule(facts: Facts) -> Decision:
     if table.refresh_mode is RefreshMode.AUTO:
         return _by_cost(facts)
     return Decision(Action.DIFFERENTIAL, _changes(facts))
+
+
+def _start_anew(facts: Facts, frontier: Frontier) -> str | None:
+    """Say why the changes since the frontier do not lead to the contents, if they do not."""
+    if facts.reshaped:
+        return "; ".join(facts.reshaped)
+    if not frontier.same_database(facts.frontier):
+        return "the database was restored or cloned elsewhere"
+    if frontier.snapshot.xmax > facts.frontier.snapshot.xmax:
+        return "the server's transaction ids moved back"
+    if facts.gaps:
+        return "; ".join(facts.gaps)
+    if facts.rewritten:
+        return f"{', '.join(facts.rewritten)} was rewritten"
+    if facts.stream_table.needs_reinit:
+        return "marked after an error or a change of a source"
+    return None
 
 
 def _by_cost(facts: Facts) -> Decision:

@@ -23,6 +23,7 @@ from pgtrickle.model.stream_table import InitiatedBy, RefreshMode
 from pgtrickle.refresh.stages import looked_up_columns
 from pgtrickle.service.capture_sources import capture_sources
 from pgtrickle.service.compile import Compiled, compile_query, effective_mode
+from pgtrickle.service.control import decide_durability
 from pgtrickle.service.drop import drop_stream_table
 from pgtrickle.service.polled_sources import check_polled
 from pgtrickle.service.refresh import refresh_stream_table
@@ -63,6 +64,7 @@ def create_stream_table(
             raise compiled.refusal
         with connection.transaction():
             _declare(connection, name, query, compiled, schedule, refresh_mode, fraction)
+            decide_durability(runtime, connection)
     if not initialize:
         return None
     try:

@@ -7,14 +7,18 @@ import time
 from collections.abc import Sequence
 from datetime import timedelta
 
+from pgtrickle.catalog.capture_control import list_held_back
 from pgtrickle.catalog.idle import pass_over_idle
 from pgtrickle.model.stream_table import RefreshMode, StreamTable
+from pgtrickle.service.buffer_sizes import watch_buffers
 from pgtrickle.service.runtime import Runtime
 
 # Each note writes a row of the catalog: a second's schedule need not do so every second.
 _SILENCE = timedelta(seconds=10)
 # A change of columns alone cannot make the contents wrong: it may be noticed a little later.
 _SHAPES_LAST = 10.0
+# Buffers that nobody trims, because nothing is refreshed, grow too.
+_SIZES_LAST = 10.0
 # The query holds a lock for each buffer that is not empty, and a server has some thousands.
 _AT_ONCE = 1000
 
@@ -23,13 +27,20 @@ def find_idle(runtime: Runtime, stream_tables: Sequence[StreamTable]) -> frozens
     """Return the ids of those that a refresh would find unchanged.
 
     What cannot be told from the catalog is left to the refresh.  A change that commits after the
-    query is in the next window, as ever: the frontier has not moved.
+    query is in the next window, as ever: the frontier has not moved.  Those that are held back, by
+    a pause or ``pg_trickle.enabled``, count as idle, but nobody notes that they are current.
     """
     ids = [one.id for one in stream_tables if _told_by_catalog(runtime, one)]
     now = time.monotonic()
     compared = runtime.shapes_compared
     idle: frozenset[int] = frozenset()
     with runtime.connection() as connection:
+        if now >= runtime.buffers_watched + _SIZES_LAST:
+            runtime.buffers_watched = now
+            watch_buffers(runtime, connection)
+        held_back = list_held_back(connection)
+        idle |= held_back.intersection(one.id for one in stream_tables)
+        ids = [one for one in ids if one not in held_back]
         for start in range(0, len(ids), _AT_ONCE):
             some = ids[start : start + _AT_ONCE]
             old = [one for one in some if compared.get(one, -math.inf) < now - _SHAPES_LAST]

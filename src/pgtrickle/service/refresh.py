@@ -19,6 +19,7 @@ import pyarrow as pa
 from psycopg import Connection
 
 from pgtrickle.algebra.nodes import Scan
+from pgtrickle.catalog.capture_gaps import note_crashes
 from pgtrickle.catalog.dependencies import Dependency, list_dependencies
 from pgtrickle.catalog.leases import Lease, check_lease
 from pgtrickle.catalog.refresh_history import RefreshStatus, insert_refresh
@@ -148,7 +149,8 @@ class Refresh:
             )
         if report.action is not Action.NO_DATA:
             with self.timed("trim"):
-                trim_sources(self.runtime, [one.source_relid for one in captured(dependencies)])
+                relids = [one.source_relid for one in captured(dependencies)]
+                trim_sources(self.runtime, relids, token=self.lease.token)
         return report
 
     @contextmanager
@@ -179,6 +181,7 @@ class Refresh:
         showed that it does not.
         """
         with self.timed("prepare"), self.runtime.connection() as connection:
+            note_crashes(connection)
             key = (self.stream_table.id, self.stream_table.original_query)
             found = list_dependencies(connection, self.stream_table.id)
             if self.runtime.compiled_for.get(self.stream_table.id) != _shape(found):
