@@ -19,6 +19,7 @@ import pyarrow as pa
 from psycopg import Connection
 
 from pgtrickle.algebra.nodes import Scan
+from pgtrickle.capture.fingerprint import list_all_files
 from pgtrickle.catalog.capture_gaps import note_crashes
 from pgtrickle.catalog.dependencies import Dependency, list_dependencies
 from pgtrickle.catalog.leases import Lease, check_lease
@@ -125,6 +126,8 @@ class Refresh:
     reshaped: tuple[str, ...] = ()  # how what the query relies on changed, in words
     changed_rows: Mapping[str, int] = field(default_factory=dict)  # in the windows, by source
     moved: set[str] = field(default_factory=set)  # sources and stages that have changes
+    sources: tuple[int, ...] = ()  # the relids of all that has a file
+    files: Mapping[str, str] = field(default_factory=dict)  # that store them, by the snapshot
 
     # The order of things
 
@@ -203,7 +206,10 @@ class Refresh:
     def _refresh_to(
         self, snapshot: Snapshot, compiled: Compiled, dependencies: Sequence[Dependency]
     ) -> RefreshReport | None:
-        """Refresh to a snapshot, or return None if it sees other sources than were captured."""
+        """Refresh to a snapshot, or return None if it sees other sources than were captured.
+
+        Likewise if a source or buffer was truncated or rewritten between the snapshot and a read.
+        """
         with self.timed("decide"):
             if find_reshaped(snapshot.connection, self.stream_table, dependencies):
                 return None
@@ -216,14 +222,28 @@ class Refresh:
                 reshaped=self.reshaped,
                 requested_full=self.requested_full,
             )
+            self.sources = tuple(one.source_relid for one in dependencies)
+            self.files = list_all_files(snapshot.connection, self.sources)
             self.plan = findings.plan
             self.changed_rows = findings.facts.changed_rows
             self.decision = decide(findings.facts)
         renew_captures(self.runtime, [one.source_relid for one in captured(dependencies)])
-        if self.decision.action is Action.NO_DATA:
-            return self._commit_nothing(snapshot)
-        with keep_lease(self.runtime, self.lease):
-            return self._execute(snapshot, compiled, findings.changed)
+        try:
+            if self.decision.action is Action.NO_DATA:
+                return self._commit_nothing(snapshot)
+            with keep_lease(self.runtime, self.lease):
+                return self._execute(snapshot, compiled, findings.changed)
+        except _ReadInVainError:
+            return None
+        except TrickleError:
+            if snapshot.connection.closed or not self._read_in_vain():
+                raise
+            return None
+
+    def _read_in_vain(self) -> bool:
+        """Tell whether a relation looked empty, because its file was replaced meanwhile."""
+        with self.runtime.connection() as connection:
+            return list_all_files(connection, self.sources) != self.files
 
     def _find_loss(self, connection: Connection) -> str:
         """Tell whether the stream table or its relation went while it was being refreshed."""
@@ -447,6 +467,8 @@ class Refresh:
 
     def _commit(self, writer: Connection, snapshot: Snapshot, applied: Applied) -> RefreshReport:
         """Make contents, state, frontier, history and notification visible at once."""
+        if list_all_files(writer, self.sources) != self.files:
+            raise _ReadInVainError
         check_lease(writer, self.stream_table.id, self.lease.token)
         update_frontier(
             writer,
@@ -553,6 +575,10 @@ class Refresh:
         finally:
             spent = (time.perf_counter() - began) * 1000
             self.timings[step] = round(self.timings.get(step, 0.0) + spent, 3)
+
+
+class _ReadInVainError(Exception):
+    """What was read counts for nothing: the refresh starts again from a later snapshot."""
 
 
 def _shape(dependencies: Sequence[Dependency]) -> tuple[tuple[int, str], ...]:
