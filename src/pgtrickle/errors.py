@@ -208,6 +208,8 @@ class EmbeddedServerError(TrickleError, code="ST503"):
 class StandbyError(TrickleError, code="ST504"):
     """The server is a standby and accepts no writes."""
 
+    retry = Retry.BACKOFF  # until it is promoted
+
 
 class InternalError(TrickleError, code="ST901"):
     """The package broke one of its own invariants."""

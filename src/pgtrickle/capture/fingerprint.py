@@ -83,11 +83,13 @@ def list_files(connection: Connection[TupleRow], relids: Sequence[int]) -> dict[
     return dict(connection.execute(_LIST_FILES, {"relids": list(relids)}).fetchall())
 
 
-_LIST_BUFFER_FILES = """
+_LIST_ALL_FILES = f"""
+    {_LIST_FILES}
+     UNION ALL
     SELECT c.oid::pg_catalog.text, c.relfilenode::pg_catalog.text
       FROM pg_catalog.pg_class AS c
       JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-     WHERE n.nspname = 'pgtrickle_changes' AND c.relname = ANY(%(names)s)
+     WHERE n.nspname = 'pgtrickle_changes' AND c.relname = ANY(%(buffers)s)
 """
 
 
@@ -99,5 +101,5 @@ def list_all_files(connection: Connection[TupleRow], relids: Sequence[int]) -> d
     are still there after the last read.
     """
     buffers = [name for relid in relids for name in (buffer_of(relid).name, settled_of(relid).name)]
-    found = connection.execute(_LIST_BUFFER_FILES, {"names": buffers}).fetchall()
-    return list_files(connection, relids) | dict(found)
+    values = {"relids": list(relids), "buffers": buffers}
+    return dict(connection.execute(_LIST_ALL_FILES, values).fetchall())

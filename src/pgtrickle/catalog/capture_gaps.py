@@ -16,6 +16,11 @@ def list_gaps(connection: Connection[TupleRow], stream_table_id: int) -> tuple[s
     return tuple(sorted(f"changes of {source} are missing: {reason}" for source, reason in cursor))
 
 
+def tells_of_crash(gap: str) -> bool:
+    """Tell whether a gap is a buffer that crash recovery has emptied."""
+    return gap.endswith("a crash emptied its buffer")
+
+
 _INSERT = """
     INSERT INTO pgtrickle.pgt_capture_gaps (source_relid, pgt_id, reason)
     VALUES (%(relid)s, %(stream_table_id)s, %(reason)s)
@@ -58,3 +63,15 @@ _DELETE = """
 def delete_gaps(connection: Connection[TupleRow], relids: Sequence[int]) -> None:
     """Forget the gaps that every consumer has made good."""
     connection.execute(_DELETE, {"relids": list(relids)})
+
+
+_NOTE_TRIMMED = """
+    UPDATE pgtrickle.pgt_change_tracking
+       SET trimmed_before = GREATEST(trimmed_before, %(xmax)s::pg_catalog.text::pg_catalog.xid8)
+     WHERE source_relid = %(relid)s
+"""
+
+
+def note_trimmed(connection: Connection[TupleRow], source_relid: int, xmax: int) -> None:
+    """Record up to which end of frontiers changes were deleted: an older one has a gap."""
+    connection.execute(_NOTE_TRIMMED, {"relid": source_relid, "xmax": str(xmax)})

@@ -40,7 +40,9 @@ _CLAIM = """
            expires_at = excluded.expires_at
      -- Checked on the row as it is now, not as our snapshot saw it: a rival that committed its
      -- lease after we began keeps it, and no row is returned.
+     -- A lease from the future was given before the clock was set back: it would last too long.
      WHERE l.expires_at <= pg_catalog.clock_timestamp()
+        OR l.acquired_at > pg_catalog.clock_timestamp() + interval '10 seconds'
     RETURNING l.token, l.expires_at
 """
 _FIND_HOLDER = """
@@ -75,7 +77,9 @@ def claim_lease(
 
 _RENEW = """
     UPDATE pgtrickle.pgt_leases
-       SET expires_at = pg_catalog.clock_timestamp() + %(duration)s
+       SET expires_at = pg_catalog.clock_timestamp() + %(duration)s,
+           -- The clock may have been set back since.
+           acquired_at = LEAST(acquired_at, pg_catalog.clock_timestamp())
      WHERE pgt_id = %(id)s AND token = %(token)s
     RETURNING owner, expires_at
 """

@@ -20,7 +20,7 @@ from psycopg import Connection
 
 from pgtrickle.algebra.nodes import Scan
 from pgtrickle.capture.fingerprint import list_all_files
-from pgtrickle.catalog.capture_gaps import note_crashes
+from pgtrickle.catalog.capture_gaps import note_crashes, tells_of_crash
 from pgtrickle.catalog.dependencies import Dependency, list_dependencies
 from pgtrickle.catalog.leases import Lease, check_lease
 from pgtrickle.catalog.refresh_history import RefreshStatus, insert_refresh
@@ -68,6 +68,7 @@ from pgtrickle.service.other_versions import add_versions, write_versions
 from pgtrickle.service.progress import ProgressReporter
 from pgtrickle.service.read_inputs import count_reads
 from pgtrickle.service.reinitialize import prepare_reinitialize
+from pgtrickle.service.restored import is_foreign, settle_in
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.service.snapshot import Snapshot, open_snapshot
 from pgtrickle.service.stage_inputs import InputReader, Inputs
@@ -126,6 +127,8 @@ class Refresh:
     reshaped: tuple[str, ...] = ()  # how what the query relies on changed, in words
     changed_rows: Mapping[str, int] = field(default_factory=dict)  # in the windows, by source
     moved: set[str] = field(default_factory=set)  # sources and stages that have changes
+    unsettled: bool = False  # the frontier is not of this server's history
+    crashes_noted: bool = False
     sources: tuple[int, ...] = ()  # the relids of all that has a file
     files: Mapping[str, str] = field(default_factory=dict)  # that store them, by the snapshot
 
@@ -184,13 +187,16 @@ class Refresh:
         showed that it does not.
         """
         with self.timed("prepare"), self.runtime.connection() as connection:
-            note_crashes(connection)
             key = (self.stream_table.id, self.stream_table.original_query)
             found = list_dependencies(connection, self.stream_table.id)
+            restored: tuple[str, ...] = ()
+            if self.unsettled:
+                self.stream_table, restored = settle_in(connection, self.stream_table, found)
+                self.unsettled, self.reshaped = False, ()
             if self.runtime.compiled_for.get(self.stream_table.id) != _shape(found):
                 self.runtime.compiled.pop(key, None)
-            if again or key not in self.runtime.compiled:
-                reshaped = find_reshaped(connection, self.stream_table, found)
+            if again or restored or key not in self.runtime.compiled:
+                reshaped = restored or find_reshaped(connection, self.stream_table, found)
                 if reshaped:
                     prepare_reinitialize(self.runtime, self.stream_table, reshaped)
                     self.reshaped += reshaped
@@ -210,6 +216,9 @@ class Refresh:
 
         Likewise if a source or buffer was truncated or rewritten between the snapshot and a read.
         """
+        if self.decision is None and is_foreign(self.stream_table.frontier, snapshot.frontier):
+            self.unsettled, self.decision = True, Decision(Action.REINITIALIZE, "")
+            return None
         with self.timed("decide"):
             if find_reshaped(snapshot.connection, self.stream_table, dependencies):
                 return None
@@ -224,6 +233,9 @@ class Refresh:
             )
             self.sources = tuple(one.source_relid for one in dependencies)
             self.files = list_all_files(snapshot.connection, self.sources)
+            if not self.crashes_noted and any(map(tells_of_crash, findings.facts.gaps)):
+                self._note_crashes()
+                return None
             self.plan = findings.plan
             self.changed_rows = findings.facts.changed_rows
             self.decision = decide(findings.facts)
@@ -239,6 +251,12 @@ class Refresh:
             if snapshot.connection.closed or not self._read_in_vain():
                 raise
             return None
+
+    def _note_crashes(self) -> None:
+        """Turn what a crash has emptied into gaps, which end when all consumers have seen them."""
+        with self.runtime.connection() as connection:
+            note_crashes(connection)
+        self.crashes_noted = True
 
     def _read_in_vain(self) -> bool:
         """Tell whether a relation looked empty, because its file was replaced meanwhile."""

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 
 from pgtrickle.capture.trim import settle_buffer, trim_buffer
-from pgtrickle.catalog.capture_gaps import delete_gaps
+from pgtrickle.catalog.capture_gaps import delete_gaps, note_trimmed
 from pgtrickle.catalog.dependencies import list_consumer_frontiers
 from pgtrickle.errors import TrickleError
 from pgtrickle.service.buffer_sizes import watch_buffers
@@ -29,7 +29,10 @@ def trim_sources(runtime: Runtime, relids: Sequence[int], *, token: int | None =
                         frontier.snapshot for frontier in list_consumer_frontiers(connection, relid)
                     ]
                     limit = runtime.settings.trim_rows
-                    trimmed += trim_buffer(connection, relid, frontiers, limit)
+                    deleted = trim_buffer(connection, relid, frontiers, limit)
+                    if deleted:
+                        note_trimmed(connection, relid, min(one.xmax for one in frontiers))
+                    trimmed += deleted
                     settle_buffer(connection, relid, frontiers, limit)
             delete_gaps(connection, relids)
             watch_buffers(runtime, connection, list(relids), token=token)

@@ -12,6 +12,7 @@ ALTER TABLE pgtrickle.pgt_change_tracking
     ADD COLUMN overfull       integer NOT NULL DEFAULT 0,
     ADD COLUMN alerted_at     timestamptz,
     ADD COLUMN compacted_rows bigint  NOT NULL DEFAULT 0,
+    ADD COLUMN trimmed_before xid8,
     ADD CONSTRAINT pgt_change_tracking_durability_known
         CHECK (durability IN ('unlogged', 'logged', 'sync')),
     ADD CONSTRAINT pgt_change_tracking_delay_not_negative CHECK (delay_ms >= 0);
@@ -28,6 +29,8 @@ COMMENT ON COLUMN pgtrickle.pgt_change_tracking.alerted_at IS
     'When an alert about the size of the buffer was sent; NULL: it is small again.';
 COMMENT ON COLUMN pgtrickle.pgt_change_tracking.compacted_rows IS
     'How many rows the last compaction left.';
+COMMENT ON COLUMN pgtrickle.pgt_change_tracking.trimmed_before IS
+    'The least end of the frontiers up to which changes were deleted: an older one needs them back.';
 
 -- The next refresh writes the capture functions anew: they ask for pg_trickle.enabled now.
 UPDATE pgtrickle.pgt_change_tracking SET layout = NULL;
@@ -91,6 +94,14 @@ AS $$
            AND t.source_relid NOT IN (SELECT u.source_relid FROM pgtrickle.pgt_unlogged_buffers AS u)
          UNION ALL
         SELECT g.source_relid, g.pgt_id, g.xid, g.reason FROM pgtrickle.pgt_capture_gaps AS g
+         UNION ALL
+        -- A frontier never goes back by itself; but a user may restore what a backup holds.
+        SELECT t.source_relid, s.pgt_id, NULL, 'its frontier is older than its buffer'
+          FROM pgtrickle.pgt_change_tracking AS t
+          JOIN pgtrickle.pgt_dependencies AS d USING (source_relid)
+          JOIN pgtrickle.pgt_stream_tables AS s USING (pgt_id)
+         WHERE s.pgt_id = ANY (stream_tables)
+           AND pg_snapshot_xmax((s.frontier #>> '{pg,snapshot}')::pg_snapshot) < t.trimmed_before
     )
     SELECT DISTINCT s.pgt_id, d.source_schema || '.' || d.source_name, gaps.reason
       FROM gaps
