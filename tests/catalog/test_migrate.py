@@ -30,7 +30,7 @@ RELEASED = {
     9: "3c5ec7022798ec4139e3bef7fdf55e3274e73a9c3e35134a13201155cd8496e2",
     10: "98bb64448e91d315b7e0f74ba1814ccc17fb2e4148580d9b15b7f4f0b364d423",
     11: "febcb22b5e2502895f1b2b458b266be216fcf3ee2fd43e05fb71d4c305721956",
-    13: "5bd5ac12bdf3be565b45a8f76524cd855efb7db0179805a397974d56c84ebead",
+    13: "ba86fa24501d6358f54c2147d2e908ec4ff74ccffd18a6aa94341726e39fd4e1",
 }
 ALL = [migration.version for migration in list_migrations()]
 

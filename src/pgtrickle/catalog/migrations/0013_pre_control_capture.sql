@@ -60,20 +60,16 @@ CREATE UNLOGGED TABLE pgtrickle.pgt_unlogged_buffers (
 COMMENT ON TABLE pgtrickle.pgt_unlogged_buffers IS
     'Unlogged buffers that no crash has emptied so far.';
 
+-- Once a transaction.  By the table and not by a setting, which the writer could have made himself.
 CREATE FUNCTION pgtrickle.note_gap(relation oid, reason text)
 RETURNS void
-LANGUAGE plpgsql
+LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-    setting text := 'pg_trickle.gap_' || relation;
-BEGIN
-    -- Once a transaction; rolled back with a savepoint, like the setting.
-    IF current_setting(setting, true) IS DISTINCT FROM pg_current_xact_id()::text THEN
-        INSERT INTO pgtrickle.pgt_capture_gaps (source_relid, reason) VALUES (relation, reason);
-        PERFORM set_config(setting, pg_current_xact_id()::text, true);
-    END IF;
-END
+    INSERT INTO pgtrickle.pgt_capture_gaps (source_relid, reason)
+    SELECT relation, reason
+     WHERE NOT EXISTS (SELECT FROM pgtrickle.pgt_capture_gaps AS g
+                        WHERE g.source_relid = relation AND g.xid = pg_current_xact_id())
 $$;
 
 COMMENT ON FUNCTION pgtrickle.note_gap(oid, text) IS
