@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup format lint unit test test-oldest fuzz fuzz-pipeline workloads demo bench bench-latency \
+.PHONY: help setup format lint unit test test-oldest fuzz fuzz-pipeline workloads soak demo bench bench-latency \
   bench-capture bench-idle bench-tpch bench-flatness bench-cost-model bench-large bench-memory bench-report \
   bench-check check ci docs clean
 
@@ -39,12 +39,13 @@ test: setup  ## every lane
 
 # Capture, and every pitfall of sources, on the oldest supported server.
 OLDEST ?= /usr/lib/postgresql/15/bin
-PITFALLS := $(foreach n,08 09 10 11 12 13 14 15 16 17 45 47 51 52 53 54 56,test_p$(n) or)
+PITFALLS := $(foreach n,08 09 10 11 12 13 14 15 16 17 45 47 51 52 53 54 55 56,test_p$(n) or)
 
 test-oldest: setup  ## capture and sources on PostgreSQL 15, where it is installed
 	@if [ -x $(OLDEST)/initdb ]; then \
 	  PGTRICKLE_TEST_BINDIR=$(OLDEST) $(BIN)/pytest -n auto --dist loadscope tests/capture tests/service \
-	    -k "capture or $(PITFALLS) test_sources or test_guard or test_watch or test_schema_changes"; \
+	    -k "capture or $(PITFALLS) test_sources or test_guard or test_watch or test_schema_changes \
+	     or test_control or test_durability or test_buffer_sizes or test_restored or test_replaced_files"; \
 	else echo "PostgreSQL 15 is not in $(OLDEST): not tested."; fi
 
 # CASES=n cases of SEED=s, or one CASE=n of it, or a kept FILE=path.
@@ -59,6 +60,11 @@ fuzz-pipeline: setup  ## the same through PostgreSQL and Spark, or ENGINE=duckdb
 
 workloads: setup  ## TPC-H and Nexmark on Spark, ten cycles, beside PostgreSQL's own answers
 	$(BIN)/python -m tests.workloads --cycles $(or $(CYCLES),10) $(QUERIES)
+
+# TRANSACTIONS=n SEED=s, ENGINE=spark; minutes to hours.
+soak: setup  ## 8 writers, refreshes all the while, connections killed: nothing lost, nothing twice
+	$(BIN)/python -m tests.soak --transactions $(or $(TRANSACTIONS),200000) \
+	  $(if $(SEED),--seed $(SEED)) $(if $(ENGINE),--engine $(ENGINE))
 
 demo: setup  ## a small shop whose stream tables maintain themselves, on an embedded server
 	$(BIN)/pgtrickle demo

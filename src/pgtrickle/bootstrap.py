@@ -23,6 +23,15 @@ from pgtrickle.model.report import Progress, RefreshReport, VerifyReport
 from pgtrickle.model.stream_table import InitiatedBy, RefreshMode, Status, StreamTable
 from pgtrickle.service.alter import alter_stream_table
 from pgtrickle.service.capture_mode import tend_capture
+from pgtrickle.service.control import (
+    Mended,
+    change_durability,
+    pause_cdc,
+    rebuild_cdc_triggers,
+    repair_stream_table,
+    resume_cdc,
+    show_cdc_health,
+)
 from pgtrickle.service.create import create_stream_table
 from pgtrickle.service.doctor import Check, check_machine, check_server
 from pgtrickle.service.drop import drop_stream_table
@@ -45,6 +54,7 @@ from pgtrickle.spark.engine import SparkEngine
 from pgtrickle.spark.session import SparkSessions
 
 if TYPE_CHECKING:
+    from pgtrickle.catalog.capture_control import CaptureHealth
     from pgtrickle.catalog.refresh_history import Refresh
     from pgtrickle.ports import Engine
 
@@ -245,6 +255,30 @@ class Trickle:
     def drop_stream_table(self, name: str, *, cascade: bool = False) -> list[str]:
         """Drop a stream table, with ``cascade`` also those that read it."""
         return drop_stream_table(self._runtime, self._name(name), cascade=cascade)
+
+    def repair_stream_table(self, name: str) -> list[Mended]:
+        """Mend triggers, buffers, guard and status of a stream table; it then starts anew."""
+        return repair_stream_table(self._runtime, self._name(name))
+
+    def check_cdc_health(self) -> list[CaptureHealth]:
+        """Return every captured source, with a row for each thing that is wrong."""
+        return show_cdc_health(self._runtime)
+
+    def rebuild_cdc_triggers(self) -> list[Mended]:
+        """Make the triggers of every capture anew."""
+        return rebuild_cdc_triggers(self._runtime)
+
+    def pause_cdc(self, *sources: str) -> list[str]:
+        """Stop capturing these sources, or all, for every session, until ``resume_cdc``."""
+        return pause_cdc(self._runtime, [self._name(one) for one in sources])
+
+    def resume_cdc(self, *sources: str) -> list[str]:
+        """Capture again; the stream tables start anew with their next refresh."""
+        return resume_cdc(self._runtime, [self._name(one) for one in sources])
+
+    def set_buffer_durability(self, durability: str) -> list[str]:
+        """Store every change buffer ``unlogged``, ``logged`` or ``sync``; writers wait for it."""
+        return change_durability(self._runtime, durability)
 
     def list_stream_tables(self) -> list[StreamTable]:
         """Return every stream table, by name."""

@@ -139,6 +139,10 @@ class ReservedColumnError(TrickleError, code="ST304"):
     """A source table has a column whose name the change buffer reserves."""
 
 
+class CapturePausedError(TrickleError, code="ST305"):
+    """The capture of a source is paused, and the operation would have to change it."""
+
+
 class WalUnavailableError(TrickleError, code="ST320"):
     """The changes of a source cannot be captured from the write-ahead log."""
 
@@ -229,6 +233,8 @@ class EmbeddedServerError(TrickleError, code="ST503"):
 
 class StandbyError(TrickleError, code="ST504"):
     """The server is a standby and accepts no writes."""
+
+    retry = Retry.BACKOFF  # until it is promoted
 
 
 class InternalError(TrickleError, code="ST901"):

@@ -15,8 +15,16 @@ from typing import Any
 from pgtrickle.errors import SettingError
 
 
-def _setting(default: Any, doc: str, low: float | None = None, high: float | None = None) -> Any:
-    return field(default=default, metadata={"doc": doc, "low": low, "high": high})
+def _setting(
+    default: Any,
+    doc: str,
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] = (),
+) -> Any:
+    return field(
+        default=default, metadata={"doc": doc, "low": low, "high": high, "choices": choices}
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +125,44 @@ class Settings:
     slot_lag_critical_threshold_mb: int = _setting(
         1024, "How much log the slot may hold back before the matter is critical.", 1, None
     )
+    change_buffer_durability: str = _setting(
+        "logged",
+        "What a crash of the server leaves of new change buffers: all (logged), all and the writer"
+        " has waited for the disk whatever its synchronous_commit (sync), or nothing (unlogged):"
+        " cheaper, and each crash makes stream tables start anew.",
+        choices=("unlogged", "logged", "sync"),
+    )
+    compact_threshold: int = _setting(
+        100_000,
+        "Rows of a change buffer from which changes that undo one another are taken out of it;"
+        " 0: never.",
+        0,
+        None,
+    )
+    buffer_alert_threshold: int = _setting(
+        1_000_000,
+        "Rows of a change buffer from which an alert is sent to the channel pg_trickle_alert.",
+        1,
+        None,
+    )
+    max_buffer_rows: int = _setting(
+        0,
+        "Rows of a change buffer above which stream tables that are behind no longer hold it up"
+        " and start anew instead, or writers are slowed down (enforce_backpressure); 0: no limit.",
+        0,
+        None,
+    )
+    enforce_backpressure: bool = _setting(
+        default=False,
+        doc="Slow writers down while a change buffer is above max_buffer_rows, instead of letting"
+        " stream tables start anew.",
+    )
+    backpressure_consecutive_limit: int = _setting(
+        3, "How often in a row a buffer is found above its limit before something is done.", 1, 1000
+    )
+    backpressure_delay_ms: int = _setting(
+        20, "How long back pressure holds up each statement that writes to a source.", 1, 10_000
+    )
     connection_timeout_seconds: float = _setting(
         30.0, "How long to wait for a connection to PostgreSQL.", 1, 3600
     )
@@ -166,6 +212,8 @@ def _check_range(name: str, value: object, metadata: Mapping[str, Any]) -> None:
         (low is not None and value < low) or (high is not None and value > high)
     ):
         raise _refuse(name, str(value), f"It lies between {low} and {high}.")
+    if metadata["choices"] and value not in metadata["choices"]:
+        raise _refuse(name, str(value), f"Choose one of {', '.join(metadata['choices'])}.")
 
 
 def _refuse(name: str, text: str, hint: str) -> SettingError:

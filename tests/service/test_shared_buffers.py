@@ -141,3 +141,25 @@ def test_p17_changes_have_no_number_that_a_session_could_take_ahead(
         "SELECT count(*) FROM pg_class"
         " WHERE relkind = 'S' AND relnamespace = 'pgtrickle_changes'::regnamespace"
     )
+
+
+def test_p55_contents_and_frontier_from_a_backup_need_changes_that_are_gone(shared: Lab) -> None:
+    name = next(iter(shared.queries))
+    shared.run(f"CREATE TABLE backup AS TABLE {name}")
+    frontier = shared.value(
+        f"SELECT frontier::text FROM pgtrickle.pgt_stream_tables WHERE pgt_name = '{name}'"
+    )
+    shared.window("INSERT INTO t SELECT * FROM t LIMIT 1")
+    shared.window("INSERT INTO t SELECT * FROM t LIMIT 1")
+    shared.run(
+        f"ALTER TABLE {name} DISABLE TRIGGER pgtrickle_guard",
+        f"DELETE FROM {name}",
+        f"INSERT INTO {name} TABLE backup",
+        f"ALTER TABLE {name} ENABLE TRIGGER pgtrickle_guard",
+        f"UPDATE pgtrickle.pgt_stream_tables SET frontier = '{frontier}' WHERE pgt_name = '{name}'",
+    )
+
+    report = shared.refresh(name, "REINITIALIZE")
+
+    assert report.reason.endswith("its frontier is older than its buffer")
+    shared.window("INSERT INTO t SELECT * FROM t LIMIT 1")

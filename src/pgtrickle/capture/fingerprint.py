@@ -12,6 +12,8 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
+from pgtrickle.capture.buffers import buffer_of, settled_of
+
 _LIST = """
     SELECT s.key::pg_catalog.int8,
            pgtrickle.describe_source(
@@ -79,3 +81,25 @@ def list_files(connection: Connection[TupleRow], relids: Sequence[int]) -> dict[
     ALTER TABLE may change values while it rewrites (``USING``), and no trigger fires for that.
     """
     return dict(connection.execute(_LIST_FILES, {"relids": list(relids)}).fetchall())
+
+
+_LIST_ALL_FILES = f"""
+    {_LIST_FILES}
+     UNION ALL
+    SELECT c.oid::pg_catalog.text, c.relfilenode::pg_catalog.text
+      FROM pg_catalog.pg_class AS c
+      JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+     WHERE n.nspname = 'pgtrickle_changes' AND c.relname = ANY(%(buffers)s)
+"""
+
+
+def list_all_files(connection: Connection[TupleRow], relids: Sequence[int]) -> dict[str, str]:
+    """Return what stores each source and its buffer.
+
+    TRUNCATE and ALTER TABLE replace files without regard to snapshots: to one that is older, the
+    relation looks empty.  So what was read under a snapshot counts only if the files that it sees
+    are still there after the last read.
+    """
+    buffers = [name for relid in relids for name in (buffer_of(relid).name, settled_of(relid).name)]
+    values = {"relids": list(relids), "buffers": buffers}
+    return dict(connection.execute(_LIST_ALL_FILES, values).fetchall())

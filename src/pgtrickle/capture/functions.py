@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from psycopg import sql
 
+from pgtrickle.capture.control import PAUSED, Options, prelude
 from pgtrickle.capture.sources import Member
 from pgtrickle.model.names import QualifiedName
 
@@ -48,14 +49,14 @@ EVENTS = (
 _FUNCTION = sql.SQL("""
 DECLARE
     __types pg_catalog.oid[];
-BEGIN
+BEGIN{prelude}
     IF {unchanged} THEN {fast}
     ELSE {slow}
     END IF;
     RETURN NULL;
 END""")
 _MARK = sql.SQL("""
-BEGIN
+BEGIN{prelude}
     INSERT INTO {buffer} (__xid, __weight) VALUES (pg_catalog.pg_current_xact_id(), 0);
     RETURN NULL;
 END""")
@@ -83,15 +84,20 @@ def function_text(
     *,
     by_row: bool,
     exact_types: bool,
-) -> sql.Composed:
+    source_relid: int,
+    options: Options,
+) -> sql.Composable:
     """Write the body of one trigger function.
 
     Without ``exact_types`` the columns are of types that may change into others that cannot be
     assigned back, without a new file: then each statement is written anew.
     """
+    if options.paused:
+        return PAUSED
     table = sql.Identifier(buffer.schema, buffer.name)
+    head = prelude(source_relid, options, _touched(event, by_row=by_row))
     if not event.images:
-        return _MARK.format(buffer=table)
+        return _MARK.format(buffer=table, prelude=head)
     numbers = [member.columns[name][0] for name in columns]
     live = [number for number in member.live if number <= max(numbers, default=0)]
     texts = {
@@ -118,10 +124,19 @@ def function_text(
         for image, weight in event.images
     ]
     return _FUNCTION.format(
+        prelude=head,
         unchanged=_unchanged(member, live) if exact_types else sql.SQL("false"),
         fast=sql.Composed(fast),
         slow=sql.Composed(slow),
     )
+
+
+def _touched(event: Event, *, by_row: bool) -> sql.Composable:
+    """Write the question whether a statement has touched a row: triggers fire without any, too."""
+    if by_row or not event.images:
+        return sql.SQL("true")
+    image, _ = event.images[0]
+    return sql.SQL(f"EXISTS (SELECT FROM {_rows(image, by_row=False)})")
 
 
 def _rows(image: str, by_row: bool) -> str:  # noqa: FBT001 - private

@@ -31,6 +31,7 @@ from pgtrickle.capture.buffers import (
     list_buffer_columns,
     loosen_buffer,
 )
+from pgtrickle.capture.control import PAUSED, get_options
 from pgtrickle.capture.functions import EVENTS, Event, function_text
 from pgtrickle.capture.newcomers import (
     create_newcomer_triggers,
@@ -38,6 +39,7 @@ from pgtrickle.capture.newcomers import (
     watches_newcomers,
 )
 from pgtrickle.capture.sources import Member, Source, get_source
+from pgtrickle.errors import CapturePausedError
 from pgtrickle.model.names import QualifiedName
 
 
@@ -80,6 +82,11 @@ def install_capture(
     # CREATE TRIGGER takes the lock, and unlike LOCK TABLE it asks for no privilege but TRIGGER.
     # The table is read before, to know what to create, and again under the lock.
     source = get_source(connection, relid, columns)
+    if get_options(connection, relid).paused:
+        raise CapturePausedError(
+            f'the capture of "{source.name}" is paused',
+            hint="Resume it with: pgtrickle cdc resume.",
+        )
     wanted = _wanted(connection, source, columns)
     _create_triggers(connection, source, wanted)
     locked = get_source(connection, relid, columns)
@@ -101,7 +108,7 @@ def renew_capture(connection: Connection[TupleRow], relid: int) -> bool:
     What is captured stays the same: a column that is gone stays in the buffer until
     ``install_capture`` runs.  Does nothing and returns False while somebody else works on it.
     """
-    if not _try_lock(connection, relid):
+    if not _try_lock(connection, relid) or get_options(connection, relid).paused:
         return False
     source = get_source(connection, relid, ())
     loosen_buffer(connection, relid)
@@ -117,6 +124,17 @@ def renew_capture(connection: Connection[TupleRow], relid: int) -> bool:
         if name in written:
             _create_function(connection, source, member, event, name, columns, exact=exact)
     return True
+
+
+def pause_capture(connection: Connection[TupleRow], relid: int) -> None:
+    """Make the capture functions of a source do nothing; takes no lock on the source.
+
+    It holds for every session from its next statement on.  What ends it is ``install_capture``,
+    which waits for the writers that were not captured.
+    """
+    lock_capture(connection, relid)
+    for name in _list_functions(connection, relid):
+        _write_function(connection, name, PAUSED)
 
 
 def _wanted(
@@ -191,10 +209,22 @@ def _create_function(
     exact: bool,
 ) -> None:
     text = function_text(
-        event, member, buffer_of(source.relid), columns, by_row=source.by_row, exact_types=exact
-    ).as_string(connection)
+        event,
+        member,
+        buffer_of(source.relid),
+        columns,
+        by_row=source.by_row,
+        exact_types=exact,
+        source_relid=source.relid,
+        options=get_options(connection, source.relid),
+    )
+    _write_function(connection, name, text)
+
+
+def _write_function(connection: Connection[TupleRow], name: str, text: sql.Composable) -> None:
     function = sql.Identifier(BUFFER_SCHEMA, name)
-    connection.execute(_CREATE_FUNCTION.format(function=function, source_text=sql.Literal(text)))
+    source_text = sql.Literal(text.as_string(connection))
+    connection.execute(_CREATE_FUNCTION.format(function=function, source_text=source_text))
     connection.execute(_REVOKE_FUNCTION.format(function=function))
 
 

@@ -36,7 +36,7 @@ def trim_buffer(
     ``frontiers`` are those of all consumers.  An empty list deletes nothing, because a consumer
     without a frontier may still need every row.
     """
-    if not frontiers or not _try_lock(connection, relid):
+    if not frontiers or not try_lock_buffer(connection, relid):
         return 0
     consumed = _condition(frontiers)
     deleted = 0
@@ -76,7 +76,7 @@ def settle_buffer(
     if not frontiers:
         return 0
     [(size,)] = connection.execute(_GET_SIZE, {"buffer": buffer_of(relid).sql}).fetchall()
-    if (size or 0) < _SETTLE_FROM_BYTES or not _try_lock(connection, relid):
+    if (size or 0) < _SETTLE_FROM_BYTES or not try_lock_buffer(connection, relid):
         return 0
     newest = max(frontiers, key=lambda frontier: frontier.xmax)
     settled = _identifier(settled_of(relid))
@@ -93,7 +93,8 @@ def settle_buffer(
     return moved
 
 
-def _try_lock(connection: Connection[TupleRow], relid: int) -> bool:
+def try_lock_buffer(connection: Connection[TupleRow], relid: int) -> bool:
+    """Claim the right to delete from a buffer until the transaction ends, or give way."""
     # Two keys of 32 bits, signed; an oid is unsigned.
     key = relid - (1 << 32) if relid >= 1 << 31 else relid
     row = connection.execute(_TRY_LOCK, {"class": _LOCK_CLASS, "relid": key}).fetchone()

@@ -124,3 +124,21 @@ def get_frontier(connection: Connection[TupleRow]) -> Frontier:
     """
     [(system, database, snapshot)] = connection.execute(_GET_FRONTIER).fetchall()
     return Frontier(system, database, PgSnapshot.parse(snapshot))
+
+
+_DELETE_FUTURE = """
+    DELETE FROM {buffer}
+     WHERE __xid >= pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())
+"""
+
+
+def delete_future(connection: Connection[TupleRow], relids: Sequence[int]) -> int:
+    """Delete the changes of transactions that have not begun yet; return how many.
+
+    The server's ids were set back since they were written.  When they come up again, they are those
+    of other transactions, and until then the changes would be in every window.
+    """
+    return sum(
+        connection.execute(_DELETE_FUTURE.format(buffer=buffer_of(relid).sql).encode()).rowcount
+        for relid in relids
+    )

@@ -126,8 +126,22 @@ def list_dependents(connection: Connection[TupleRow], source_relid: int) -> list
     return [read_stream_table(row) for row in cursor]
 
 
+# A consumer behind a gap starts anew from a later snapshot, so no earlier row is kept for it; but
+# one that is being refreshed may have taken that snapshot already.
 _LIST_CONSUMER_FRONTIERS = """
-    SELECT s.frontier
+    SELECT CASE WHEN s.frontier IS NOT NULL
+                 AND NOT EXISTS (SELECT FROM pgtrickle.pgt_leases AS l WHERE l.pgt_id = s.pgt_id)
+                 AND EXISTS (
+                         SELECT FROM pgtrickle.pgt_capture_gaps AS g
+                          WHERE g.source_relid = d.source_relid
+                            AND (g.pgt_id IS NULL OR g.pgt_id = s.pgt_id)
+                            AND NOT pg_catalog.pg_visible_in_snapshot(
+                                    g.xid,
+                                    (s.frontier #>> '{pg,snapshot}')::pg_catalog.pg_snapshot))
+                THEN pg_catalog.jsonb_set(
+                         s.frontier, '{pg,snapshot}',
+                         pg_catalog.to_jsonb(pg_catalog.pg_current_snapshot()::pg_catalog.text))
+                ELSE s.frontier END
       FROM pgtrickle.pgt_dependencies AS d
       JOIN pgtrickle.pgt_stream_tables AS s ON s.pgt_id = d.pgt_id
      WHERE d.source_relid = %(relid)s

@@ -16,6 +16,7 @@ _FIND_AND_NOTE = """
           FROM pgtrickle.find_idle(%(ids)s, %(compare_shapes)s) AS found (id)
          -- Not waited for on disk: a crash that forgets a timestamp loses nothing.
          WHERE pg_catalog.set_config('synchronous_commit', 'off', true) IS NOT NULL
+           AND found.id NOT IN (SELECT g.stream_table FROM pgtrickle.list_gaps(%(ids)s) AS g)
     ), outdated AS MATERIALIZED (
         SELECT s.pgt_id
           FROM pgtrickle.pgt_stream_tables AS s JOIN idle ON idle.id = s.pgt_id

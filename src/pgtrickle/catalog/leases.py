@@ -40,7 +40,9 @@ _CLAIM = """
            expires_at = excluded.expires_at
      -- Checked on the row as it is now, not as our snapshot saw it: a rival that committed its
      -- lease after we began keeps it, and no row is returned.
+     -- A lease from the future was given before the clock was set back: it would last too long.
      WHERE l.expires_at <= pg_catalog.clock_timestamp()
+        OR l.acquired_at > pg_catalog.clock_timestamp() + interval '10 seconds'
     RETURNING l.token, l.expires_at
 """
 _FIND_HOLDER = """
@@ -75,7 +77,9 @@ def claim_lease(
 
 _RENEW = """
     UPDATE pgtrickle.pgt_leases
-       SET expires_at = pg_catalog.clock_timestamp() + %(duration)s
+       SET expires_at = pg_catalog.clock_timestamp() + %(duration)s,
+           -- The clock may have been set back since.
+           acquired_at = LEAST(acquired_at, pg_catalog.clock_timestamp())
      WHERE pgt_id = %(id)s AND token = %(token)s
     RETURNING owner, expires_at
 """
@@ -121,6 +125,25 @@ _RELEASE = """
 def release_lease(connection: Connection[TupleRow], stream_table_id: int, token: int) -> None:
     """Give a lease back; a lease that is another's by now stays theirs."""
     connection.execute(_RELEASE, {"id": stream_table_id, "token": token})
+
+
+_FIND_RIVAL = """
+    SELECT FROM pgtrickle.pgt_leases AS l
+      JOIN pgtrickle.pgt_dependencies AS d USING (pgt_id)
+     WHERE d.source_relid = %(relid)s AND l.token IS DISTINCT FROM %(token)s::pg_catalog.int8
+     LIMIT 1
+"""
+
+
+def find_rival_lease(
+    connection: Connection[TupleRow], source_relid: int, token: int | None
+) -> bool:
+    """Tell whether a consumer of a source may be in the middle of a refresh, ``token`` apart.
+
+    An expired lease counts: as long as nobody takes it over, its refresh may still commit.
+    """
+    values = {"relid": source_relid, "token": token}
+    return connection.execute(_FIND_RIVAL, values).fetchone() is not None
 
 
 def _lost() -> LeaseLostError:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
+from pgtrickle.catalog.capture_gaps import insert_gap
 from pgtrickle.model.cdc_mode import CdcMode
 from pgtrickle.model.lsn import Lsn, format_lsn, parse_lsn
 from pgtrickle.model.names import QualifiedName
@@ -143,16 +143,11 @@ def update_to_wal(
     )
 
 
-# The transaction's own id: whoever sees the triggers sees it, and nobody else.
 _UPDATE_TO_TRIGGERS = """
     UPDATE pgtrickle.pgt_change_tracking
        SET cdc_mode = 'TRIGGER', wal_from = NULL, publication_member = NULL,
            former_replica_identity = NULL,
-           gap_xid = CASE WHEN %(gap)s::pg_catalog.text IS NULL THEN gap_xid
-                          ELSE pg_catalog.pg_current_xact_id() END,
-           gap_reason = COALESCE(%(gap)s, gap_reason),
-           gap_at = CASE WHEN %(gap)s::pg_catalog.text IS NULL THEN gap_at
-                         ELSE pg_catalog.clock_timestamp() END
+           wal_lost_at = CASE WHEN %(lost)s THEN pg_catalog.clock_timestamp() ELSE wal_lost_at END
      WHERE source_relid = %(relid)s
 """
 
@@ -161,7 +156,10 @@ def update_to_triggers(
     connection: Connection[TupleRow], source_relid: int, *, gap: str | None
 ) -> None:
     """Record that triggers capture a source from now on; ``gap`` tells why changes are missing."""
-    connection.execute(_UPDATE_TO_TRIGGERS, {"relid": source_relid, "gap": gap})
+    connection.execute(_UPDATE_TO_TRIGGERS, {"relid": source_relid, "lost": gap is not None})
+    if gap is not None:
+        # By this transaction's id: whoever sees the triggers sees it, and nobody else.
+        insert_gap(connection, source_relid, gap)
 
 
 _UPDATE_NOTE = """
@@ -173,47 +171,6 @@ _UPDATE_NOTE = """
 def update_cdc_note(connection: Connection[TupleRow], source_relid: int, note: str | None) -> bool:
     """Record why a source is not captured as asked for; tell whether that is news."""
     return bool(connection.execute(_UPDATE_NOTE, {"relid": source_relid, "note": note}).rowcount)
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Changes of a source that were never captured, all before the transaction ``xid``."""
-
-    source: QualifiedName
-    xid: int
-    reason: str
-
-
-_LIST_GAPS = """
-    SELECT source_schema, source_name, gap_xid::pg_catalog.text, gap_reason
-      FROM pgtrickle.pgt_change_tracking
-     WHERE gap_xid IS NOT NULL AND source_relid = ANY(%(relids)s::pg_catalog.oid[])
-     ORDER BY source_schema, source_name
-"""
-
-
-def list_gaps(connection: Connection[TupleRow], relids: Sequence[int]) -> list[Gap]:
-    """Return the gaps in the buffers of sources."""
-    return [
-        Gap(QualifiedName(schema, name), int(xid), reason)
-        for schema, name, xid, reason in connection.execute(_LIST_GAPS, {"relids": list(relids)})
-    ]
-
-
-_LIST_BEHIND_GAPS = """
-    SELECT DISTINCT s.pgt_id
-      FROM pgtrickle.pgt_change_tracking AS t
-      JOIN pgtrickle.pgt_dependencies AS d ON d.source_relid = t.source_relid
-      JOIN pgtrickle.pgt_stream_tables AS s ON s.pgt_id = d.pgt_id
-     WHERE t.gap_xid IS NOT NULL AND s.frontier IS NOT NULL
-       AND NOT pg_catalog.pg_visible_in_snapshot(
-               t.gap_xid, (s.frontier #>> '{pg,snapshot}')::pg_catalog.pg_snapshot)
-"""
-
-
-def list_behind_gaps(connection: Connection[TupleRow]) -> frozenset[int]:
-    """Return the stream tables that lack changes which were never captured."""
-    return frozenset(row[0] for row in connection.execute(_LIST_BEHIND_GAPS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,17 +188,18 @@ class CaptureWish:
 _LIST_WISHES = """
     SELECT t.source_relid, t.source_schema, t.source_name, t.cdc_mode,
            pg_catalog.array_agg(s.requested_cdc_mode), t.cdc_note,
-           pg_catalog.clock_timestamp() - t.gap_at
+           pg_catalog.clock_timestamp() - t.wal_lost_at
       FROM pgtrickle.pgt_change_tracking AS t
       JOIN pgtrickle.pgt_dependencies AS d ON d.source_relid = t.source_relid
       JOIN pgtrickle.pgt_stream_tables AS s ON s.pgt_id = d.pgt_id
+     WHERE t.paused_at IS NULL
      GROUP BY t.source_relid
      ORDER BY t.source_relid
 """
 
 
 def list_capture_wishes(connection: Connection[TupleRow]) -> list[CaptureWish]:
-    """Return every source that some stream table reads, with what those ask for."""
+    """Return every source that some stream table reads and nobody paused, with what is asked."""
     return [
         CaptureWish(
             relid,

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from pgtrickle.cli.alter import alter
+from pgtrickle.cli.cdc import cdc
 from pgtrickle.cli.create import create
 from pgtrickle.cli.demo import demo
 from pgtrickle.cli.doctor import doctor
@@ -17,6 +18,7 @@ from pgtrickle.cli.history import history
 from pgtrickle.cli.init import init
 from pgtrickle.cli.list import list_stream_tables
 from pgtrickle.cli.refresh import refresh
+from pgtrickle.cli.repair import repair
 from pgtrickle.cli.run import run
 from pgtrickle.cli.setup import Setup
 from pgtrickle.cli.show import show
@@ -43,8 +45,10 @@ app.command("list")(list_stream_tables)
 app.command()(show)
 app.command()(history)
 app.command()(alter)
+app.command()(repair)
 app.command()(drop)
 app.command()(run)
+app.add_typer(cdc, name="cdc")
 app.command()(demo)
 app.command()(doctor)
 app.command()(version)

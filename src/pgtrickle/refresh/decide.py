@@ -47,8 +47,8 @@ def _first_rule(facts: Facts) -> Decision:
     table = facts.stream_table
     if table.frontier is None or not table.populated:
         return Decision(Action.FULL, "first load")
-    if moved := _moved_ground(facts, table.frontier):
-        return Decision(Action.REINITIALIZE, moved)
+    if (reason := _start_anew(facts, table.frontier)) is not None:
+        return Decision(Action.REINITIALIZE, reason)
     if facts.requested_full:
         return Decision(Action.FULL, "requested")
     if facts.polled and facts.refusal is None:
@@ -68,18 +68,18 @@ def _first_rule(facts: Facts) -> Decision:
     return Decision(Action.DIFFERENTIAL, _changes(facts))
 
 
-def _moved_ground(facts: Facts, frontier: Frontier) -> str | None:
-    """Say why changes since the last refresh do not tell how to go on from there."""
+def _start_anew(facts: Facts, frontier: Frontier) -> str | None:
+    """Say why the changes since the frontier do not lead to the contents, if they do not."""
     if facts.reshaped:
         return "; ".join(facts.reshaped)
     if not frontier.same_database(facts.frontier):
         return "the database was restored or cloned elsewhere"
     if frontier.snapshot.xmax > facts.frontier.snapshot.xmax:
         return "the server's transaction ids moved back"
+    if facts.gaps:
+        return "; ".join(facts.gaps)
     if facts.rewritten:
         return f"{', '.join(facts.rewritten)} was rewritten"
-    if facts.gaps:
-        return facts.gaps[0]
     if facts.stream_table.needs_reinit:
         return "marked after an error or a change of a source"
     return None

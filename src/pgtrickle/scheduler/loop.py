@@ -143,7 +143,14 @@ class Loop:
         return self._due_at(table) <= self.now()
 
     def _due_at(self, table: StreamTable) -> datetime:
-        return due_at(_schedule_of(table), table.last_refresh_at, self._attempts.get(table.id))
+        attempt, last = self._attempts.get(table.id), table.last_refresh_at
+        # What lies in the future happened before the clock was set back: nobody waits for it.
+        now = self.now()
+        if attempt is not None and attempt.at > now:
+            attempt = None
+        if last is not None and last > now:
+            last = None
+        return due_at(_schedule_of(table), last, attempt)
 
     def _refresh(self, name: str, table: StreamTable) -> bool:
         """Refresh one stream table; tell whether that may have changed it."""

@@ -117,7 +117,7 @@ def _hand_over(runtime: Runtime, wish: CaptureWish, target: CdcMode, *, insist: 
         ensure_slot(runtime, _pause(runtime) if insist else _SHORT)
         hand_over_to_wal(runtime, wish.relid, attempts=attempts)
     else:
-        _leave_wal(runtime, wish.relid, attempts)
+        leave_wal(runtime, wish.relid, attempts)
 
 
 def _is_stream_table(runtime: Runtime, wish: CaptureWish) -> bool:
@@ -134,7 +134,8 @@ def _list_obstacles(runtime: Runtime, wish: CaptureWish, wanted: CdcMode) -> lis
         return list_obstacles(connection, wish.relid, columns, may_alter=may_alter)
 
 
-def _leave_wal(runtime: Runtime, relid: int, attempts: int) -> None:
+def leave_wal(runtime: Runtime, relid: int, attempts: int = _ATTEMPTS) -> None:
+    """Let triggers capture a source, if the log does."""
     with runtime.connection() as connection:
         sources = [one for one in list_wal_sources(connection) if one.relid == relid]
     for source in sources:

@@ -30,6 +30,7 @@ from pgtrickle.refresh.stages import looked_up_columns
 from pgtrickle.service.capture_mode import settle_capture
 from pgtrickle.service.capture_sources import capture_sources
 from pgtrickle.service.compile import Compiled, compile_query, effective_mode
+from pgtrickle.service.control import decide_durability
 from pgtrickle.service.drop import drop_stream_table
 from pgtrickle.service.polled_sources import check_polled
 from pgtrickle.service.refresh import refresh_stream_table
@@ -74,6 +75,7 @@ def create_stream_table(
             if cdc_mode is not None:
                 stream_table = get_stream_table(connection, name)
                 update_requested_cdc_mode(connection, stream_table.id, cdc_mode)
+            decide_durability(runtime, connection)
     try:
         wanted = cdc_mode or parse_cdc_mode(runtime.settings.cdc_mode)
         strict = wanted is CdcMode.WAL

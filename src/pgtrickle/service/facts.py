@@ -14,10 +14,10 @@ from pgtrickle.capture.fingerprint import (
 )
 from pgtrickle.capture.polling import add_up_rows
 from pgtrickle.capture.windows import SourceChanges, changed_sources
+from pgtrickle.catalog.capture_gaps import list_gaps
 from pgtrickle.catalog.dependencies import Dependency, SourceType
 from pgtrickle.catalog.functions_used import list_changed_functions
 from pgtrickle.catalog.stream_tables import find_plan
-from pgtrickle.catalog.wal_capture import list_gaps
 from pgtrickle.model.stream_table import Action, RefreshMode, StreamTable
 from pgtrickle.refresh.decide import Facts, decide
 from pgtrickle.service.compile import Compiled
@@ -95,7 +95,6 @@ def gather_facts(
         changed_rows={names[one.relid]: one.rows for one in changes if one.rows},
         truncated=tuple(names[relid] for relid in sorted(truncated)),
         rewritten=tuple(rewritten),
-        gaps=_gaps(stream_table, buffers, list(names)),
         polled=tuple(
             str(one.source)
             for one in polled(dependencies)
@@ -107,6 +106,7 @@ def gather_facts(
         time_dependent=compiled.binding.time_dependent,
         requested_full=requested_full or forced,
         max_change_ratio=_max_change_ratio(settings, stream_table),
+        gaps=list_gaps(buffers.connection, stream_table.id),
     )
     changed = {str(one.relid): one.rows for one in changes if one.rows}
     if decide(facts).action is not Action.NO_DATA:
@@ -122,19 +122,6 @@ def gather_facts(
         )
         facts = replace(facts, forecast=forecast, source_rows=statistics.source_rows)
     return Findings(facts, frozenset(changed), {"files": files, "rows": rows})
-
-
-def _gaps(stream_table: StreamTable, buffers: BufferView, relids: list[int]) -> tuple[str, ...]:
-    """Return why changes after the stream table's frontier are in no buffer."""
-    frontier = stream_table.frontier
-    if frontier is None:
-        return ()
-    gaps = list_gaps(buffers.connection, relids)
-    return tuple(
-        f"changes of {gap.source} may be missing: {gap.reason}"
-        for gap in gaps
-        if not frontier.snapshot.sees(gap.xid)
-    )
 
 
 def _max_change_ratio(settings: Settings, stream_table: StreamTable) -> float:

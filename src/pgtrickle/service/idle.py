@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import cast
 
+from pgtrickle.catalog.capture_control import list_held_back
 from pgtrickle.catalog.idle import pass_over_idle
-from pgtrickle.catalog.wal_capture import list_behind_gaps, list_wal_sources
+from pgtrickle.catalog.wal_capture import list_wal_sources
 from pgtrickle.model.stream_table import RefreshMode, StreamTable
+from pgtrickle.service.buffer_sizes import watch_buffers
 from pgtrickle.service.capture_mode import drain_or_hand_back
 from pgtrickle.service.runtime import Runtime
 
@@ -18,6 +20,8 @@ from pgtrickle.service.runtime import Runtime
 _SILENCE = timedelta(seconds=10)
 # A change of columns alone cannot make the contents wrong: it may be noticed a little later.
 _SHAPES_LAST = 10.0
+# Buffers that nobody trims, because nothing is refreshed, grow too.
+_SIZES_LAST = 10.0
 # The query holds a lock for each buffer that is not empty, and a server has some thousands.
 _AT_ONCE = 1000
 
@@ -26,7 +30,8 @@ def find_idle(runtime: Runtime, stream_tables: Sequence[StreamTable]) -> frozens
     """Return the ids of those that a refresh would find unchanged.
 
     What cannot be told from the catalog is left to the refresh.  A change that commits after the
-    query is in the next window, as ever: the frontier has not moved.
+    query is in the next window, as ever: the frontier has not moved.  Those that are held back, by
+    a pause or ``pg_trickle.enabled``, count as idle, but nobody notes that they are current.
     """
     ids = [one.id for one in stream_tables if _told_by_catalog(runtime, one)]
     now = time.monotonic()
@@ -34,8 +39,12 @@ def find_idle(runtime: Runtime, stream_tables: Sequence[StreamTable]) -> frozens
     idle: frozenset[int] = frozenset()
     as_of = _read_log(runtime)
     with runtime.connection() as connection:
-        behind = list_behind_gaps(connection)
-        ids = [one for one in ids if one not in behind]
+        if now >= runtime.buffers_watched + _SIZES_LAST:
+            runtime.buffers_watched = now
+            watch_buffers(runtime, connection)
+        held_back = list_held_back(connection)
+        idle |= held_back.intersection(one.id for one in stream_tables)
+        ids = [one for one in ids if one not in held_back]
         for start in range(0, len(ids), _AT_ONCE):
             some = ids[start : start + _AT_ONCE]
             old = [one for one in some if compared.get(one, -math.inf) < now - _SHAPES_LAST]

@@ -19,6 +19,8 @@ import pyarrow as pa
 from psycopg import Connection
 
 from pgtrickle.algebra.nodes import Scan
+from pgtrickle.capture.fingerprint import list_all_files
+from pgtrickle.catalog.capture_gaps import note_crashes, tells_of_crash
 from pgtrickle.catalog.dependencies import Dependency, list_dependencies
 from pgtrickle.catalog.leases import Lease, check_lease
 from pgtrickle.catalog.refresh_history import RefreshStatus, insert_refresh
@@ -67,6 +69,7 @@ from pgtrickle.service.other_versions import add_versions, write_versions
 from pgtrickle.service.progress import ProgressReporter
 from pgtrickle.service.read_inputs import count_reads
 from pgtrickle.service.reinitialize import prepare_reinitialize
+from pgtrickle.service.restored import is_foreign, settle_in
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.service.snapshot import BufferView, Snapshot, open_buffers, open_snapshot
 from pgtrickle.service.stage_inputs import InputReader, Inputs
@@ -127,6 +130,10 @@ class Refresh:
     reshaped: tuple[str, ...] = ()  # how what the query relies on changed, in words
     changed_rows: Mapping[str, int] = field(default_factory=dict)  # in the windows, by source
     moved: set[str] = field(default_factory=set)  # sources and stages that have changes
+    unsettled: bool = False  # the frontier is not of this server's history
+    crashes_noted: bool = False
+    sources: tuple[int, ...] = ()  # the relids of all that has a file
+    files: Mapping[str, str] = field(default_factory=dict)  # that store them, by the snapshot
 
     # The order of things
 
@@ -154,7 +161,7 @@ class Refresh:
             )
         if report.action is not Action.NO_DATA:
             with self.timed("trim"):
-                trim_sources(self.runtime, sources)
+                trim_sources(self.runtime, sources, token=self.lease.token)
         return report
 
     @contextmanager
@@ -187,10 +194,14 @@ class Refresh:
         with self.timed("prepare"), self.runtime.connection() as connection:
             key = (self.stream_table.id, self.stream_table.original_query)
             found = list_dependencies(connection, self.stream_table.id)
+            restored: tuple[str, ...] = ()
+            if self.unsettled:
+                self.stream_table, restored = settle_in(connection, self.stream_table, found)
+                self.unsettled, self.reshaped = False, ()
             if self.runtime.compiled_for.get(self.stream_table.id) != _shape(found):
                 self.runtime.compiled.pop(key, None)
-            if again or key not in self.runtime.compiled:
-                reshaped = find_reshaped(connection, self.stream_table, found)
+            if again or restored or key not in self.runtime.compiled:
+                reshaped = restored or find_reshaped(connection, self.stream_table, found)
                 if reshaped:
                     prepare_reinitialize(self.runtime, self.stream_table, reshaped)
                     self.reshaped += reshaped
@@ -234,7 +245,13 @@ class Refresh:
         compiled: Compiled,
         dependencies: Sequence[Dependency],
     ) -> RefreshReport | None:
-        """Refresh to a snapshot, or return None if it sees other sources than were captured."""
+        """Refresh to a snapshot, or return None if it sees other sources than were captured.
+
+        Likewise if a source or buffer was truncated or rewritten between the snapshot and a read.
+        """
+        if self.decision is None and is_foreign(self.stream_table.frontier, snapshot.frontier):
+            self.unsettled, self.decision = True, Decision(Action.REINITIALIZE, "")
+            return None
         with self.timed("decide"):
             if find_reshaped(snapshot.connection, self.stream_table, dependencies):
                 return None
@@ -248,13 +265,36 @@ class Refresh:
                 reshaped=self.reshaped,
                 requested_full=self.requested_full,
             )
+            self.sources = tuple(one.source_relid for one in dependencies)
+            self.files = list_all_files(snapshot.connection, self.sources)
+            if not self.crashes_noted and any(map(tells_of_crash, findings.facts.gaps)):
+                self._note_crashes()
+                return None
             self.plan = findings.plan
             self.changed_rows = findings.facts.changed_rows
             self.decision = decide(findings.facts)
-        if self.decision.action is Action.NO_DATA:
-            return self._commit_nothing(snapshot)
-        with keep_lease(self.runtime, self.lease):
-            return self._execute(snapshot, buffers, compiled, findings.changed)
+        try:
+            if self.decision.action is Action.NO_DATA:
+                return self._commit_nothing(snapshot)
+            with keep_lease(self.runtime, self.lease):
+                return self._execute(snapshot, buffers, compiled, findings.changed)
+        except _ReadInVainError:
+            return None
+        except TrickleError:
+            if snapshot.connection.closed or not self._read_in_vain():
+                raise
+            return None
+
+    def _note_crashes(self) -> None:
+        """Turn what a crash has emptied into gaps, which end when all consumers have seen them."""
+        with self.runtime.connection() as connection:
+            note_crashes(connection)
+        self.crashes_noted = True
+
+    def _read_in_vain(self) -> bool:
+        """Tell whether a relation looked empty, because its file was replaced meanwhile."""
+        with self.runtime.connection() as connection:
+            return list_all_files(connection, self.sources) != self.files
 
     def _find_loss(self, connection: Connection) -> str:
         """Tell whether the stream table or its relation went while it was being refreshed."""
@@ -494,6 +534,8 @@ class Refresh:
 
     def _commit(self, writer: Connection, snapshot: Snapshot, applied: Applied) -> RefreshReport:
         """Make contents, state, frontier, history and notification visible at once."""
+        if list_all_files(writer, self.sources) != self.files:
+            raise _ReadInVainError
         check_lease(writer, self.stream_table.id, self.lease.token)
         update_frontier(
             writer,
@@ -600,6 +642,10 @@ class Refresh:
         finally:
             spent = (time.perf_counter() - began) * 1000
             self.timings[step] = round(self.timings.get(step, 0.0) + spent, 3)
+
+
+class _ReadInVainError(Exception):
+    """What was read counts for nothing: the refresh starts again from a later snapshot."""
 
 
 def _shape(dependencies: Sequence[Dependency]) -> tuple[tuple[int, str], ...]:

@@ -17,6 +17,7 @@ from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.refresh.stages import looked_up_columns
 from pgtrickle.service.capture_sources import capture_sources, release_sources
 from pgtrickle.service.compile import Compiled, compile_stream_table, effective_mode
+from pgtrickle.service.control import decide_durability
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.storage.apply import stored_columns
 from pgtrickle.storage.state_tables import create_state_tables, drop_state_tables
@@ -56,6 +57,7 @@ def prepare_reinitialize(
         update_needs_reinit(connection, stream_table.id, needs_reinit=True)
         capture_sources(connection, stream_table.id, compiled)
         release_sources(connection)
+        decide_durability(runtime, connection)
 
 
 def _compile(

@@ -44,6 +44,7 @@ class Runtime:
     compiled_for: dict[int, tuple[tuple[int, str], ...]] = field(default_factory=dict)
     # When the shapes of a stream table's sources were last compared, on the monotonic clock.
     shapes_compared: dict[int, float] = field(default_factory=dict)
+    buffers_watched: float = -math.inf  # when their sizes were last looked at, likewise
     cost_memories: dict[int, CostMemory] = field(default_factory=dict)  # by stream table
     progress: Callable[[Progress], None] | None = None  # is told how far large refreshes are
     capture_tended: float = -math.inf  # when the log was last read for its own sake

@@ -6,15 +6,20 @@ import logging
 from collections.abc import Sequence
 
 from pgtrickle.capture.trim import settle_buffer, trim_buffer
+from pgtrickle.catalog.capture_gaps import delete_gaps, note_trimmed
 from pgtrickle.catalog.dependencies import list_consumer_frontiers
 from pgtrickle.errors import TrickleError
+from pgtrickle.service.buffer_sizes import watch_buffers
 from pgtrickle.service.runtime import Runtime
 
 logger = logging.getLogger(__name__)
 
 
-def trim_sources(runtime: Runtime, relids: Sequence[int]) -> int:
-    """Trim the buffers of sources after a refresh; a failure here loses nothing and is logged."""
+def trim_sources(runtime: Runtime, relids: Sequence[int], *, token: int | None = None) -> int:
+    """Trim the buffers of sources after a refresh; a failure here loses nothing and is logged.
+
+    ``token`` is that of the lease under which the refresh ran.
+    """
     trimmed = 0
     try:
         with runtime.connection() as connection:
@@ -24,8 +29,13 @@ def trim_sources(runtime: Runtime, relids: Sequence[int]) -> int:
                         frontier.snapshot for frontier in list_consumer_frontiers(connection, relid)
                     ]
                     limit = runtime.settings.trim_rows
-                    trimmed += trim_buffer(connection, relid, frontiers, limit)
+                    deleted = trim_buffer(connection, relid, frontiers, limit)
+                    if deleted:
+                        note_trimmed(connection, relid, min(one.xmax for one in frontiers))
+                    trimmed += deleted
                     settle_buffer(connection, relid, frontiers, limit)
+            delete_gaps(connection, relids)
+            watch_buffers(runtime, connection, list(relids), token=token)
     except TrickleError as error:
         logger.warning("could not trim a change buffer", extra={"code": error.code})
     return trimmed

@@ -8,11 +8,13 @@ from pgtrickle.errors import (
     InternalError,
     PrivilegeError,
     ServerBusyError,
+    StandbyError,
     StorageFullError,
     TrickleError,
 )
 
 _BY_STATE: dict[str, type[TrickleError]] = {
+    "25006": StandbyError,  # no transaction of ours is read-only unless the server is
     "42501": PrivilegeError,
     "55P03": ServerBusyError,
     "57014": ServerBusyError,
@@ -29,6 +31,7 @@ _BY_CLASS: dict[str, type[TrickleError]] = {
 _HINTS: dict[type[TrickleError], str] = {
     ConnectionLostError: "Check that the server runs and that the DSN is right.",
     PrivilegeError: "GRANT the missing privilege to the role that pgtrickle connects as.",
+    StandbyError: "Connect to the primary; add target_session_attrs=read-write to the DSN.",
     StorageFullError: "Free disk space, memory or connections of the PostgreSQL server.",
     ServerBusyError: "Try again when the conflicting work is over.",
     DataError: "Correct the data or guard the expression in the defining query.",

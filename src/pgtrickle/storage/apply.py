@@ -39,12 +39,28 @@ def create_table(connection: Connection, name: QualifiedName, columns: Sequence[
     """
     listed = column_definitions(columns)
     connection.execute(f"CREATE TABLE {name.sql} ({listed})".encode())
+    ensure_guard(connection, name)
+
+
+_HAS_GUARD = """
+    SELECT FROM pg_catalog.pg_trigger AS t
+     WHERE t.tgrelid = pg_catalog.to_regclass(%(name)s) AND t.tgname = %(guard)s
+       AND t.tgenabled <> 'D'
+"""
+
+
+def ensure_guard(connection: Connection, name: QualifiedName) -> bool:
+    """Create the guard of a stream table, if it is missing or disabled; tell whether it was."""
+    if connection.execute(_HAS_GUARD, {"name": name.sql, "guard": _GUARD}).fetchone() is not None:
+        return False
     connection.execute(
         (
-            f"CREATE TRIGGER {_GUARD} BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON {name.sql}"
+            f"CREATE OR REPLACE TRIGGER {_GUARD}"
+            f" BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON {name.sql}"
             " FOR EACH STATEMENT EXECUTE FUNCTION pgtrickle.refuse_write()"
         ).encode()
     )
+    return True
 
 
 _HAS_ROW_INDEX = """

@@ -27,14 +27,10 @@ ALTER TABLE pgtrickle.pgt_change_tracking
     ADD COLUMN publication_member      oid,
     ADD COLUMN former_replica_identity text,
     ADD COLUMN cdc_note                text,
-    ADD COLUMN gap_xid                 xid8,
-    ADD COLUMN gap_reason              text,
-    ADD COLUMN gap_at                  timestamptz,
+    ADD COLUMN wal_lost_at             timestamptz,
     ADD CONSTRAINT pgt_change_tracking_cdc_mode_known CHECK (cdc_mode IN ('TRIGGER', 'WAL')),
     ADD CONSTRAINT pgt_change_tracking_wal_starts_somewhere
-        CHECK ((cdc_mode = 'WAL') = (wal_from IS NOT NULL)),
-    ADD CONSTRAINT pgt_change_tracking_gap_has_reason
-        CHECK ((gap_xid IS NULL) = (gap_reason IS NULL));
+        CHECK ((cdc_mode = 'WAL') = (wal_from IS NOT NULL));
 
 COMMENT ON COLUMN pgtrickle.pgt_change_tracking.cdc_mode IS
     'Who writes the buffer now: triggers, or the reader of the write-ahead log.';
@@ -46,8 +42,8 @@ COMMENT ON COLUMN pgtrickle.pgt_change_tracking.former_replica_identity IS
     'What to set again when the log is no longer read; NULL: nothing was changed.';
 COMMENT ON COLUMN pgtrickle.pgt_change_tracking.cdc_note IS
     'Why the source is captured in another way than was asked for.';
-COMMENT ON COLUMN pgtrickle.pgt_change_tracking.gap_xid IS
-    'Changes may be missing before this transaction: a frontier that does not see it starts anew.';
+COMMENT ON COLUMN pgtrickle.pgt_change_tracking.wal_lost_at IS
+    'When the log last failed to tell the changes of the source; NULL: never.';
 
 ALTER TABLE pgtrickle.pgt_stream_tables
     ADD COLUMN requested_cdc_mode text,

@@ -1,0 +1,195 @@
+"""Switch capture off and on, choose how durable buffers are, and mend what was damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from psycopg import Connection
+
+from pgtrickle.capture.durability import store_buffer
+from pgtrickle.capture.triggers import pause_capture, renew_capture
+from pgtrickle.catalog.capture_control import (
+    CaptureHealth,
+    check_cdc_health,
+    list_undecided_durability,
+    reset_errors,
+    set_durability,
+    set_paused,
+)
+from pgtrickle.catalog.capture_gaps import insert_gap, note_crashes
+from pgtrickle.catalog.change_tracking import (
+    ChangeTracking,
+    insert_change_tracking,
+    list_change_tracking,
+)
+from pgtrickle.catalog.dependencies import list_dependencies
+from pgtrickle.catalog.stream_tables import get_stream_table
+from pgtrickle.errors import SettingError, SourceNotFoundError
+from pgtrickle.model.names import QualifiedName
+from pgtrickle.service.capture_mode import leave_wal
+from pgtrickle.service.hand_over import install_source
+from pgtrickle.service.ownership import check_owner
+from pgtrickle.service.runtime import Runtime
+from pgtrickle.storage.apply import ensure_guard
+
+# What may have let changes pass unseen; the other alerts have a gap of their own.
+_DAMAGES = frozenset({"triggers_missing", "triggers_disabled", "buffer_missing"})
+_DURABILITIES = ("unlogged", "logged", "sync")
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """What was done about one source."""
+
+    source: str
+    what: str
+
+
+def show_cdc_health(runtime: Runtime) -> list[CaptureHealth]:
+    """Return every captured source, with a row for each thing that is wrong."""
+    with runtime.connection() as connection:
+        return check_cdc_health(connection)
+
+
+def pause_cdc(runtime: Runtime, sources: Sequence[QualifiedName] = ()) -> list[str]:
+    """Stop capturing these sources, or all, for every session; it lasts until ``resume_cdc``.
+
+    Takes no lock on the sources, unless the log captures them: that ends, and a daemon begins it
+    again when the pause is over.  Return those that were not paused before.
+    """
+    paused = []
+    for tracking in _tracked(runtime, sources):
+        leave_wal(runtime, tracking.source_relid)
+        with runtime.connection() as connection, connection.transaction():
+            # In one transaction: whoever is not captured commits after this is on record.
+            if set_paused(connection, tracking.source_relid, paused=True):
+                pause_capture(connection, tracking.source_relid)
+                paused.append(str(tracking.source))
+    return paused
+
+
+def resume_cdc(runtime: Runtime, sources: Sequence[QualifiedName] = ()) -> list[str]:
+    """Capture these sources, or all, again; return those that were paused.
+
+    Waits for writers in flight.  Each consumer starts anew with its next refresh.
+    """
+    resumed = []
+    for tracking in _tracked(runtime, sources):
+        with runtime.connection() as connection, connection.transaction():
+            if set_paused(connection, tracking.source_relid, paused=False):
+                _install(connection, tracking)
+                insert_gap(connection, tracking.source_relid, "its capture was paused")
+                resumed.append(str(tracking.source))
+    return resumed
+
+
+def rebuild_cdc_triggers(runtime: Runtime) -> list[Mended]:
+    """Make the triggers and functions of every capture anew, and a buffer that is missing.
+
+    Where some were missing or disabled, consumers start anew.  A source that is paused stays so,
+    and one that is gone is left to the refreshes of its consumers.
+    """
+    mended = []
+    for tracking in _tracked(runtime, ()):
+        try:
+            mended += _rebuild(runtime, tracking)
+        except SourceNotFoundError:
+            mended.append(Mended(str(tracking.source), "is gone"))
+    return mended
+
+
+def repair_stream_table(runtime: Runtime, name: QualifiedName) -> list[Mended]:
+    """Mend the captures, the guard and the status of a stream table; it then starts anew.
+
+    Return what was done.  Doing it twice does no harm.
+    """
+    with runtime.connection() as connection:
+        stream_table = get_stream_table(connection, name)
+        check_owner(connection, stream_table)
+        read = {one.source_relid for one in list_dependencies(connection, stream_table.id)}
+        note_crashes(connection)
+    mended = []
+    for tracking in _tracked(runtime, ()):
+        if tracking.source_relid in read:
+            mended += _rebuild(runtime, tracking)
+    with runtime.connection() as connection, connection.transaction():
+        if ensure_guard(connection, name):
+            mended.append(Mended(str(name), "guard made anew"))
+        if stream_table.consecutive_errors or stream_table.status.value in {"SUSPENDED", "ERROR"}:
+            mended.append(Mended(str(name), "errors forgotten, active again"))
+        reset_errors(connection, stream_table.id)
+        mended.append(Mended(str(name), "starts anew with its next refresh"))
+    return mended
+
+
+def change_durability(runtime: Runtime, durability: str) -> list[str]:
+    """Give every change buffer this durability; return the sources. Writers wait meanwhile."""
+    if durability not in _DURABILITIES:
+        raise SettingError(
+            f'the durability "{durability}" does not exist',
+            hint=f"Choose one of {', '.join(_DURABILITIES)}.",
+        )
+    changed = []
+    for tracking in _tracked(runtime, ()):
+        with runtime.connection() as connection, connection.transaction():
+            _store(connection, tracking.source_relid, durability)
+            changed.append(str(tracking.source))
+    return changed
+
+
+def decide_durability(runtime: Runtime, connection: Connection) -> None:
+    """Give buffers that were just made the durability that the settings ask for."""
+    for relid in list_undecided_durability(connection):
+        _store(connection, relid, runtime.settings.change_buffer_durability)
+
+
+def _store(connection: Connection, relid: int, durability: str) -> None:
+    store_buffer(connection, relid, unlogged=durability == "unlogged")
+    set_durability(connection, relid, durability)
+    if durability == "sync":
+        renew_capture(connection, relid)
+
+
+def _rebuild(runtime: Runtime, tracking: ChangeTracking) -> list[Mended]:
+    with runtime.connection() as connection, connection.transaction():
+        alerts = {
+            one.alert
+            for one in check_cdc_health(connection)
+            if one.source_relid == tracking.source_relid
+        }
+        if "paused" in alerts:
+            return [Mended(str(tracking.source), "is paused")]
+        _install(connection, tracking)
+        damages = sorted(one for one in alerts if one in _DAMAGES)
+        if not damages:
+            return [Mended(str(tracking.source), "triggers made anew")]
+        found = ", ".join(damages).replace("_", " ")
+        insert_gap(connection, tracking.source_relid, f"of its capture, {found}")
+        return [Mended(str(tracking.source), f"triggers made anew: {found}")]
+
+
+def _install(connection: Connection, tracking: ChangeTracking) -> None:
+    capture = install_source(connection, tracking.source_relid, tracking.captured_columns)
+    insert_change_tracking(
+        connection,
+        source_relid=tracking.source_relid,
+        source=capture.source,
+        buffer_name=capture.buffer.name,
+        captured_columns=capture.columns,
+    )
+
+
+def _tracked(runtime: Runtime, sources: Sequence[QualifiedName]) -> list[ChangeTracking]:
+    with runtime.connection() as connection:
+        tracked = list_change_tracking(connection)
+    known = {one.source: one for one in tracked}
+    for source in sources:
+        if source not in known:
+            raise SourceNotFoundError(
+                f'no stream table reads "{source}"',
+                hint="List what is captured with: pgtrickle cdc health.",
+            )
+    found = [known[source] for source in sources] if sources else tracked
+    # In the order of oids, as when they were installed, so that nobody deadlocks.
+    return sorted(found, key=lambda one: one.source_relid)

@@ -1,0 +1,1 @@
+"""Many writers, refreshes all the while, killed connections: nothing lost, nothing twice."""

@@ -1,0 +1,201 @@
+"""One writer: a thread that runs transactions of every kind and outlives its connections."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from random import Random
+
+import psycopg
+
+from tests.soak.statements import Statements
+
+# What a transaction comes to, and how often out of a thousand.
+_KINDS = {
+    "short": 700,
+    "rolled back": 100,
+    "savepoint": 110,
+    "prepared": 50,
+    "long": 39,
+    "truncate": 1,
+}
+
+
+class Gate:
+    """Lets writers through one transaction at a time, and holds them all back on request."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._closed = False
+        self._inside = 0
+
+    @contextmanager
+    def passed(self) -> Iterator[None]:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._closed)
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._inside -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def closed(self) -> Iterator[None]:
+        """Wait until nobody is inside, and let nobody in for the length of a block."""
+        with self._changed:
+            self._closed = True
+            self._changed.wait_for(lambda: self._inside == 0)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._closed = False
+                self._changed.notify_all()
+
+
+class Writer(threading.Thread):
+    """Runs transactions until it has run enough."""
+
+    def __init__(self, number: int, dsn: str, transactions: int, gate: Gate, seed: int) -> None:
+        super().__init__(name=f"writer-{number}", daemon=True)
+        self.done: Counter[str] = Counter()
+        self.error: BaseException | None = None
+        self._number = number
+        self._dsn = dsn
+        self._transactions = transactions
+        self._gate = gate
+        self._random = Random(seed * 1000 + number)
+        self._statements = Statements(number, self._random)
+        self._connection = self._connect()
+        self._long: psycopg.Connection | None = None
+        self._long_ends = 0
+        self._prepared: str | None = None
+        self._prepared_ends = 0
+
+    def run(self) -> None:
+        try:
+            for count in range(self._transactions):
+                with self._gate.passed():
+                    self._one(count)
+            self._end_long()
+            self._end_prepared()
+        except BaseException as error:  # noqa: BLE001 - the main thread raises it
+            self.error = error
+        finally:
+            self._connection.close()
+
+    def _connect(self) -> psycopg.Connection:
+        return psycopg.connect(self._dsn, autocommit=True, options="-c lock_timeout=300ms")
+
+    def _one(self, count: int) -> None:
+        if self._long is not None and count >= self._long_ends:
+            self._end_long()
+        if self._prepared is not None and count >= self._prepared_ends:
+            self._end_prepared()
+        [kind] = self._random.choices(list(_KINDS), list(_KINDS.values()))
+        run: Callable[[int], None] = getattr(self, f"_run_{kind.replace(' ', '_')}")
+        try:
+            run(count)
+            self.done[kind] += 1
+        except (
+            psycopg.errors.LockNotAvailable,
+            psycopg.errors.DeadlockDetected,
+            psycopg.errors.IntegrityError,
+            psycopg.errors.ObjectInUse,
+        ):
+            self.done["gave up"] += 1
+            with suppress(psycopg.Error):
+                self._connection.execute("ROLLBACK")
+        except psycopg.OperationalError:
+            self.done["killed"] += 1
+        if self._connection.closed or self._connection.broken:
+            self._connection = self._connect()
+
+    def _write(self, connection: psycopg.Connection, most: int = 3) -> None:
+        for _ in range(self._random.randint(1, most)):
+            connection.execute(self._statements.next().encode())
+
+    def _run_short(self, count: int) -> None:
+        isolation = self._random.choice(["READ COMMITTED"] * 9 + ["REPEATABLE READ"])
+        self._connection.execute(f"BEGIN ISOLATION LEVEL {isolation}".encode())
+        self._write(self._connection)
+        self._connection.execute("COMMIT")
+
+    def _run_rolled_back(self, count: int) -> None:
+        self._connection.execute("BEGIN")
+        self._write(self._connection)
+        self._connection.execute("ROLLBACK")
+
+    def _run_savepoint(self, count: int) -> None:
+        self._connection.execute("BEGIN")
+        self._write(self._connection, 2)
+        for _ in range(self._random.randint(1, 2)):
+            self._connection.execute("SAVEPOINT s")
+            self._write(self._connection, 2)
+            self._connection.execute(
+                self._random.choice(["ROLLBACK TO SAVEPOINT s", "RELEASE SAVEPOINT s"])
+            )
+        self._write(self._connection, 1)
+        self._connection.execute("COMMIT")
+
+    def _run_prepared(self, count: int) -> None:
+        if self._prepared is not None:
+            self._run_short(count)
+            return
+        self._connection.execute("BEGIN")
+        self._write(self._connection, 2)
+        name = f"soak-{self._number}-{count}"
+        self._prepared, self._prepared_ends = name, count + self._random.randint(1, 40)
+        self._connection.execute(f"PREPARE TRANSACTION '{name}'".encode())
+
+    def _end_prepared(self) -> None:
+        """Commit or roll back what was prepared; whether it was is only known to the server."""
+        how = self._random.choice(["COMMIT", "COMMIT", "ROLLBACK"])
+        name, self._prepared = self._prepared, None
+        if name is None:
+            return
+        while True:
+            try:
+                found = self._connection.execute(
+                    "SELECT FROM pg_prepared_xacts WHERE gid = %s", [name]
+                ).fetchone()
+                if found is not None:
+                    self._connection.execute(f"{how} PREPARED '{name}'".encode())
+            except psycopg.OperationalError:
+                self.done["killed"] += 1
+                self._connection = self._connect()
+            else:
+                return
+
+    def _run_long(self, count: int) -> None:
+        if self._long is not None:
+            self._run_short(count)
+            return
+        self._long = self._connect()
+        self._long_ends = count + self._random.randint(5, 100)
+        self._long.execute("BEGIN")
+        self._write(self._long)
+
+    def _end_long(self) -> None:
+        connection, self._long = self._long, None
+        if connection is None:
+            return
+        try:
+            connection.execute(self._random.choice(["COMMIT", "COMMIT", "ROLLBACK"]))
+        except psycopg.OperationalError:
+            self.done["killed"] += 1
+        finally:
+            connection.close()
+
+    def _run_truncate(self, count: int) -> None:
+        self._connection.execute("BEGIN")
+        if self._random.random() < 0.5:
+            self._write(self._connection, 1)
+        self._connection.execute(self._statements.truncate().encode())
+        if self._random.random() < 0.5:
+            self._write(self._connection, 2)
+        self._connection.execute("COMMIT")
