@@ -14,6 +14,7 @@ from tests.catalog.test_oldest_server import oldest_dsn, pytestmark  # noqa: F40
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.engines import Borrowed
 from tests.service.lab import Lab
+from tests.service.wal_lab import create, modes, triggers
 
 T = "CREATE TABLE t (id int PRIMARY KEY, k int)"
 SUBSCRIBE = (
@@ -82,6 +83,24 @@ def test_p52_replicated_writes_are_captured(publisher: psycopg.Connection, subsc
         " WHERE tgrelid = 't'::regclass AND tgname ~ 'capture_(insert|update|delete)'"
     )
     assert kinds == [("A", 1)]
+
+
+def test_p52_replicated_writes_are_captured_from_the_log(
+    publisher: psycopg.Connection, subscriber: Lab
+):
+    subscribe(publisher, subscriber)
+    query = "SELECT k, count(*) AS n FROM t GROUP BY k"
+    create(subscriber, "counts", query)
+    assert (modes(subscriber), triggers(subscriber)) == ({"t": "WAL"}, 0)
+
+    write(publisher, subscriber, "INSERT INTO t SELECT i, i % 3 FROM generate_series(1, 9) i")
+    subscriber.window()
+    write(publisher, subscriber, "UPDATE t SET k = 5 WHERE id < 4", "DELETE FROM t WHERE id = 9")
+    subscriber.window("INSERT INTO t VALUES (100, 1)")
+    subscriber.trickle.alter_stream_table("counts", cdc_mode="trigger")
+    write(publisher, subscriber, "INSERT INTO t VALUES (10, 5)", "DELETE FROM t WHERE id = 1")
+    subscriber.window()
+    subscriber.trickle.drop_stream_table("counts")
 
 
 def test_p52_replication_begins_later(publisher: psycopg.Connection, subscriber: Lab):

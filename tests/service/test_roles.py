@@ -19,6 +19,7 @@ from tests.catalog.databases import ordinary_role
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.engines import Borrowed
 from tests.service.lab import Lab
+from tests.service.wal_lab import create, modes
 
 T = ("CREATE TABLE t (id int PRIMARY KEY, k int)", "INSERT INTO t VALUES (1, 1), (2, 1)")
 COUNTS = "SELECT k, count(*) AS n, max(id) AS last FROM t GROUP BY k"
@@ -88,6 +89,28 @@ def test_ordinary_role_with_replication_reads_the_log(
     ordinary.trickle.drop_stream_table("copy")
 
     assert ordinary.leftovers() == []
+
+
+def test_role_that_loses_replication_goes_back_to_triggers(
+    ordinary: Lab, role: str, admin: psycopg.Connection
+):
+    if ordinary.value("SHOW wal_level") != "logical":
+        pytest.skip("the server has another wal_level than logical")
+    ordinary.run(*T)
+    admin.execute(f"ALTER ROLE {role} REPLICATION".encode())
+    create(ordinary, "copy", "SELECT id, k FROM t")
+    ordinary.run("INSERT INTO t VALUES (3, 3)")
+    admin.execute(f"ALTER ROLE {role} NOREPLICATION".encode())
+
+    [report] = ordinary.window(action="REINITIALIZE")
+
+    assert "permission denied" in report.reason
+    assert modes(ordinary) == {"t": "TRIGGER"}
+    ordinary.window("DELETE FROM t WHERE id = 2")
+    assert ordinary.trickle.slot_health() is not None  # it is still there, and must be seen
+    admin.execute(f"ALTER ROLE {role} REPLICATION".encode())
+    ordinary.trickle.drop_stream_table("copy")
+    assert ordinary.trickle.slot_health() is None
 
 
 def test_p16_transactions_that_a_role_may_not_see_are_waited_for(

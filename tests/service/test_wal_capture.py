@@ -5,6 +5,7 @@ REFERENCE.md: P57; windows as in test_transactions.py, with the log in place of 
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 from contextlib import suppress
@@ -61,17 +62,24 @@ def test_values_of_every_kind_come_through_the_log_unharmed(wal: Lab):
 
 @pytest.mark.parametrize(
     "setting",
-    ["DateStyle = 'ISO, DMY'", "IntervalStyle = 'sql_standard'", "extra_float_digits = -10"],
+    [
+        "DateStyle = 'ISO, DMY'",
+        "DateStyle = 'SQL, DMY'",
+        "IntervalStyle = 'sql_standard'",
+        "extra_float_digits = -10",
+    ],
 )
 def test_preferences_of_the_database_do_not_matter(wal: Lab, setting: str):
     database = wal.value("SELECT current_database()")
     wal.run(
         "CREATE TABLE moments (d date, i interval, f float8)",
+        "CREATE TABLE days AS SELECT date '2026-01-01' + i AS d, i FROM generate_series(0, 60) i",
         f'ALTER DATABASE "{database}" SET {setting}',
     )
     try:
         wal.trickle._runtime.pool.drain()
         create(wal, "copy", "SELECT * FROM moments")
+        create(wal, "joined", "SELECT m.f, days.i FROM moments AS m JOIN days ON days.d = m.d")
         wal.window("INSERT INTO moments VALUES ('2026-02-01', '1 year -2 days 3 seconds', 0.1)")
         wal.window("UPDATE moments SET d = d + 1, f = f / 3")
     finally:
@@ -331,6 +339,32 @@ def test_last_consumer_takes_slot_publication_and_identity_along(counted: Lab):
     assert counted.value("SELECT relreplident FROM pg_class WHERE oid = 't'::regclass") == "d"
 
 
+def published(lab: Lab) -> list[str]:
+    return [name for (name,) in lab.rows("SELECT tablename FROM pg_publication_tables")]
+
+
+def test_publication_follows_the_sources_as_they_come_and_go(wal: Lab):
+    wal.run(*T, "CREATE TABLE u (id int)")
+    create(wal, "copy", COPY)
+    assert published(wal) == ["t"]
+    create(wal, "pairs", "SELECT t.id FROM t JOIN u ON u.id = t.id")
+    assert published(wal) == ["t", "u"]
+    wal.trickle.alter_stream_table("pairs", cdc_mode="trigger")  # has its way with both sources
+    assert published(wal) == []
+    wal.trickle.alter_stream_table("pairs", cdc_mode="auto")
+    assert modes(wal) == {"t": "TRIGGER", "u": "TRIGGER"}  # whose identity was given back
+    wal.trickle.alter_stream_table("pairs", cdc_mode="wal")
+    assert published(wal) == ["t", "u"]
+    wal.window("INSERT INTO u VALUES (1)", "INSERT INTO t VALUES (3, 3, NULL)")
+    wal.trickle.drop_stream_table("pairs")
+    wal.queries.pop("pairs")
+    assert published(wal) == ["t"]
+    wal.run("ALTER TABLE t RENAME TO renamed", "ALTER TABLE renamed RENAME TO t")
+    wal.window("DELETE FROM t WHERE id = 1")
+    wal.trickle.drop_stream_table("copy")
+    assert (published(wal), slots(wal)) == ([], 0)
+
+
 def test_identity_by_an_index_is_given_back(wal: Lab):
     wal.run(
         *T,
@@ -514,19 +548,25 @@ def test_slot_lag_is_measured_and_announced(counted: Lab):
             health = counted.trickle.slot_health()
             assert health is not None
             assert health.severity.value == "WARNING"
+            assert announced(counted, listener) == "slot_lag_warning"
             counted.run("INSERT INTO bulk TABLE bulk", "INSERT INTO bulk TABLE bulk")
             health = counted.trickle.slot_health()
             assert health is not None
             assert health.severity.value == "CRITICAL"
             assert not next(c for c in counted.trickle.doctor() if c.name == "logical slot").ok
-            with psycopg.connect(counted.trickle.dsn) as old:
-                old.execute("SELECT pg_current_xact_id()")  # keeps the log from being forgotten
-                runtime.capture_tended = 0.0
-                tend_capture(runtime)
-            [alert] = listener.notifies(timeout=5, stop_after=1)
-            assert '"event" : "slot_lag_critical"' in alert.payload
+            assert announced(counted, listener) == "slot_lag_critical"
     finally:
         runtime.settings = settings
+
+
+def announced(lab: Lab, listener: psycopg.Connection) -> str:
+    """Tend the capture while something keeps the log, and return what is announced."""
+    with psycopg.connect(lab.trickle.dsn) as old:
+        old.execute("SELECT pg_current_xact_id()")  # keeps the log from being forgotten
+        lab.trickle._runtime.capture_tended = float("-inf")
+        tend_capture(lab.trickle._runtime)
+    [alert] = listener.notifies(timeout=5, stop_after=1)
+    return str(json.loads(alert.payload)["event"])
 
 
 def test_idle_tables_do_not_hold_the_log_back(counted: Lab):

@@ -1,4 +1,4 @@
-"""A server that crashes forgets the last moves of its slots: what it delivers again counts once."""
+"""Servers that forget: the last moves of a slot, in a crash, or the log that a slot still needs."""
 
 from __future__ import annotations
 
@@ -56,3 +56,39 @@ def test_killed_server_delivers_again_and_nothing_is_written_twice(
         assert trickle.refresh_stream_table("counts").action.value == "DIFFERENTIAL"
         assert trickle.verify_stream_table("counts").ok
     crashed.stop()
+
+
+@pytest.mark.timeout(120)
+def test_log_that_the_server_has_thrown_away_leads_to_triggers_and_a_rebuild(
+    home: Path,  # noqa: F811 - as above
+    duckdb_engine: DuckDbEngine,
+):
+    with (
+        start_embedded(home) as server,
+        pgtrickle.connect(server.dsn, engine=Borrowed(duckdb_engine)) as trickle,
+    ):
+        write(
+            server.dsn,
+            "ALTER SYSTEM SET max_slot_wal_keep_size = '1MB'",
+            "SELECT pg_reload_conf()",
+            "CREATE TABLE t (id int PRIMARY KEY, k int)",
+        )
+        trickle.create_stream_table("counts", QUERY, cdc_mode="wal")
+        write(server.dsn, "INSERT INTO t SELECT i, i % 3 FROM generate_series(1, 100) AS i")
+        for _ in range(5):
+            write(server.dsn, "SELECT pg_switch_wal()", "CREATE TABLE x (); DROP TABLE x")
+        write(server.dsn, "CHECKPOINT")
+        health = trickle.slot_health()
+        assert health is not None
+        assert health.severity.value == "CRITICAL"
+        assert "no longer keeps the log" in health.detail
+
+        report = trickle.refresh_stream_table("counts")
+
+        assert report.action.value == "REINITIALIZE"
+        assert "no longer keeps the log" in report.reason
+        assert trickle.verify_stream_table("counts").ok
+        assert trickle.slot_health() is None
+        write(server.dsn, "INSERT INTO t VALUES (1000, 1)")
+        assert trickle.refresh_stream_table("counts").action.value == "DIFFERENTIAL"
+        assert trickle.verify_stream_table("counts").ok

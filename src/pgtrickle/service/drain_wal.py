@@ -26,7 +26,7 @@ from pgtrickle.capture.wal.slot import (
     use_plain_values,
 )
 from pgtrickle.capture.wal.transactions import read_transactions
-from pgtrickle.capture.wal.write import find_fit, write_rows
+from pgtrickle.capture.wal.write import BufferWriter
 from pgtrickle.catalog.wal_capture import (
     WalSlot,
     WalSource,
@@ -40,7 +40,8 @@ from pgtrickle.errors import ServerBusyError, WalGapError
 from pgtrickle.model.lsn import Lsn
 from pgtrickle.service.runtime import Runtime
 
-_WRITE_LINES = 20_000
+# So few that they fit between two processes: the server stores them while others are decoded.
+_WRITE_LINES = 1000
 
 
 @dataclass(slots=True)
@@ -100,12 +101,7 @@ def _take(
     upto: Lsn,
     limit: int,
 ) -> Drained:
-    collector = Collector(
-        {one.relid: one.since for one in sources},
-        lambda relation: find_fit(writer, relation),
-        slot.position,
-        _recent_xid(writer),
-    )
+    recent_xid = _recent_xid(writer)
     use_plain_values(writer)
     messages = 0
 
@@ -115,13 +111,15 @@ def _take(
             messages += len(lot)
             yield lot
 
-    with reader.transaction():
+    since = {one.relid: one.since for one in sources}
+    with reader.transaction(), BufferWriter(writer) as buffers:
         use_plain_values(reader)
+        collector = Collector(since, buffers.find_fit, slot.position, recent_xid)
         for step in read_transactions(chain.from_iterable(counted())):
             collector.take(step)
             if collector.pending_lines >= _WRITE_LINES:
-                write_rows(writer, collector.give())
-    write_rows(writer, collector.give())
+                buffers.write(collector.give())
+        buffers.write(collector.give())
     reached = messages < limit
     position = max(collector.end, upto) if reached else collector.end
     update_wal_position(writer, max(position, slot.position))

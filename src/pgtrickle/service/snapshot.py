@@ -15,6 +15,7 @@ from pgtrickle.catalog.wal_capture import list_wal_sources
 from pgtrickle.model.frontier import Frontier, PgSnapshot
 from pgtrickle.service.drain_wal import drain_wal
 from pgtrickle.service.runtime import Runtime
+from pgtrickle.spark.arrow_reader import FIXED_SETTINGS
 
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 _EXPORT = "SELECT pg_catalog.pg_export_snapshot(), pg_catalog.clock_timestamp()"
@@ -86,4 +87,6 @@ def open_buffers(
         end = get_log_end(connection)
     drain_wal(runtime, end)
     with open_snapshot(runtime) as later:
+        # Values that are written out here are read by connections with these settings.
+        later.connection.execute(FIXED_SETTINGS)
         yield BufferView(later.connection, later.name, snapshot.frontier.snapshot)

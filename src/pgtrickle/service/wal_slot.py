@@ -19,7 +19,7 @@ from pgtrickle.catalog.wal_capture import (
     list_wal_sources,
     lock_wal,
 )
-from pgtrickle.errors import SlotLostError
+from pgtrickle.errors import PrivilegeError, SlotLostError
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.settings import Settings
 
@@ -61,7 +61,18 @@ def ensure_slot(runtime: Runtime, patience: timedelta) -> None:
 
 
 def drop_unused_slot(runtime: Runtime) -> None:
-    """Drop the slot and the publication when no source is captured from the log any more."""
+    """Drop the slot and the publication when no source is captured from the log any more.
+
+    A role that lost the right to do so leaves them on record, where ``doctor`` shows what they
+    hold back.
+    """
+    try:
+        _drop_unused_slot(runtime)
+    except PrivilegeError as error:
+        logger.warning("could not drop the logical slot", extra={"code": error.code})
+
+
+def _drop_unused_slot(runtime: Runtime) -> None:
     with runtime.connection() as connection, connection.transaction():
         if find_wal_slot(connection) is None:
             return

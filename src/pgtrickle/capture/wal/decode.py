@@ -40,6 +40,7 @@ _EMITTED = struct.Struct(">xBQ")
 _TRUNCATE = struct.Struct(">xIB")
 
 _MAX_COLUMNS = 1664  # PostgreSQL's own limit for a row of any kind
+_TOO_WIDE = "more columns than a table can have"
 _NEW, _KEY, _OLD = ord("N"), ord("K"), ord("O")
 _TEXT, _NULL, _TOAST = ord("t"), ord("n"), ord("u")
 _IDENTITIES = frozenset("dnfi")
@@ -203,7 +204,9 @@ def _row(data: bytes, at: int) -> tuple[Row, int, bool]:
     values: list[Value] = []
     append, short_text = values.append, _SHORT_TEXT.get
     plain = True
-    count = _count(data, at)
+    count = data[at] << 8 | data[at + 1]
+    if count > _MAX_COLUMNS:
+        raise ValueError(_TOO_WIDE)
     at += 2
     for _ in range(count):
         start = at + 5
@@ -235,7 +238,7 @@ def _relid(data: bytes) -> int:
 def _count(data: bytes, at: int) -> int:
     count = data[at] << 8 | data[at + 1]
     if count > _MAX_COLUMNS:
-        raise ValueError("more columns than a table can have")
+        raise ValueError(_TOO_WIDE)
     return count
 
 

@@ -54,25 +54,28 @@ class Projection:
     def lines(self, xid: bytes, change: Insert | Update | Delete) -> list[bytes]:
         """Return the lines of one change; ``xid`` is the transaction's full id as text."""
         if change.plain:
-            return self._plain_lines(xid, change)
+            lines = self._plain_lines(xid, change)
+            if lines is not None:
+                return lines
         if isinstance(change, Insert):
             return [self._line(xid, b"1", self._new(change.new, None))]
-        if isinstance(change, Delete):
-            old = self._old(change.old, complete=change.old_complete)
-            return [self._line(xid, b"-1", old)]
         old = self._old(change.old, complete=change.old_complete)
+        if isinstance(change, Delete):
+            return [self._line(xid, b"-1", old)]
         new = self._new(change.new, change.old)
         if old == new:
             return []
         return [self._line(xid, b"-1", old), self._line(xid, b"1", new)]
 
-    def _plain_lines(self, xid: bytes, change: Insert | Update | Delete) -> list[bytes]:
-        """Do the same where every value is text, which saves most of the time."""
+    def _plain_lines(self, xid: bytes, change: Insert | Update | Delete) -> list[bytes] | None:
+        """Do the same where every value is text, which saves most of the time; None if in doubt."""
         if isinstance(change, Insert):
             if len(change.new) != self.width:
-                raise self._damaged(_WIDTH)
+                return None
             return [_plain_line(xid, b"1", self.pick(change.new))]
-        old = self._old(change.old, complete=change.old_complete)
+        if change.old is None or not change.old_complete or len(change.old) != self.width:
+            return None
+        old = self.pick(change.old)
         if isinstance(change, Delete):
             return [_plain_line(xid, b"-1", old)]
         new = self.pick(change.new)  # as wide as the old one
@@ -144,6 +147,6 @@ def _plain_line(xid: bytes, weight: bytes, values: tuple[Value, ...]) -> bytes:
 
 
 def _escape(value: bytes) -> bytes:
-    if value.isalnum():
+    if len(value.translate(None, _SPECIAL)) == len(value):
         return value
     return b"".join(_ESCAPES.get(byte, bytes([byte])) for byte in value)

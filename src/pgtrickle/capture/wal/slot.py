@@ -134,6 +134,8 @@ def advance_slot(connection: Connection[TupleRow], name: str, lsn: Lsn) -> None:
         connection.execute(_ADVANCE, {"name": name, "lsn": format_lsn(lsn)})
     except psycopg.errors.ObjectInUse as error:
         raise _in_use(name) from error
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise _lost(name, error) from error
 
 
 _GET_END = "SELECT pg_catalog.pg_current_wal_insert_lsn()::pg_catalog.text"
@@ -193,11 +195,16 @@ def peek(
         psycopg.errors.UndefinedObject,
         psycopg.errors.UndefinedFile,
         psycopg.errors.ObjectNotInPrerequisiteState,
+        psycopg.errors.InsufficientPrivilege,
     ) as error:
-        raise SlotLostError(
-            f'could not read from the logical slot "{name}": {error.diag.message_primary}',
-            hint=_HINT_LOST,
-        ) from error
+        raise _lost(name, error) from error
+
+
+def _lost(name: str, error: psycopg.Error) -> SlotLostError:
+    return SlotLostError(
+        f'could not read from the logical slot "{name}": {error.diag.message_primary}',
+        hint=_HINT_LOST,
+    )
 
 
 def _in_use(name: str) -> ServerBusyError:

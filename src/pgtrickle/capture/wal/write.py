@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from types import TracebackType
+from typing import Self
 
 import psycopg
-from psycopg import Connection, sql
+from psycopg import Connection, Copy, sql
 from psycopg.rows import TupleRow
 
 from pgtrickle.capture.buffers import WEIGHT_COLUMN, XID_COLUMN, buffer_of
@@ -16,32 +19,84 @@ from pgtrickle.errors import WalGapError
 _COPY = sql.SQL("COPY {buffer} ({columns}) FROM STDIN (FORMAT text, NULL {null}, ENCODING 'UTF8')")
 
 
-def write_rows(
-    connection: Connection[TupleRow], rows: Mapping[Projection, Sequence[bytes]]
-) -> None:
-    """Append lines to the buffers; the caller commits."""
-    for projection, lines in rows.items():
-        if not lines:
-            continue
-        relation = projection.relation
-        buffer = buffer_of(relation.relid)
-        names = [XID_COLUMN, WEIGHT_COLUMN, *projection.columns]
-        statement = _COPY.format(
-            buffer=sql.Identifier(buffer.schema, buffer.name),
-            columns=sql.SQL(", ").join(map(sql.Identifier, names)),
-            null=sql.Literal(NULL.decode()),
-        )
-        try:
-            with connection.cursor().copy(statement) as copy:
-                copy.write(b"\n".join(lines) + b"\n")
-        except (psycopg.DataError, psycopg.ProgrammingError, psycopg.IntegrityError) as error:
-            # A label of an enum that was renamed since, for one: the text no longer reads back.
-            raise WalGapError(
-                f'could not write changes of "{relation.schema}.{relation.name}" from the log',
-                source_relid=relation.relid,
-                detail=str(error.diag.message_primary),
-                hint="Nothing is to be done: triggers take over, and its readers are rebuilt.",
-            ) from error
+class BufferWriter:
+    """Appends lines to the change buffers, inside a transaction that the caller commits.
+
+    COPY stays open from one lot of lines to the next of the same table, so that the server stores
+    rows while the next ones are decoded.  All is written when the block has ended.
+    """
+
+    def __init__(self, connection: Connection[TupleRow]) -> None:
+        self._connection = connection
+        self._open = ExitStack()
+        self._projection: Projection | None = None
+        self._copy: Copy | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self._finish()
+            return
+        with suppress(psycopg.Error):  # the caller's error tells why the copy is given up
+            self._open.__exit__(kind, error, trace)
+
+    def write(self, rows: Mapping[Projection, Sequence[bytes]]) -> None:
+        """Append some lines."""
+        for projection, lines in rows.items():
+            if lines:
+                copy = self._begin(projection)
+                with _translated(projection):
+                    copy.write(b"\n".join(lines) + b"\n")
+
+    def find_fit(self, relation: Relation) -> Fit:
+        """Tell which of a buffer's columns hold what rows of a shape have under the same name."""
+        self._finish()
+        return find_fit(self._connection, relation)
+
+    def _begin(self, projection: Projection) -> Copy:
+        if self._copy is None or self._projection is not projection:
+            self._finish()
+            copying = self._connection.cursor().copy(_statement(projection))
+            self._copy, self._projection = self._open.enter_context(copying), projection
+        return self._copy
+
+    def _finish(self) -> None:
+        projection, self._projection, self._copy = self._projection, None, None
+        if projection is not None:
+            with _translated(projection):
+                self._open.close()
+
+
+def _statement(projection: Projection) -> sql.Composed:
+    buffer = buffer_of(projection.relation.relid)
+    names = [XID_COLUMN, WEIGHT_COLUMN, *projection.columns]
+    return _COPY.format(
+        buffer=sql.Identifier(buffer.schema, buffer.name),
+        columns=sql.SQL(", ").join(map(sql.Identifier, names)),
+        null=sql.Literal(NULL.decode()),
+    )
+
+
+@contextmanager
+def _translated(projection: Projection) -> Iterator[None]:
+    relation = projection.relation
+    try:
+        yield
+    except (psycopg.DataError, psycopg.ProgrammingError, psycopg.IntegrityError) as error:
+        # A label of an enum that was renamed since, for one: the text no longer reads back.
+        raise WalGapError(
+            f'could not write changes of "{relation.schema}.{relation.name}" from the log',
+            source_relid=relation.relid,
+            detail=str(error.diag.message_primary),
+            hint="Nothing is to be done: triggers take over, and its readers are rebuilt.",
+        ) from error
 
 
 # Domains are replaced by what they are based on, lengths and precisions left out, as in the buffer.
