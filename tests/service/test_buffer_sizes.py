@@ -187,7 +187,7 @@ def test_consumer_that_is_too_far_behind_starts_anew_and_frees_the_buffer(
     lab.run("INSERT INTO t VALUES (300, 1, 1, '1')")
     lab.refresh("counts")
     report = lab.refresh("copy", "REINITIALIZE")
-    assert report.reason == "changes of public.t are missing: its buffer had more than 5 rows"
+    assert "changes of public.t are missing: its buffer had more than 5 rows" in report.reason
     lab.window("INSERT INTO t VALUES (301, 1, 1, '1')")
 
 

@@ -157,6 +157,7 @@ def test_server_that_becomes_a_standby_is_refused_until_it_is_promoted(
         original.trickle.refresh_stream_table("counts")
 
     own_server.run("pg_ctl", "-D", str(own_server.data), "-w", "promote")
+    original.connection.close()
     original.connection = psycopg.connect(own_server.dsn, autocommit=True)
     original.refresh("counts")
 
