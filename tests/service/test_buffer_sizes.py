@@ -149,7 +149,11 @@ def test_growth_is_told_once_until_the_buffer_is_small_again(limited: Callable[.
     lab.create("copy", COPY)
     lab.run("INSERT INTO t SELECT i, 0, 0, '1' FROM generate_series(100, 105) AS i")
 
-    told = alerts_of(lab, lambda: (look(lab), look(lab)))
+    def look_twice() -> None:
+        look(lab)
+        look(lab)
+
+    told = alerts_of(lab, look_twice)
 
     assert told == [{"event": "buffer_growth_warning", "source": "public.t", "rows": 6}]
     assert [one.alert for one in lab.trickle.check_cdc_health()] == ["buffer_growth"]
