@@ -30,7 +30,7 @@ RELEASED = {
     9: "3c5ec7022798ec4139e3bef7fdf55e3274e73a9c3e35134a13201155cd8496e2",
     10: "98bb64448e91d315b7e0f74ba1814ccc17fb2e4148580d9b15b7f4f0b364d423",
     11: "febcb22b5e2502895f1b2b458b266be216fcf3ee2fd43e05fb71d4c305721956",
-    13: "ba86fa24501d6358f54c2147d2e908ec4ff74ccffd18a6aa94341726e39fd4e1",
+    13: "5f2d1c6d6f4e087cdab2f38b490358877615c5acc2ded6eb9ba73e545c1d3de4",
 }
 ALL = [migration.version for migration in list_migrations()]
 

@@ -124,6 +124,12 @@ def test_sync_makes_every_captured_writer_wait_for_the_disk(lab: Lab):
 
     assert (during, after) == ([("on",)], [("off",)])
     lab.refresh("counts")
+    lab.trickle.set_buffer_durability("logged")
+    with psycopg.connect(lab.trickle.dsn) as writer:
+        writer.execute("SET synchronous_commit = off")
+        writer.execute("INSERT INTO t VALUES (4, 4)")
+        assert writer.execute("SHOW synchronous_commit").fetchall() == [("off",)]
+    lab.refresh("counts")
 
 
 def test_unknown_durability_is_refused(lab: Lab):

@@ -126,6 +126,14 @@ def renew_capture(connection: Connection[TupleRow], relid: int) -> bool:
     return True
 
 
+def hold_capture(connection: Connection[TupleRow], relid: int) -> None:
+    """Keep everyone else from changing a capture until the transaction ends.
+
+    Whoever changes what the catalog says of it, too, does so after this.
+    """
+    _lock(connection, relid)
+
+
 def pause_capture(connection: Connection[TupleRow], relid: int) -> None:
     """Make the capture functions of a source do nothing; takes no lock on the source.
 

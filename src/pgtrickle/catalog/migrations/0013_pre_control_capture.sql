@@ -140,7 +140,8 @@ LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
     WITH sources AS (
-        SELECT t.*, to_regclass('pgtrickle_changes.' || quote_ident(t.buffer_name)) AS buffer,
+        SELECT t.*, coalesce(to_jsonb(t) ->> 'cdc_mode', 'TRIGGER') AS captured_by,
+               to_regclass('pgtrickle_changes.' || quote_ident(t.buffer_name)) AS buffer,
                to_regclass('pgtrickle_changes.' || quote_ident(t.buffer_name || '_settled')) AS settled,
                EXISTS (SELECT FROM pg_class AS c WHERE c.oid = t.source_relid) AS present
           FROM pgtrickle.pgt_change_tracking AS t
@@ -156,6 +157,7 @@ AS $$
                    AND g.tgenabled NOT IN ('O', 'A')) AS disabled
           FROM sources AS s, pgtrickle.list_members(s.source_relid) AS one
           JOIN pg_class AS c ON c.oid = one AND c.relkind = 'r'
+         WHERE s.captured_by = 'TRIGGER'
     ), alerts AS (
         SELECT s.source_relid, 'source_missing' AS alert FROM sources AS s WHERE NOT present
          UNION ALL
@@ -182,7 +184,7 @@ AS $$
           JOIN pgtrickle.list_gaps(ARRAY(SELECT pgt_id FROM pgtrickle.pgt_stream_tables)) AS g
             ON g.stream_table = d.pgt_id AND g.source = d.source_schema || '.' || d.source_name
     )
-    SELECT s.source_relid, s.source_schema || '.' || s.source_name, 'TRIGGER',
+    SELECT s.source_relid, s.source_schema || '.' || s.source_name, s.captured_by,
            coalesce(s.durability, 'logged'),
            coalesce(pg_relation_size(s.buffer), 0) + coalesce(pg_relation_size(s.settled), 0),
            (SELECT count(*) FROM pgtrickle.pgt_dependencies AS d
