@@ -17,7 +17,7 @@ from pgtrickle.catalog.capture_control import (
     set_delay,
     set_overfull,
 )
-from pgtrickle.catalog.capture_gaps import insert_gap, list_gaps
+from pgtrickle.catalog.capture_gaps import insert_gap, list_capture_gaps
 from pgtrickle.catalog.dependencies import list_consumer_frontiers, list_dependents
 from pgtrickle.catalog.leases import find_rival_lease
 from pgtrickle.errors import TrickleError
@@ -134,7 +134,7 @@ class _Watch:
             frontiers = {
                 one.id: one.frontier.snapshot.xmax
                 for one in list_dependents(self.connection, relid)
-                if one.frontier is not None and not list_gaps(self.connection, one.id)
+                if one.frontier is not None and not list_capture_gaps(self.connection, one.id)
             }
             oldest = min(frontiers.values(), default=None)
             for stream_table_id, xmax in frontiers.items():
