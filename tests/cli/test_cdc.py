@@ -12,7 +12,7 @@ QUERY = "SELECT id, price FROM items WHERE price < 10"
 
 
 @pytest.fixture
-def cheap(cli: CommandLine) -> CommandLine:
+def cheap(cli: CommandLine, user: Connection[TupleRow]) -> CommandLine:
     assert cli("create", "cheap", "--query", QUERY).exit_code == 0
     return cli
 

@@ -28,10 +28,9 @@ def open_lab(duckdb_engine: DuckDbEngine) -> Iterator[Callable[..., Lab]]:
     """Connect to a server of the test's own, again after each crash."""
     opened: list[Lab] = []
 
-    def connect(dsn: str, **settings: object) -> Lab:
-        trickle = pgtrickle.connect(
-            dsn, engine=Borrowed(duckdb_engine), settings=load_settings(**settings)
-        )
+    def connect(dsn: str, durability: str = "logged") -> Lab:
+        settings = load_settings(change_buffer_durability=durability)
+        trickle = pgtrickle.connect(dsn, engine=Borrowed(duckdb_engine), settings=settings)
         opened.append(Lab(trickle, psycopg.connect(dsn, autocommit=True)))
         if len(opened) > 1:
             opened[-1].queries = opened[-2].queries
@@ -46,7 +45,7 @@ def open_lab(duckdb_engine: DuckDbEngine) -> Iterator[Callable[..., Lab]]:
 def test_unlogged_buffer_that_a_crash_emptied_leads_to_reinitialize(
     own_server: OwnServer, open_lab: Callable[..., Lab]
 ):
-    lab = open_lab(own_server.dsn, change_buffer_durability="unlogged")
+    lab = open_lab(own_server.dsn, "unlogged")
     lab.run(*T)
     lab.create("counts", COUNTS)
     lab.create("copy", "SELECT id, k FROM t")
@@ -76,7 +75,7 @@ def test_unlogged_buffer_that_a_crash_emptied_leads_to_reinitialize(
 def test_logged_buffer_survives_a_crash(
     own_server: OwnServer, open_lab: Callable[..., Lab], durability: str
 ):
-    lab = open_lab(own_server.dsn, change_buffer_durability=durability)
+    lab = open_lab(own_server.dsn, durability)
     lab.run(*T)
     lab.create("counts", COUNTS)
     lab.run("INSERT INTO t VALUES (4, 4)")
@@ -89,7 +88,7 @@ def test_logged_buffer_survives_a_crash(
 def test_unlogged_buffer_survives_an_orderly_restart(
     own_server: OwnServer, open_lab: Callable[..., Lab]
 ):
-    lab = open_lab(own_server.dsn, change_buffer_durability="unlogged")
+    lab = open_lab(own_server.dsn, "unlogged")
     lab.run(*T)
     lab.create("counts", COUNTS)
     lab.run("INSERT INTO t VALUES (4, 4)")
@@ -124,6 +123,12 @@ def test_sync_makes_every_captured_writer_wait_for_the_disk(lab: Lab):
         after = writer.execute("SHOW synchronous_commit").fetchall()
 
     assert (during, after) == ([("on",)], [("off",)])
+    lab.refresh("counts")
+    lab.trickle.set_buffer_durability("logged")
+    with psycopg.connect(lab.trickle.dsn) as writer:
+        writer.execute("SET synchronous_commit = off")
+        writer.execute("INSERT INTO t VALUES (4, 4)")
+        assert writer.execute("SHOW synchronous_commit").fetchall() == [("off",)]
     lab.refresh("counts")
 
 

@@ -12,7 +12,6 @@ from psycopg.conninfo import make_conninfo
 import pgtrickle
 from pgtrickle.catalog.leases import renew_lease
 from pgtrickle.errors import Retry, StandbyError
-from pgtrickle.settings import load_settings
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.engines import Borrowed
 from tests.fixtures.restartable import OwnServer
@@ -23,7 +22,7 @@ COUNTS = "SELECT k, count(*) AS n FROM t GROUP BY k"
 BEST = "SELECT max(n) AS n FROM counts"
 RESTORED = "the database was restored or cloned elsewhere"
 
-Open = Callable[..., Lab]
+Open = Callable[[str], Lab]
 
 
 @pytest.fixture
@@ -31,10 +30,8 @@ def open_lab(duckdb_engine: DuckDbEngine) -> Iterator[Open]:
     """Connect to a database; later ones are taken for copies of the first."""
     opened: list[Lab] = []
 
-    def connect(dsn: str, **settings: object) -> Lab:
-        trickle = pgtrickle.connect(
-            dsn, engine=Borrowed(duckdb_engine), settings=load_settings(**settings)
-        )
+    def connect(dsn: str) -> Lab:
+        trickle = pgtrickle.connect(dsn, engine=Borrowed(duckdb_engine))
         opened.append(Lab(trickle, psycopg.connect(dsn, autocommit=True)))
         opened[-1].queries = dict(opened[0].queries)
         return opened[-1]
@@ -157,6 +154,7 @@ def test_server_that_becomes_a_standby_is_refused_until_it_is_promoted(
         original.trickle.refresh_stream_table("counts")
 
     own_server.run("pg_ctl", "-D", str(own_server.data), "-w", "promote")
+    original.connection.close()
     original.connection = psycopg.connect(own_server.dsn, autocommit=True)
     original.refresh("counts")
 

@@ -91,6 +91,10 @@ class Writer(threading.Thread):
     def _connect(self) -> psycopg.Connection:
         return psycopg.connect(self._dsn, autocommit=True, options="-c lock_timeout=300ms")
 
+    def _reconnect(self) -> None:
+        self._connection.close()
+        self._connection = self._connect()
+
     def _one(self, count: int) -> None:
         if self._long is not None and count >= self._long_ends:
             self._end_long()
@@ -112,8 +116,8 @@ class Writer(threading.Thread):
                 self._connection.execute("ROLLBACK")
         except psycopg.OperationalError:
             self.done["killed"] += 1
-        if self._connection.closed or self._connection.broken:
-            self._connection = self._connect()
+        if self._connection.closed:
+            self._reconnect()
 
     def _write(self, connection: psycopg.Connection, most: int = 3) -> None:
         for _ in range(self._random.randint(1, most)):
@@ -167,7 +171,7 @@ class Writer(threading.Thread):
                     self._connection.execute(f"{how} PREPARED '{name}'".encode())
             except psycopg.OperationalError:
                 self.done["killed"] += 1
-                self._connection = self._connect()
+                self._reconnect()
             else:
                 return
 
@@ -177,8 +181,13 @@ class Writer(threading.Thread):
             return
         self._long = self._connect()
         self._long_ends = count + self._random.randint(5, 100)
-        self._long.execute("BEGIN")
-        self._write(self._long)
+        try:
+            self._long.execute("BEGIN")
+            self._write(self._long)
+        except psycopg.Error:
+            connection, self._long = self._long, None
+            connection.close()
+            raise
 
     def _end_long(self) -> None:
         connection, self._long = self._long, None

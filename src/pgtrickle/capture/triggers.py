@@ -286,7 +286,10 @@ def drop_capture(connection: Connection[TupleRow], relid: int) -> None:
 
 
 def lock_capture(connection: Connection[TupleRow], relid: int) -> None:
-    """Wait for the right to change the capture of a source, until the commit."""
+    """Wait for the right to change the capture of a source, until the commit.
+
+    Whoever changes what the catalog says of it, too, does so after this.
+    """
     connection.execute(_LOCK_CAPTURE, _lock_key(relid))
 
 

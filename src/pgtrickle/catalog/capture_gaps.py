@@ -10,7 +10,7 @@ from psycopg.rows import TupleRow
 _LIST = "SELECT source, reason FROM pgtrickle.list_gaps(ARRAY[%(id)s]::pg_catalog.int8[])"
 
 
-def list_gaps(connection: Connection[TupleRow], stream_table_id: int) -> tuple[str, ...]:
+def list_capture_gaps(connection: Connection[TupleRow], stream_table_id: int) -> tuple[str, ...]:
     """Say which changes after the frontier of a stream table no buffer holds, and why."""
     cursor = connection.execute(_LIST, {"id": stream_table_id})
     return tuple(sorted(f"changes of {source} are missing: {reason}" for source, reason in cursor))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from psycopg import Connection
 
 from pgtrickle.capture.compact import compact_buffer, count_rows
-from pgtrickle.capture.triggers import renew_capture
+from pgtrickle.capture.triggers import lock_capture, renew_capture
 from pgtrickle.catalog.capture_control import (
     BufferWatch,
     list_watched,
@@ -17,7 +17,7 @@ from pgtrickle.catalog.capture_control import (
     set_delay,
     set_overfull,
 )
-from pgtrickle.catalog.capture_gaps import insert_gap
+from pgtrickle.catalog.capture_gaps import insert_gap, list_capture_gaps
 from pgtrickle.catalog.dependencies import list_consumer_frontiers, list_dependents
 from pgtrickle.catalog.leases import find_rival_lease
 from pgtrickle.errors import TrickleError
@@ -123,6 +123,7 @@ class _Watch:
     def _delay(self, delay_ms: int) -> None:
         """Let the capture functions hold writers up, or no longer."""
         with self.connection.transaction():
+            lock_capture(self.connection, self.buffer.source_relid)
             set_delay(self.connection, self.buffer.source_relid, delay_ms)
             renew_capture(self.connection, self.buffer.source_relid)
 
@@ -133,7 +134,7 @@ class _Watch:
             frontiers = {
                 one.id: one.frontier.snapshot.xmax
                 for one in list_dependents(self.connection, relid)
-                if one.frontier is not None
+                if one.frontier is not None and not list_capture_gaps(self.connection, one.id)
             }
             oldest = min(frontiers.values(), default=None)
             for stream_table_id, xmax in frontiers.items():

@@ -8,10 +8,15 @@ from dataclasses import dataclass
 from psycopg import Connection
 
 from pgtrickle.capture.durability import store_buffer
-from pgtrickle.capture.triggers import pause_capture, renew_capture
+from pgtrickle.capture.triggers import (
+    lock_capture,
+    pause_capture,
+    renew_capture,
+)
 from pgtrickle.catalog.capture_control import (
     CaptureHealth,
     check_cdc_health,
+    list_captured_by_trigger,
     list_undecided_durability,
     reset_errors,
     set_durability,
@@ -62,6 +67,7 @@ def pause_cdc(runtime: Runtime, sources: Sequence[QualifiedName] = ()) -> list[s
     for tracking in _tracked(runtime, sources):
         leave_wal(runtime, tracking.source_relid)
         with runtime.connection() as connection, connection.transaction():
+            lock_capture(connection, tracking.source_relid)
             # In one transaction: whoever is not captured commits after this is on record.
             if set_paused(connection, tracking.source_relid, paused=True):
                 pause_capture(connection, tracking.source_relid)
@@ -77,6 +83,7 @@ def resume_cdc(runtime: Runtime, sources: Sequence[QualifiedName] = ()) -> list[
     resumed = []
     for tracking in _tracked(runtime, sources):
         with runtime.connection() as connection, connection.transaction():
+            lock_capture(connection, tracking.source_relid)
             if set_paused(connection, tracking.source_relid, paused=False):
                 _install(connection, tracking)
                 insert_gap(connection, tracking.source_relid, "its capture was paused")
@@ -145,10 +152,10 @@ def decide_durability(runtime: Runtime, connection: Connection) -> None:
 
 
 def _store(connection: Connection, relid: int, durability: str) -> None:
+    lock_capture(connection, relid)
     store_buffer(connection, relid, unlogged=durability == "unlogged")
     set_durability(connection, relid, durability)
-    if durability == "sync":
-        renew_capture(connection, relid)
+    renew_capture(connection, relid)
 
 
 def _rebuild(runtime: Runtime, tracking: ChangeTracking) -> list[Mended]:
@@ -182,12 +189,15 @@ def _install(connection: Connection, tracking: ChangeTracking) -> None:
 
 def _tracked(runtime: Runtime, sources: Sequence[QualifiedName]) -> list[ChangeTracking]:
     with runtime.connection() as connection:
-        tracked = list_change_tracking(connection)
+        by_trigger = list_captured_by_trigger(connection)
+        tracked = [
+            one for one in list_change_tracking(connection) if one.source_relid in by_trigger
+        ]
     known = {one.source: one for one in tracked}
     for source in sources:
         if source not in known:
             raise SourceNotFoundError(
-                f'no stream table reads "{source}"',
+                f'no stream table reads "{source}", or its changes are not captured by triggers',
                 hint="List what is captured with: pgtrickle cdc health.",
             )
     found = [known[source] for source in sources] if sources else tracked

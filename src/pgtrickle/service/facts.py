@@ -14,7 +14,7 @@ from pgtrickle.capture.fingerprint import (
 )
 from pgtrickle.capture.polling import add_up_rows
 from pgtrickle.capture.windows import SourceChanges, changed_sources
-from pgtrickle.catalog.capture_gaps import list_gaps
+from pgtrickle.catalog.capture_gaps import list_capture_gaps
 from pgtrickle.catalog.dependencies import Dependency, SourceType
 from pgtrickle.catalog.functions_used import list_changed_functions
 from pgtrickle.catalog.stream_tables import find_plan
@@ -106,7 +106,7 @@ def gather_facts(
         time_dependent=compiled.binding.time_dependent,
         requested_full=requested_full or forced,
         max_change_ratio=_max_change_ratio(settings, stream_table),
-        gaps=list_gaps(buffers.connection, stream_table.id),
+        gaps=list_capture_gaps(buffers.connection, stream_table.id),
     )
     changed = {str(one.relid): one.rows for one in changes if one.rows}
     if decide(facts).action is not Action.NO_DATA:

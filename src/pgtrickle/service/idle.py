@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import cast
 
 from pgtrickle.catalog.capture_control import list_held_back
 from pgtrickle.catalog.idle import pass_over_idle
 from pgtrickle.catalog.wal_capture import list_wal_sources
+from pgtrickle.errors import TrickleError
 from pgtrickle.model.stream_table import RefreshMode, StreamTable
 from pgtrickle.service.buffer_sizes import watch_buffers
 from pgtrickle.service.capture_mode import drain_or_hand_back
@@ -38,10 +40,12 @@ def find_idle(runtime: Runtime, stream_tables: Sequence[StreamTable]) -> frozens
     compared = runtime.shapes_compared
     idle: frozenset[int] = frozenset()
     as_of = _read_log(runtime)
-    with runtime.connection() as connection:
-        if now >= runtime.buffers_watched + _SIZES_LAST:
-            runtime.buffers_watched = now
+    if now >= runtime.buffers_watched + _SIZES_LAST:
+        runtime.buffers_watched = now
+        # A buffer that cannot be looked at must not keep anything from being refreshed.
+        with suppress(TrickleError), runtime.connection() as connection:
             watch_buffers(runtime, connection)
+    with runtime.connection() as connection:
         held_back = list_held_back(connection)
         idle |= held_back.intersection(one.id for one in stream_tables)
         ids = [one for one in ids if one not in held_back]

@@ -140,7 +140,8 @@ LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
     WITH sources AS (
-        SELECT t.*, to_regclass('pgtrickle_changes.' || quote_ident(t.buffer_name)) AS buffer,
+        SELECT t.*,
+               to_regclass('pgtrickle_changes.' || quote_ident(t.buffer_name)) AS buffer,
                to_regclass('pgtrickle_changes.' || quote_ident(t.buffer_name || '_settled')) AS settled,
                EXISTS (SELECT FROM pg_class AS c WHERE c.oid = t.source_relid) AS present
           FROM pgtrickle.pgt_change_tracking AS t
