@@ -27,10 +27,10 @@ import psycopg
 import pgtrickle
 from benchmarks.report.tables import print_tables
 from benchmarks.results import describe_run, write_results
-from benchmarks.say import say
+from benchmarks.say import say, say_progress
 from pgtrickle.embedded.server import start_embedded
 from pgtrickle.errors import InternalError
-from pgtrickle.model.report import Progress, RefreshReport
+from pgtrickle.model.report import RefreshReport
 from pgtrickle.settings import Settings
 from tests.workloads.tpch.workload import load_scale
 
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(trickle: pgtrickle.Trickle, argv: Sequence[str], arguments: argparse.Namespace) -> int:
-    trickle.on_progress(_show)
+    trickle.on_progress(say_progress)
     lines = []
     with psycopg.connect(trickle.dsn, autocommit=True) as connection:
         say(f"loading TPC-H at scale {arguments.scale}")
@@ -144,14 +144,6 @@ def _jvm_memory() -> tuple[float, float]:
     pid = java.java.lang.ProcessHandle.current().pid()
     found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     return heap / 2**20, int(found[1]) / 1024 if found else 0.0
-
-
-def _show(progress: Progress) -> None:
-    rate = progress.rows_read / max(progress.seconds, 0.001)
-    say(
-        f"{progress.stage}: {progress.rows_read:,} rows read, {progress.rows_staged:,} staged,"
-        f" {progress.seconds:.0f} s, {rate:,.0f} rows/s"
-    )
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pgtrickle
-from benchmarks.say import say
+from benchmarks.say import say, say_progress
 from benchmarks.tpch.contenders import Contender, Ours, PlainSpark, View
 from benchmarks.tpch.database import Database
 from benchmarks.tpch.duckdb_parquet import DuckDbParquet
@@ -45,7 +45,9 @@ class Comparison:
             closing(self._pathway),
         ):
             contenders = self._contenders(trickle, engine)
+            trickle.on_progress(say_progress)
             prepared = self._prepare(contenders)
+            trickle.on_progress(None)  # not while times are taken
             self._warm_up(contenders, prepared, shares[0])
             return [self._measure(trickle, contenders, prepared, share) for share in shares]
 
