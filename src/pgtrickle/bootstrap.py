@@ -15,12 +15,13 @@ from psycopg_pool import ConnectionPool
 from pgtrickle.catalog.migrate import migrate
 from pgtrickle.catalog.watch import install_watch
 from pgtrickle.embedded.server import start_embedded
-from pgtrickle.errors import SettingError, TrickleError
+from pgtrickle.errors import TrickleError
 from pgtrickle.model.cdc_mode import parse_cdc_mode
 from pgtrickle.model.delta_fraction import Fraction
+from pgtrickle.model.modes import parse_refresh_mode, parse_status
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.report import Progress, RefreshReport, VerifyReport
-from pgtrickle.model.stream_table import InitiatedBy, RefreshMode, Status, StreamTable
+from pgtrickle.model.stream_table import InitiatedBy, StreamTable
 from pgtrickle.service.alter import alter_stream_table
 from pgtrickle.service.capture_mode import tend_capture
 from pgtrickle.service.control import (
@@ -38,6 +39,7 @@ from pgtrickle.service.drop import drop_stream_table
 from pgtrickle.service.explain import explain_stream_table
 from pgtrickle.service.idle import find_idle
 from pgtrickle.service.refresh import refresh_stream_table
+from pgtrickle.service.requests.server import RequestServer
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.service.status import (
     show_dependencies,
@@ -155,6 +157,7 @@ class Trickle:
         self._applied = applied or []  # migrations
         self._runtime = runtime
         self._resources = resources
+        self._requests: RequestServer | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -202,7 +205,7 @@ class Trickle:
             self._name(name),
             query,
             schedule=schedule,
-            refresh_mode=_mode(refresh_mode),
+            refresh_mode=parse_refresh_mode(refresh_mode),
             initialize=initialize,
             max_delta_fraction=max_delta_fraction,
             cdc_mode=parse_cdc_mode(cdc_mode) if cdc_mode is not None else None,
@@ -246,8 +249,8 @@ class Trickle:
             self._runtime,
             self._name(name),
             schedule=schedule,
-            refresh_mode=_mode(refresh_mode) if refresh_mode is not None else None,
-            status=_status(status) if status is not None else None,
+            refresh_mode=parse_refresh_mode(refresh_mode) if refresh_mode is not None else None,
+            status=parse_status(status) if status is not None else None,
             max_delta_fraction=max_delta_fraction,
             cdc_mode=parse_cdc_mode(cdc_mode) if cdc_mode is not None else None,
         )
@@ -310,28 +313,18 @@ class Trickle:
         with self._runtime.connection() as connection:
             return find_slot_health(connection, self._runtime.settings)
 
+    def serve_requests(self) -> int:
+        """Execute what SQL sessions ask for; return how many requests that were.
+
+        From the first call on, until this object is closed, calls from SQL find a daemon.
+        """
+        if self._requests is None:
+            self._requests = self._resources.enter_context(RequestServer(self._runtime))
+        return self._requests.serve()
+
     def doctor(self) -> list[Check]:
         """Check Java, Spark, PostgreSQL, privileges, versions and the stream tables."""
         return [*check_machine(), *check_server(self._runtime)]
 
     def _name(self, text: str) -> QualifiedName:
         return QualifiedName.parse(text, self._schema)
-
-
-def _mode(text: str) -> RefreshMode:
-    try:
-        return RefreshMode(text.upper())
-    except ValueError:
-        raise SettingError(
-            f'the refresh mode "{text}" does not exist',
-            hint=f"Choose one of {', '.join(mode.value for mode in RefreshMode)}.",
-        ) from None
-
-
-def _status(text: str) -> Status:
-    try:
-        return Status(text.upper())
-    except ValueError:
-        raise SettingError(
-            f'the status "{text}" does not exist', hint="Choose ACTIVE or SUSPENDED."
-        ) from None

@@ -5,7 +5,7 @@ A message states the fact in lower case and without a full stop; ``hint`` is a s
 tells the reader what to do next.  ``retry`` is what a scheduler consults, never the message.
 
 Families: ST1xx the query, ST2xx the catalog, ST3xx the source, ST4xx the engine,
-ST5xx configuration, ST9xx a bug of ours.
+ST5xx configuration, ST6xx requests by SQL, ST9xx a bug of ours.
 """
 
 from __future__ import annotations
@@ -235,6 +235,26 @@ class StandbyError(TrickleError, code="ST504"):
     """The server is a standby and accepts no writes."""
 
     retry = Retry.BACKOFF  # until it is promoted
+
+
+class DaemonMissingError(TrickleError, code="ST601"):
+    """A call from SQL needs the daemon, and none serves the database."""
+
+
+class RequestTimeoutError(TrickleError, code="ST602"):
+    """A request was not done within pg_trickle.request_timeout, and was cancelled."""
+
+
+class RequestCancelledError(TrickleError, code="ST603"):
+    """The caller of a request took it back, or is gone."""
+
+
+class RequestLostError(TrickleError, code="ST604"):
+    """The daemon that executed a request ended before it was done."""
+
+
+class RequestRefusedError(TrickleError, code="ST605"):
+    """A request asks for what does not exist, or in a way that is not possible."""
 
 
 class InternalError(TrickleError, code="ST901"):

@@ -32,6 +32,8 @@ RELEASED = {
     11: "febcb22b5e2502895f1b2b458b266be216fcf3ee2fd43e05fb71d4c305721956",
     12: "eb766adb556076c6150586e2088aadd4197959c355bdcdcb67ce822a1d7d3f46",
     13: "6e8e689b24414409cce952dcda4767eac093dd1341a4a75ad2e8eacd18e39b26",
+    14: "982e133292b10009467e5dd88d76aa14da3fec27a362eb25e5956247d9b6fdcb",
+    15: "b35a59a5288eb39a844d881d1a54bb5f3b32d726a57134afe71df2380d69aa16",
 }
 ALL = [migration.version for migration in list_migrations()]
 

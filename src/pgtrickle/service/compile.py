@@ -108,16 +108,23 @@ class Compiled:
 def compile_stream_table(connection: Connection, stream_table: StreamTable) -> Compiled:
     """Compile the query of a stream table under the ``search_path`` it was written for."""
     path = get_query_search_path(connection, stream_table.id)
-    with connection.transaction(force_rollback=True):
-        connection.execute("SELECT pg_catalog.set_config('search_path', %s, true)", [path])
-        return compile_query(connection, stream_table.original_query)
+    return compile_query(connection, stream_table.original_query, path)
 
 
-def compile_query(connection: Connection, user_sql: str) -> Compiled:
-    """Compile ``user_sql`` under the session's ``search_path``; changes nothing."""
+def compile_query(
+    connection: Connection, user_sql: str, search_path: str | None = None
+) -> Compiled:
+    """Compile ``user_sql`` under this ``search_path``, or the session's; changes nothing."""
     check_text(user_sql)
     with connection.transaction(force_rollback=True):
+        if search_path is not None:
+            set_search_path(connection, search_path)
         return compile_bound(connection, bind_query(connection, user_sql), user_sql)
+
+
+def set_search_path(connection: Connection, search_path: str) -> None:
+    """Let names mean what they mean to someone else, until the transaction ends."""
+    connection.execute("SELECT pg_catalog.set_config('search_path', %s, true)", [search_path])
 
 
 def compile_bound(connection: Connection, binding: Binding, user_sql: str) -> Compiled:

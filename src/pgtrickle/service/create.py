@@ -52,9 +52,11 @@ def create_stream_table(
     initialize: bool,
     max_delta_fraction: float | None = None,
     cdc_mode: CdcMode | None = None,
+    search_path: str | None = None,
 ) -> RefreshReport | None:
     """Create the table, its state and its capture in one transaction, then load it.
 
+    ``search_path`` is where the query's names are looked for; None: where the session looks.
     A first load that fails takes everything back, so the next attempt starts from nothing.
     """
     parse_schedule(schedule)
@@ -65,7 +67,7 @@ def create_stream_table(
             hint="Create the stream table in a schema of your own.",
         )
     with runtime.connection() as connection:
-        compiled = compile_query(connection, query)
+        compiled = compile_query(connection, query, search_path)
         check_columns(compiled)
         check_polled(runtime.settings, compiled)
         if compiled.refusal is not None and refresh_mode is RefreshMode.DIFFERENTIAL:

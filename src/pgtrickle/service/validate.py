@@ -12,7 +12,7 @@ from pgtrickle.errors import TrickleError
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.sql_type import Column
 from pgtrickle.model.stream_table import RefreshMode
-from pgtrickle.service.compile import Compiled, compile_bound
+from pgtrickle.service.compile import Compiled, compile_bound, set_search_path
 from pgtrickle.service.create import check_columns
 from pgtrickle.service.explanation.build import explain
 from pgtrickle.service.explanation.model import Explanation
@@ -49,11 +49,13 @@ class Validation:
         return RefreshMode.DIFFERENTIAL if self.differential else RefreshMode.FULL
 
 
-def validate_query(runtime: Runtime, query: str) -> Validation:
+def validate_query(runtime: Runtime, query: str, search_path: str | None = None) -> Validation:
     """Bind, compile and plan a query inside a transaction that is rolled back."""
     try:
         check_text(query)
         with runtime.connection() as connection, connection.transaction(force_rollback=True):
+            if search_path is not None:
+                set_search_path(connection, search_path)
             return _validate(runtime, connection, query)
     except TrickleError as error:
         if not error.code.startswith("ST1"):

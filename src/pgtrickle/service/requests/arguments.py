@@ -1,0 +1,66 @@
+"""The arguments of requests: their names and types, checked before anything is done.
+
+The procedures in the schema ``pgtrickle`` give them right; but anyone may write a request by hand,
+and definitions of ``bulk_create`` come from users in any case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from pgtrickle.errors import RequestRefusedError
+
+_TYPES: Mapping[str, tuple[type, ...]] = MappingProxyType(
+    {
+        "name": (str,),
+        "query": (str,),
+        "schedule": (str,),
+        "refresh_mode": (str,),
+        "status": (str,),
+        "cdc_mode": (str,),
+        "format": (str,),
+        "initialize": (bool,),
+        "cascade": (bool,),
+        "full": (bool,),
+        "max_delta_fraction": (int, float, str),  # alter knows the word "default"
+        "definitions": (list,),
+        "names": (list,),
+        "params": (dict,),
+    }
+)
+
+
+def check_arguments(
+    verb: str, given: object, *, required: Collection[str], optional: Collection[str]
+) -> dict[str, Any]:
+    """Return the arguments that are not NULL, or raise ST605.
+
+    >>> given = {"name": "t", "cascade": None}
+    >>> check_arguments("drop", given, required=["name"], optional=["cascade"])
+    {'name': 't'}
+    """
+    if not isinstance(given, dict):
+        raise _refuse(verb, "arguments are an object with their names as keys")
+    found = {key: value for key, value in given.items() if value is not None}
+    for name in required:
+        if name not in found:
+            raise _refuse(verb, f'"{name}" is missing')
+    for name, value in found.items():
+        if name not in required and name not in optional:
+            known = ", ".join(sorted({*required, *optional}))
+            raise _refuse(verb, f'"{name}" is not among its arguments: {known}')
+        if not isinstance(value, _TYPES[name]) or (
+            isinstance(value, bool) and bool not in _TYPES[name]
+        ):
+            wanted = " or ".join(kind.__name__ for kind in _TYPES[name])
+            raise _refuse(verb, f'"{name}" is of another type than {wanted}')
+    return found
+
+
+def _refuse(verb: str, why: str) -> RequestRefusedError:
+    return RequestRefusedError(
+        f'the request "{verb}" cannot be understood: {why}',
+        hint="Use the procedure of this name in the schema pgtrickle.",
+    )

@@ -1,0 +1,92 @@
+"""What the caller of a request may ask for, and what he means by a name.
+
+The server executes requests with its own rights.  So it asks before whether the caller could do
+the same himself: nobody gains a right by asking.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from psycopg import Connection
+
+from pgtrickle.catalog.stream_tables import find_stream_table
+from pgtrickle.errors import (
+    NameNotUsableError,
+    NotOwnerError,
+    PrivilegeError,
+    StreamTableNotFoundError,
+)
+from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.stream_table import StreamTable
+
+if TYPE_CHECKING:  # which imports this module
+    from pgtrickle.service.requests.verbs import Ask
+
+# The caller may have been dropped since: then the answer is no.
+_MAY_ACT_AS = """
+    SELECT COALESCE(pg_catalog.bool_or(pg_catalog.pg_has_role(c.oid, o.oid, 'USAGE')), false)
+      FROM pg_catalog.pg_roles AS c, pg_catalog.pg_roles AS o
+     WHERE c.rolname = %(caller)s AND o.rolname = COALESCE(%(owner)s, current_user)
+"""
+
+
+def check_may_act_as_server(ask: Ask) -> None:
+    """Raise ST303 unless the caller may let the server evaluate a query.
+
+    Each function in it runs with the server's rights.
+    """
+    with ask.runtime.connection() as connection:
+        [(server,)] = connection.execute("SELECT current_user").fetchall()
+        if not _may_act_as(connection, ask.request.caller, None):
+            raise PrivilegeError(
+                f'"{ask.request.caller}" may not have queries evaluated as "{server}"',
+                detail="Stream tables that the daemon creates belong to its role.",
+                hint=f'Ask for: GRANT "{server}" TO "{ask.request.caller}".',
+            )
+
+
+def get_own_stream_table(ask: Ask, text: str) -> StreamTable:
+    """Return the stream table that the caller means, or raise unless it exists and is his."""
+    found = find_stream_table_of(ask, text)
+    if found is None:
+        raise StreamTableNotFoundError(
+            f'the stream table "{text}" does not exist',
+            hint="List them with: SELECT * FROM pgtrickle.pgt_status().",
+        )
+    with ask.runtime.connection() as connection:
+        if not _may_act_as(connection, ask.request.caller, found.owner):
+            raise NotOwnerError(
+                f'must be owner of stream table "{found.name}"',
+                hint=f'It belongs to "{found.owner}": connect as a member of that role.',
+            )
+    return found
+
+
+def find_stream_table_of(ask: Ask, text: str) -> StreamTable | None:
+    """Return the stream table of this name, the first on the caller's search path."""
+    with ask.runtime.connection() as connection:
+        for schema in ask.request.schemas or ("",):
+            name = QualifiedName.parse(text, schema)
+            if (found := find_stream_table(connection, name)) is not None:
+                return found
+    return None
+
+
+def name_for_creation(ask: Ask, text: str) -> QualifiedName:
+    """Return the name of a stream table to be, in the first schema of the caller's path."""
+    if not ask.request.schemas:
+        name = QualifiedName.parse(text, "")
+        if not name.schema:
+            raise NameNotUsableError(
+                "no schema has been selected to create in",
+                hint="Write schema.name, or set the search_path.",
+            )
+        return name
+    return QualifiedName.parse(text, ask.request.schemas[0])
+
+
+def _may_act_as(connection: Connection, caller: str, owner: str | None) -> bool:
+    values = {"caller": caller, "owner": owner}
+    [(may,)] = connection.execute(_MAY_ACT_AS, values).fetchall()
+    return bool(may)

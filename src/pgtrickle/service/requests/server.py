@@ -1,0 +1,148 @@
+"""Execute what SQL sessions ask for (see ADR 0019).
+
+A daemon has one server.  ``serve`` executes every request that waits, one after the other, in the
+caller's thread; several threads may call it.  A thread of the server's own shows that it lives,
+and stops requests whose callers took them back.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from types import TracebackType
+from typing import Self
+
+from pgtrickle.catalog.requests import (
+    Request,
+    add_notice,
+    beat,
+    claim_request,
+    complete_request,
+    fail_request,
+    fall_silent,
+    list_unwanted,
+    sweep_requests,
+)
+from pgtrickle.errors import InternalError, RequestCancelledError, TrickleError
+from pgtrickle.service.requests.cancel import CancellableRuntime
+from pgtrickle.service.requests.verbs import Ask, Notice, execute
+from pgtrickle.service.runtime import Runtime
+
+logger = logging.getLogger(__name__)
+
+_PULSE_SECONDS = 0.5
+_BEAT_EVERY = 2  # pulses
+_SWEEP_EVERY = 20
+
+
+class RequestServer:
+    """Executes requests until it is closed; use it as a context manager."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._running: dict[int, CancellableRuntime] = {}  # by request
+        self._claiming = threading.Lock()  # what is claimed and not in the list looks abandoned
+        self._closed = threading.Event()
+        self._beat()
+        self._sweep()
+        self._pulse = threading.Thread(target=self._live, name="pgtrickle-requests", daemon=True)
+        self._pulse.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Tell callers that nobody serves them any more."""
+        self._closed.set()
+        self._pulse.join()
+        try:
+            with self._runtime.connection() as connection:
+                fall_silent(connection, self._runtime.owner)
+        except TrickleError as error:
+            # Callers will notice within seconds that there is no sign of life.
+            logger.warning("could not sign off", extra={"code": error.code})
+
+    def serve(self) -> int:
+        """Execute the requests that wait; return how many."""
+        served = 0
+        while not self._closed.is_set():
+            runtime = CancellableRuntime.like(self._runtime)
+            with self._claiming, self._runtime.connection() as connection:
+                request = claim_request(connection, self._runtime.owner)
+                if request is None:
+                    break
+                self._running[request.id] = runtime
+            self._execute(request, runtime)
+            served += 1
+        return served
+
+    def _execute(self, request: Request, runtime: CancellableRuntime) -> None:
+        try:
+            result = execute(Ask(runtime, request, self._notice(request)))
+        except TrickleError as error:
+            self._fail(request, error, cancelled=runtime.cancelled)
+        except Exception as error:
+            # A bug met by one request must not stop the others.
+            logger.exception("a request failed", extra={"verb": request.verb})
+            wrapped = InternalError(
+                f"unexpected {type(error).__name__}: {error}",
+                hint="Report this; the log of the daemon has more.",
+            )
+            self._fail(request, wrapped, cancelled=runtime.cancelled)
+        else:
+            with self._runtime.connection() as connection:
+                complete_request(connection, request.id, result)
+        finally:
+            del self._running[request.id]
+
+    def _fail(self, request: Request, error: TrickleError, *, cancelled: bool) -> None:
+        if cancelled:
+            error = RequestCancelledError("the request was cancelled", hint="Make it again.")
+        with self._runtime.connection() as connection:
+            fail_request(connection, request.id, error, cancelled=cancelled)
+
+    def _notice(self, request: Request) -> Notice:
+        def tell(text: str) -> None:
+            with self._runtime.connection() as connection:
+                add_notice(connection, request.id, text)
+
+        return tell
+
+    def _live(self) -> None:
+        for pulse in itertools.count():
+            if self._closed.wait(_PULSE_SECONDS):
+                break
+            try:
+                if pulse % _BEAT_EVERY == 0:
+                    self._beat()
+                if pulse % _SWEEP_EVERY == 0:
+                    self._sweep()
+                self._stop_unwanted()
+            except TrickleError as error:
+                logger.warning("no sign of life was possible", extra={"code": error.code})
+
+    def _beat(self) -> None:
+        with self._runtime.connection() as connection:
+            beat(connection, self._runtime.owner)
+
+    def _sweep(self) -> None:
+        with self._claiming, self._runtime.connection() as connection:
+            sweep_requests(connection, self._runtime.owner, list(self._running))
+
+    def _stop_unwanted(self) -> None:
+        running = dict(self._running)
+        if not running:
+            return
+        with self._runtime.connection() as connection:
+            unwanted = list_unwanted(connection, list(running))
+        for request in unwanted:
+            running[request].cancel()
