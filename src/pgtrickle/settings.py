@@ -163,6 +163,13 @@ class Settings:
     backpressure_delay_ms: int = _setting(
         20, "How long back pressure holds up each statement that writes to a source.", 1, 10_000
     )
+    notify_coalesce_ms: int = _setting(
+        250,
+        "How long after a notice the next one to the same subscriber waits, to tell of all"
+        " refreshes meanwhile at once; 0: each refresh is told by itself.",
+        0,
+        5000,
+    )
     connection_timeout_seconds: float = _setting(
         30.0, "How long to wait for a connection to PostgreSQL.", 1, 3600
     )

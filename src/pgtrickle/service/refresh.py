@@ -31,6 +31,7 @@ from pgtrickle.catalog.stream_tables import (
     update_needs_reinit,
     update_plan,
 )
+from pgtrickle.catalog.subscriptions import tell_subscribers
 from pgtrickle.delta.cut import RecomputeStage, RowsStage, StatefulStage, follows
 from pgtrickle.delta.reads import stage_changes
 from pgtrickle.errors import (
@@ -576,6 +577,14 @@ class Refresh:
                     applied.inserted,
                     applied.deleted,
                 ],
+            )
+            tell_subscribers(
+                writer,
+                self.stream_table.id,
+                refresh_id,
+                inserted=applied.inserted,
+                deleted=applied.deleted,
+                coalesce_ms=self.runtime.settings.notify_coalesce_ms,
             )
         return self._report(refresh_id, applied)
 

@@ -171,7 +171,12 @@ def test_cancelled_while_it_runs_is_stopped_and_undone(served: Lab):
     """At the moment between reading and writing: a first load that must not be committed."""
     served.run(*T)
     reached, go_on = threading.Event(), threading.Event()
-    served.before_next_stage(lambda: (reached.set(), go_on.wait(20)))
+
+    def hold() -> None:
+        reached.set()
+        go_on.wait(20)
+
+    served.before_next_stage(hold)
     thread, connection, ended = call_aside(served, CREATE)
     assert reached.wait(20)
 

@@ -2,7 +2,7 @@
 
 A daemon has one server.  ``serve`` executes every request that waits, one after the other, in the
 caller's thread; several threads may call it.  A thread of the server's own shows that it lives,
-and stops requests whose callers took them back.
+stops requests whose callers took them back, and sends notices that were held back.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pgtrickle.catalog.requests import (
     list_unwanted,
     sweep_requests,
 )
+from pgtrickle.catalog.subscriptions import tell_pending
 from pgtrickle.errors import InternalError, RequestCancelledError, TrickleError
 from pgtrickle.service.requests.cancel import CancellableRuntime
 from pgtrickle.service.requests.verbs import Ask, Notice, execute
@@ -31,9 +32,9 @@ from pgtrickle.service.runtime import Runtime
 
 logger = logging.getLogger(__name__)
 
-_PULSE_SECONDS = 0.5
-_BEAT_EVERY = 2  # pulses
-_SWEEP_EVERY = 20
+_PULSE_SECONDS = 0.25
+_BEAT_EVERY = 4  # pulses
+_SWEEP_EVERY = 40
 
 
 class RequestServer:
@@ -127,6 +128,7 @@ class RequestServer:
                 if pulse % _SWEEP_EVERY == 0:
                     self._sweep()
                 self._stop_unwanted()
+                self._tell_pending()
             except TrickleError as error:
                 logger.warning("no sign of life was possible", extra={"code": error.code})
 
@@ -137,6 +139,10 @@ class RequestServer:
     def _sweep(self) -> None:
         with self._claiming, self._runtime.connection() as connection:
             sweep_requests(connection, self._runtime.owner, list(self._running))
+
+    def _tell_pending(self) -> None:
+        with self._runtime.connection() as connection:
+            tell_pending(connection, self._runtime.settings.notify_coalesce_ms)
 
     def _stop_unwanted(self) -> None:
         running = dict(self._running)

@@ -15,10 +15,12 @@ from pgtrickle.catalog.requests import Request
 from pgtrickle.errors import (
     NameTakenError,
     RequestRefusedError,
+    SettingError,
     StatusForbidsError,
     TrickleError,
 )
 from pgtrickle.model.cdc_mode import parse_cdc_mode
+from pgtrickle.model.delta_fraction import DEFAULT, Fraction, check_fraction
 from pgtrickle.model.modes import parse_refresh_mode, parse_status
 from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.report import RefreshReport
@@ -87,7 +89,7 @@ def execute(ask: Ask) -> Any:
 def _create(ask: Ask, given: Arguments) -> Any:
     check_may_act_as_server(ask)
     name = name_for_creation(ask, given["name"])
-    fraction, cdc_mode = given.get("max_delta_fraction"), given.get("cdc_mode")
+    fraction, cdc_mode = _fraction(given.get("max_delta_fraction")), given.get("cdc_mode")
     report = create_stream_table(
         ask.runtime,
         name,
@@ -95,7 +97,7 @@ def _create(ask: Ask, given: Arguments) -> Any:
         schedule=given.get("schedule", "calculated"),
         refresh_mode=parse_refresh_mode(given.get("refresh_mode", "AUTO")),
         initialize=given.get("initialize", True),
-        max_delta_fraction=None if fraction is None else float(fraction),
+        max_delta_fraction=None if fraction is None else check_fraction(fraction),
         cdc_mode=None if cdc_mode is None else parse_cdc_mode(cdc_mode),
         search_path=ask.search_path,
     )
@@ -166,12 +168,25 @@ def _alter(ask: Ask, given: Arguments) -> Any:
         schedule=given.get("schedule"),
         refresh_mode=None if mode is None else parse_refresh_mode(mode),
         status=None if status is None else parse_status(status),
-        max_delta_fraction=given.get("max_delta_fraction"),
+        max_delta_fraction=_fraction(given.get("max_delta_fraction")),
         cdc_mode=None if cdc_mode is None else parse_cdc_mode(cdc_mode),
     )
     if mode is not None and altered.downgrade_reason:
         ask.notice(f"{altered.name} is recomputed in full: {altered.downgrade_reason}")
     return {"name": str(altered.name), "pgt_id": altered.id}
+
+
+def _fraction(given: float | str | None) -> Fraction | None:
+    """Read a fraction that SQL hands over as text, so that the word "default" fits."""
+    if given is None or given == DEFAULT:
+        return given
+    try:
+        return float(given)
+    except ValueError:
+        raise SettingError(
+            f'the max_delta_fraction "{given}" is not a number',
+            hint='Give a number from 0 to 1, or "default".',
+        ) from None
 
 
 def _drop(ask: Ask, given: Arguments) -> Any:

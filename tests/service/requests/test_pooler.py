@@ -1,0 +1,124 @@
+"""Through PgBouncer in transaction mode: sessions and the daemon share few connections."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+import pgtrickle
+from tests.fakes.engine import DuckDbEngine
+from tests.fixtures.engines import Borrowed
+from tests.fixtures.postgres import enterable_directory
+from tests.service.lab import Lab
+from tests.service.requests.test_access import _serving
+
+PGBOUNCER = shutil.which("pgbouncer") or shutil.which("/usr/sbin/pgbouncer")
+
+pytestmark = pytest.mark.skipif(PGBOUNCER is None, reason="PgBouncer is not installed")
+
+
+@pytest.fixture(autouse=True)
+def forget_requests() -> None:
+    """Use a database of one's own."""
+
+
+@pytest.fixture
+def pooled(database: str) -> Iterator[str]:
+    """Start a pooler with three connections to the server; yield how to reach it."""
+    with enterable_directory() as directory:
+        process = subprocess.Popen(
+            [str(PGBOUNCER), str(_configure(directory, database))],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            user="nobody" if os.geteuid() == 0 else None,
+            cwd="/",
+        )
+        dsn = make_conninfo(database, host=str(directory), port=6432, user=_user(database))
+        try:
+            _await(dsn)
+            yield dsn
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _user(database: str) -> str:
+    with psycopg.connect(database) as connection:
+        return connection.info.user
+
+
+def _configure(directory: Path, database: str) -> Path:
+    given = {"host": "", "port": "5432", **conninfo_to_dict(database)}
+    with psycopg.connect(database) as connection:
+        host, port, user = connection.info.host, connection.info.port, connection.info.user
+    password = f" password={given['password']}" if given.get("password") else ""
+    directory.chmod(0o777)  # for its socket, whoever it runs as
+    file = directory / "pgbouncer.ini"
+    file.write_text(
+        f"[databases]\n* = host={host} port={port} user={user}{password}\n"
+        "[pgbouncer]\npool_mode = transaction\nauth_type = any\n"
+        "listen_addr =\nlisten_port = 6432\n"
+        f"unix_socket_dir = {directory}\n"
+        "default_pool_size = 6\nmax_client_conn = 200\n"
+    )
+    file.chmod(0o644)
+    return file
+
+
+def _await(dsn: str) -> None:
+    for _ in range(100):
+        try:
+            psycopg.connect(dsn, connect_timeout=2).close()
+        except psycopg.OperationalError:
+            time.sleep(0.05)
+        else:
+            return
+    raise AssertionError("the pooler did not start")
+
+
+def test_daemon_and_callers_work_through_the_pooler(pooled: str, duckdb_engine: DuckDbEngine):
+    with (
+        pgtrickle.connect(pooled, engine=Borrowed(duckdb_engine)) as trickle,
+        _serving(trickle),
+        psycopg.connect(pooled, autocommit=True, prepare_threshold=None) as connection,
+    ):
+        lab = Lab(trickle, connection)
+        lab.run("CREATE TABLE t (id int PRIMARY KEY, k int)", "INSERT INTO t VALUES (1, 1), (2, 1)")
+        query = "SELECT k, count(*) AS n FROM t GROUP BY k"
+        lab.queries["counts"] = query
+        lab.run(f"CALL pgtrickle.create_stream_table('counts', '{query}')")
+        for number in range(3, 8):
+            lab.run(f"INSERT INTO t VALUES ({number}, {number})")
+            done = lab.value("CALL pgtrickle.refresh_stream_table('counts')")
+            assert done["action"] == "DIFFERENTIAL"
+            lab.check("counts")
+        lab.run("CALL pgtrickle.drop_stream_table('counts')")
+        assert lab.leftovers() == []
+
+
+def test_many_callers_share_few_connections(pooled: str, duckdb_engine: DuckDbEngine):
+    """Thirty sessions ask at once; the pooler has six connections for them and the daemon."""
+    with (
+        pgtrickle.connect(pooled, engine=Borrowed(duckdb_engine)) as trickle,
+        _serving(trickle),
+        psycopg.connect(pooled, autocommit=True, prepare_threshold=None) as connection,
+    ):
+        connection.execute("CREATE TABLE t (id int)")
+        connection.execute("CALL pgtrickle.create_stream_table('copy', 'SELECT id FROM t')")
+        ask = """SELECT pgtrickle.submit_request('refresh_stream_table', '{"name": "copy"}')"""
+        for _ in range(30):
+            with psycopg.connect(pooled, autocommit=True, prepare_threshold=None) as one:
+                one.execute(ask.encode())
+        deadline = time.monotonic() + 30
+        count = "SELECT count(*) FROM pgtrickle.requests WHERE status = 'COMPLETED'"
+        while connection.execute(count.encode()).fetchall() != [(31,)]:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
