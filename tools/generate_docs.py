@@ -18,9 +18,10 @@ from dataclasses import Field, dataclass, fields
 from pathlib import Path
 
 from pgtrickle.errors import TrickleError
-from pgtrickle.settings import Settings
+from pgtrickle.settings import SESSION_SETTINGS, Settings, show_value, unit_of
 from tests.sql.expressions import FAMILIES, OUT_OF_REACH, Family
 from tools.constructs import Construct, read_examples
+from tools.sql_surface import sql_reference_page
 
 _ROOT = Path(__file__).resolve().parents[1]
 _SOURCE = _ROOT / "src" / "pgtrickle"
@@ -184,10 +185,26 @@ _RETRY_INTRODUCTION = (
     " failed again, after pauses that grow to five minutes."
 )
 _SETTINGS_INTRODUCTION = (
-    "A setting is an environment variable. `pgtrickle.connect(dsn)` and `--dsn` come before"
-    " `PGTRICKLE_DSN`; `pgtrickle.connect(settings=Settings(...))` replaces them all. A value"
-    " outside its type or range is refused with ST501. Booleans are written `true`, `on`, `1`,"
-    " `false`, `off` or `0`."
+    "A setting has the value that the first of these gives it:\n\n"
+    "1. an argument: `pgtrickle.connect(dsn)`, `--dsn`; `pgtrickle.connect(settings=Settings(...))`"
+    " replaces everything below;\n"
+    "2. the environment: `PGTRICKLE_LEASE_SECONDS` for `lease_seconds`;\n"
+    "3. PostgreSQL, for the role or the database: `ALTER DATABASE shop SET pg_trickle.lease_seconds"
+    " = 60`;\n"
+    "4. the settings table: `SELECT pgtrickle.set_setting('lease_seconds', '60')` or `pgtrickle"
+    " config lease_seconds 60`, for those who own the catalog;\n"
+    "5. its default.\n\n"
+    "A process reads them when it starts; `pgtrickle config` shows what is in effect and why,"
+    " `SELECT * FROM pgtrickle.show_settings()` what the database knows. `dsn` and"
+    " `connection_timeout_seconds` cannot come from the database. A value outside its type or range"
+    " is refused with ST501. Booleans are written `true`, `on`, `1`, `false`, `off` or `0`.\n\n"
+    "Secrets: `${ENV:NAME}` in a value stands for the environment variable `NAME`, as in"
+    " `postgresql://ann:${ENV:DB_PASSWORD}@db/shop`. It is looked up when the value is used; what"
+    " is stored and shown is the reference."
+)
+_SESSION_INTRODUCTION = (
+    "These are read by functions in the database. Set them for a session (`SET"
+    " pg_trickle.request_timeout = 3600`), a role or a database."
 )
 
 
@@ -348,7 +365,13 @@ def configuration_page() -> str:
         "# Configuration",
         _NOTICE,
         _SETTINGS_INTRODUCTION,
-        _table(["variable", "type", "default", "range", "meaning"], rows),
+        _table(["setting", "variable", "type", "default", "unit", "range", "meaning"], rows),
+        "## Settings of a session",
+        _SESSION_INTRODUCTION,
+        _table(
+            ["setting", "default", "meaning"],
+            [[f"`pg_trickle.{k}`", f"`{v}`", doc] for k, (v, doc) in SESSION_SETTINGS.items()],
+        ),
         "## Other variables",
         _table(["variable", "meaning"], [[f"`{k}`", v] for k, v in ENVIRONMENT.items()]),
     ]
@@ -357,21 +380,25 @@ def configuration_page() -> str:
 
 def _setting_row(one: Field[object]) -> list[str]:
     default = one.default
-    shown = str(default).lower() if isinstance(default, bool) else str(default)
+    shown = show_value(default)
     meaning = str(one.metadata["doc"])
     if not _is_read(one.name):
         meaning += " **Not in effect yet:** nothing reads it."
     return [
+        f"`{one.name}`",
         f"`PGTRICKLE_{one.name.upper()}`",
         type(default).__name__,
         f"`{shown}`" if shown else "",
+        unit_of(one.name),
         _range(one.metadata),
         meaning,
     ]
 
 
 def _range(metadata: Mapping[str, object]) -> str:
-    low, high = metadata["low"], metadata["high"]
+    low, high, choices = metadata["low"], metadata["high"], metadata["choices"]
+    if isinstance(choices, tuple) and choices:
+        return ", ".join(map(_code, choices))
     if low is None and high is None:
         return ""
     return f"from {low}" if high is None else f"{low} to {high}"
@@ -434,6 +461,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "expressions.md": expressions_page,
     "errors.md": errors_page,
     "configuration.md": configuration_page,
+    "sql_reference.md": lambda: _page(["# SQL reference", _NOTICE, *sql_reference_page()]),
 }
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import psycopg
 from psycopg_pool import ConnectionPool
 
 from pgtrickle.catalog.migrate import migrate
+from pgtrickle.catalog.settings_table import list_stored_settings, record_settings, set_setting
 from pgtrickle.catalog.watch import install_watch
 from pgtrickle.embedded.server import start_embedded
 from pgtrickle.errors import TrickleError
@@ -50,7 +51,7 @@ from pgtrickle.service.status import (
 from pgtrickle.service.validate import Validation, validate_query
 from pgtrickle.service.verify import verify_stream_table
 from pgtrickle.service.wal_slot import SlotHealth, find_slot_health
-from pgtrickle.settings import Settings, load_settings
+from pgtrickle.settings import SettingInEffect, Settings, load_settings, settings_in_effect
 from pgtrickle.spark.arrow_reader import ReadConnections
 from pgtrickle.spark.engine import SparkEngine
 from pgtrickle.spark.session import SparkSessions
@@ -74,27 +75,38 @@ def connect(
     private PostgreSQL starts in ``directory`` (by default ``.pgtrickle`` here) and stops with
     its last user.
     """
+    fixed = settings is not None
     settings = replace(settings, dsn=dsn or settings.dsn) if settings else load_settings(dsn=dsn)
     with ExitStack() as stack:
         address = settings.dsn
         if not address:
             address = stack.enter_context(start_embedded(directory)).dsn
-        _check_address(address, settings)
+        stored = _read_stored_settings(address, settings)
+        if not fixed:
+            settings = load_settings(stored=stored, dsn=dsn)
         runtime = stack.enter_context(_Adapters(address, settings, engine)).runtime
         with runtime.connection() as connection:
             applied = migrate(connection)
             install_watch(connection)
+            record_settings(connection)
             [(schema,)] = connection.execute("SELECT pg_catalog.current_schema()").fetchall()
         return Trickle(
             address, runtime, stack.pop_all(), schema=schema or "public", applied=applied
         )
 
 
-def _check_address(dsn: str, settings: Settings) -> None:
-    """Fail at once and with the server's own reason, where a pool would go on trying."""
+def _read_stored_settings(dsn: str, settings: Settings) -> dict[str, str]:
+    """Return the settings that the database holds.
+
+    Fails at once and with the server's own reason, where a pool would go on trying.
+    """
     timeout = int(settings.connection_timeout_seconds)
-    with translated_errors():
-        psycopg.connect(dsn, connect_timeout=timeout).close()
+    with (
+        translated_errors(),
+        psycopg.connect(dsn, connect_timeout=timeout, prepare_threshold=None) as connection,
+    ):
+        session, table = list_stored_settings(connection)
+    return table | session
 
 
 def diagnose(
@@ -321,6 +333,17 @@ class Trickle:
         if self._requests is None:
             self._requests = self._resources.enter_context(RequestServer(self._runtime))
         return self._requests.serve()
+
+    def list_settings(self) -> list[SettingInEffect]:
+        """Return every setting of this process, and where its value comes from."""
+        with self._runtime.connection() as connection:
+            session, table = list_stored_settings(connection)
+        return settings_in_effect(self._runtime.settings, session, table)
+
+    def set_setting(self, name: str, value: str | None) -> None:
+        """Give a setting a value for this database, for processes that start from now on."""
+        with self._runtime.connection() as connection:
+            set_setting(connection, name, value)
 
     def doctor(self) -> list[Check]:
         """Check Java, Spark, PostgreSQL, privileges, versions and the stream tables."""

@@ -1,15 +1,19 @@
-"""Every setting: its type, default, range and meaning.
+"""Every setting: its type, default, range, unit and meaning.
 
-A setting is read from the environment variable ``PGTRICKLE_<NAME>`` in capitals; arguments of
-``pgtrickle.connect`` come first.  docs/configuration.md is generated from this file.
+A setting comes from the first of these that gives it: an argument of ``pgtrickle.connect``; the
+environment variable ``PGTRICKLE_<NAME>`` in capitals; ``pg_trickle.<name>``, set for the role or
+the database; the table ``pgtrickle.pgt_settings``; its default.  docs/configuration.md and the
+rows of that table are generated from this file.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Any
 
 from pgtrickle.errors import SettingError
@@ -180,8 +184,79 @@ class Settings:
         return timedelta(seconds=self.lease_seconds)
 
 
-def load_settings(environment: Mapping[str, str] = os.environ, **overrides: object) -> Settings:
-    """Read the settings from the environment; ``overrides`` that are not None win.
+# Read by functions in the database, in the session that they concern: no process has them.
+SESSION_SETTINGS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "request_timeout": (
+            "300",
+            "How many seconds a CALL waits before it takes its request back; 0: without end.",
+        ),
+        "enabled": ("on", "Off: changes that this session makes are not captured (a gap)."),
+        "block_source_ddl": (
+            "off",
+            "On: commands of this session that change what a stream table relies on are refused.",
+        ),
+    }
+)
+
+# What must be known before a connection can be made cannot come from the database.
+_NOT_STORED = frozenset({"dsn", "connection_timeout_seconds"})
+_SECRET = re.compile(r"\$\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
+_UNITS = MappingProxyType(
+    {"seconds": "s", "ms": "ms", "bytes": "bytes", "mb": "MB", "rows": "rows", "ratio": "share"}
+)
+
+
+def storable_settings() -> list[str]:
+    """Return the names of the settings that the database may hold."""
+    return [one.name for one in fields(Settings) if one.name not in _NOT_STORED]
+
+
+def unit_of(name: str) -> str:
+    """Return the unit of a setting, which its name ends in; empty if it has none.
+
+    >>> unit_of("lease_seconds"), unit_of("cdc_mode")
+    ('s', '')
+    """
+    return _UNITS.get(name.rsplit("_", 1)[-1], "")
+
+
+def show_value(value: object) -> str:
+    """Write a value as ``load_settings`` reads it.
+
+    >>> show_value(True), show_value(0.5)
+    ('true', '0.5')
+    """
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def expand_secrets(text: str, environment: Mapping[str, str]) -> str:
+    """Put environment variables in place of ``${ENV:NAME}``, so that no file holds a secret.
+
+    >>> expand_secrets("postgresql://ann:${ENV:PW}@db", {"PW": "x"})
+    'postgresql://ann:x@db'
+    """
+
+    def find(match: re.Match[str]) -> str:
+        value = environment.get(match[1])
+        if value is None:
+            raise SettingError(
+                f"the environment variable {match[1]} is not set",
+                hint=f"A setting refers to it as ${{ENV:{match[1]}}}: set one or the other.",
+            )
+        return value
+
+    return _SECRET.sub(find, text)
+
+
+def load_settings(
+    environment: Mapping[str, str] = os.environ,
+    stored: Mapping[str, str] = MappingProxyType({}),
+    **overrides: object,
+) -> Settings:
+    """Read the settings from the environment, else from ``stored``, what the database has.
+
+    Arguments that are not None come first.
 
     >>> load_settings({"PGTRICKLE_LEASE_SECONDS": "5"}).lease_seconds
     5.0
@@ -191,15 +266,64 @@ def load_settings(environment: Mapping[str, str] = os.environ, **overrides: obje
     """
     settings = Settings()
     for one in fields(Settings):
-        text = environment.get(f"PGTRICKLE_{one.name.upper()}")
+        text = environment.get(f"PGTRICKLE_{one.name.upper()}", stored.get(one.name))
         if text is not None:
+            text = expand_secrets(text, environment)
             value = _parse(one.name, text, type(getattr(settings, one.name)))
             settings = replace(settings, **{one.name: value})
-    given: dict[str, Any] = {k: value for k, value in overrides.items() if value is not None}
+    given: dict[str, Any] = {
+        key: expand_secrets(value, environment) if isinstance(value, str) else value
+        for key, value in overrides.items()
+        if value is not None
+    }
     settings = replace(settings, **given)
     for one in fields(Settings):
         _check_range(one.name, getattr(settings, one.name), one.metadata)
     return settings
+
+
+@dataclass(frozen=True, slots=True)
+class SettingInEffect:
+    """One setting of a process."""
+
+    name: str
+    value: str
+    source: str  # environment, session (SET pg_trickle.x), table, default; else argument
+    default: str
+    unit: str
+    doc: str
+
+
+def settings_in_effect(
+    settings: Settings,
+    session: Mapping[str, str],
+    table: Mapping[str, str],
+    environment: Mapping[str, str] = os.environ,
+) -> list[SettingInEffect]:
+    """Say for every setting where its value comes from; that of the DSN may be a secret."""
+    found = []
+    for one in fields(Settings):
+        value, default = getattr(settings, one.name), one.default
+        if f"PGTRICKLE_{one.name.upper()}" in environment:
+            source = "environment"
+        elif one.name in session:
+            source = "session"
+        elif one.name in table:
+            source = "table"
+        else:
+            source = "default" if value == default else "argument"
+        shown = "***" if one.name == "dsn" and value else show_value(value)
+        found.append(
+            SettingInEffect(
+                one.name,
+                shown,
+                source,
+                show_value(default),
+                unit_of(one.name),
+                one.metadata["doc"],
+            )
+        )
+    return found
 
 
 def _parse(name: str, text: str, kind: type) -> Any:

@@ -37,6 +37,7 @@ RELEASED = {
     16: "7e67fb808ab4eadbf7e6cc8549bf4d3d34dcff1a724672283c4f90b6c087639e",
     17: "d39b294e07a840c33c76ba4c567ddb9cb4105d2aed823a4e1a36291906be41b5",
     18: "741f6b02f2123027d3f755c11b1a2374d2605c6a385d1a53674a21a94824e823",
+    19: "b6c36826b09da2eb31f4f2754ff0ad2bf1034e2d9e506a1e97782633ca04fd25",
 }
 ALL = [migration.version for migration in list_migrations()]
 

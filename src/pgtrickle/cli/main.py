@@ -9,6 +9,7 @@ import typer
 
 from pgtrickle.cli.alter import alter
 from pgtrickle.cli.cdc import cdc
+from pgtrickle.cli.config import config
 from pgtrickle.cli.create import create
 from pgtrickle.cli.demo import demo
 from pgtrickle.cli.doctor import doctor
@@ -49,6 +50,7 @@ app.command()(repair)
 app.command()(drop)
 app.command()(run)
 app.add_typer(cdc, name="cdc")
+app.command()(config)
 app.command()(demo)
 app.command()(doctor)
 app.command()(version)

@@ -76,6 +76,13 @@ def translated_errors() -> Iterator[None]:
             hint="Check that the server runs and that the DSN is right.",
         ) from error
     except psycopg.Error as error:
+        if error.sqlstate in TrickleError.registry:
+            # Raised by a function of ours in the database.
+            raise TrickleError.registry[error.sqlstate](
+                error.diag.message_primary or "",
+                detail=error.diag.message_detail or "",
+                hint=error.diag.message_hint or "",
+            ) from error
         connecting = isinstance(error, psycopg.OperationalError) and not error.sqlstate
         raise error_for(
             error.sqlstate, str(error), doing="be reached" if connecting else "do this"

@@ -240,7 +240,7 @@ def test_shadowed_names_do_not_reach_our_functions(
                 LANGUAGE internal AS 'jsonb_build_object_noargs';
             CREATE FUNCTION hostile.current_schemas(boolean) RETURNS name[] LANGUAGE sql
                 AS $$ SELECT hostile.stolen()::name[] $$;
-            CREATE FUNCTION hostile.same(text, name) RETURNS boolean LANGUAGE sql
+            CREATE FUNCTION hostile.same(pg_catalog.text, name) RETURNS boolean LANGUAGE sql
                 AS $$ SELECT true $$;
             CREATE OPERATOR hostile.= (LEFTARG = pg_catalog.text, RIGHTARG = name,
                                        FUNCTION = hostile.same);
@@ -251,7 +251,7 @@ def test_shadowed_names_do_not_reach_our_functions(
     other.execute("SET search_path = hostile, pg_catalog, public")
 
     other.execute(REFRESH.encode())
-    other.execute(CREATE.encode())
+    other.execute(CREATE.replace("'other'", "'public.other'").encode())
     for function in ("pgt_status()", "health_check()", "sla_summary()", "dependency_tree()"):
         assert other.execute(f"SELECT * FROM pgtrickle.{function}".encode()).fetchall()
     assert other.execute("SELECT pgtrickle.get_staleness('counts')").fetchall()

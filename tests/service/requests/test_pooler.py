@@ -16,61 +16,51 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 import pgtrickle
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.engines import Borrowed
-from tests.fixtures.postgres import enterable_directory
+from tests.fixtures.postgres import enterable_directory, plain_server
 from tests.service.lab import Lab
 from tests.service.requests.test_access import _serving
 
 PGBOUNCER = shutil.which("pgbouncer") or shutil.which("/usr/sbin/pgbouncer")
+BINARIES = Path("/usr/lib/postgresql/15/bin")  # Debian's; a server that trusts any account
 
-pytestmark = pytest.mark.skipif(PGBOUNCER is None, reason="PgBouncer is not installed")
+pytestmark = pytest.mark.skipif(
+    PGBOUNCER is None or not BINARIES.exists(), reason="PgBouncer or PostgreSQL is not installed"
+)
 
 
 @pytest.fixture(autouse=True)
 def forget_requests() -> None:
-    """Use a database of one's own."""
+    """Use a server of one's own."""
 
 
-@pytest.fixture
-def pooled(database: str) -> Iterator[str]:
-    """Start a pooler with three connections to the server; yield how to reach it."""
-    with enterable_directory() as directory:
+@pytest.fixture(scope="module")
+def pooled() -> Iterator[str]:
+    """Start a pooler with six connections to a server; yield how to reach it."""
+    with plain_server(BINARIES) as server, enterable_directory() as directory:
+        directory.chmod(0o777)  # for its socket, whoever it runs as
+        file = directory / "pgbouncer.ini"
+        host = conninfo_to_dict(server)["host"]
+        file.write_text(
+            f"[databases]\n* = host={host} port=5432 user=owner\n"
+            "[pgbouncer]\npool_mode = transaction\nauth_type = any\n"
+            f"listen_addr =\nlisten_port = 6432\nunix_socket_dir = {directory}\n"
+            "default_pool_size = 6\nmax_client_conn = 200\n"
+        )
+        file.chmod(0o644)
         process = subprocess.Popen(
-            [str(PGBOUNCER), str(_configure(directory, database))],
+            [str(PGBOUNCER), str(file)],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             user="nobody" if os.geteuid() == 0 else None,
             cwd="/",
         )
-        dsn = make_conninfo(database, host=str(directory), port=6432, user=_user(database))
         try:
+            dsn = make_conninfo(host=str(directory), port=6432, user="owner", dbname="postgres")
             _await(dsn)
             yield dsn
         finally:
             process.terminate()
             process.wait()
-
-
-def _user(database: str) -> str:
-    with psycopg.connect(database) as connection:
-        return connection.info.user
-
-
-def _configure(directory: Path, database: str) -> Path:
-    given = {"host": "", "port": "5432", **conninfo_to_dict(database)}
-    with psycopg.connect(database) as connection:
-        host, port, user = connection.info.host, connection.info.port, connection.info.user
-    password = f" password={given['password']}" if given.get("password") else ""
-    directory.chmod(0o777)  # for its socket, whoever it runs as
-    file = directory / "pgbouncer.ini"
-    file.write_text(
-        f"[databases]\n* = host={host} port={port} user={user}{password}\n"
-        "[pgbouncer]\npool_mode = transaction\nauth_type = any\n"
-        "listen_addr =\nlisten_port = 6432\n"
-        f"unix_socket_dir = {directory}\n"
-        "default_pool_size = 6\nmax_client_conn = 200\n"
-    )
-    file.chmod(0o644)
-    return file
 
 
 def _await(dsn: str) -> None:
@@ -111,8 +101,9 @@ def test_many_callers_share_few_connections(pooled: str, duckdb_engine: DuckDbEn
         _serving(trickle),
         psycopg.connect(pooled, autocommit=True, prepare_threshold=None) as connection,
     ):
-        connection.execute("CREATE TABLE t (id int)")
-        connection.execute("CALL pgtrickle.create_stream_table('copy', 'SELECT id FROM t')")
+        connection.execute("DELETE FROM pgtrickle.pgt_requests")
+        connection.execute("CREATE TABLE u (id int)")
+        connection.execute("CALL pgtrickle.create_stream_table('copy', 'SELECT id FROM u')")
         ask = """SELECT pgtrickle.submit_request('refresh_stream_table', '{"name": "copy"}')"""
         for _ in range(30):
             with psycopg.connect(pooled, autocommit=True, prepare_threshold=None) as one:
@@ -122,3 +113,4 @@ def test_many_callers_share_few_connections(pooled: str, duckdb_engine: DuckDbEn
         while connection.execute(count.encode()).fetchall() != [(31,)]:
             assert time.monotonic() < deadline
             time.sleep(0.05)
+        connection.execute("CALL pgtrickle.drop_stream_table('copy')")

@@ -1,0 +1,64 @@
+"""docs/sql_reference.md: every example runs, and every function that a user may call has one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.service.lab import Lab
+from tools.sql_examples import EXAMPLES, PREPARATION
+from tools.sql_surface import read_routines, read_views
+
+# Parts of a procedure that users call, and nothing for themselves.
+INNER = {"check_served", "follow_request"}
+OWNERS = {"grant_access", "revoke_access", "set_setting"}
+
+
+@pytest.fixture
+def reporting(served: Lab) -> Iterator[Lab]:
+    served.run("CREATE ROLE reporting")
+    yield served
+    served.run(
+        "SELECT pgtrickle.set_setting('lease_seconds', NULL)",
+        "DROP OWNED BY reporting",
+        "DROP ROLE reporting",
+    )
+
+
+def test_every_example_runs(reporting: Lab):
+    reporting.run(*PREPARATION.split(";\n")[:-1])
+    for examples in EXAMPLES.values():
+        for name, example in examples.items():
+            cursor = reporting.connection.execute(example.encode())
+            assert cursor.description is not None, name
+            cursor.fetchall()
+
+    assert reporting.rows("SELECT name FROM pgtrickle.pgt_status()") == []
+
+
+def test_every_function_that_someone_may_call_has_an_example(lab: Lab):
+    granted = lab.rows(
+        "SELECT DISTINCT proname FROM pgtrickle.pgt_grants AS g JOIN pg_proc AS p ON"
+        " g.target IN ('FUNCTION ' || p.oid::regprocedure, 'PROCEDURE ' || p.oid::regprocedure)"
+    )
+    shown = {name for examples in EXAMPLES.values() for name in examples}
+
+    assert shown == ({name for (name,) in granted} - INNER) | OWNERS
+
+
+def test_the_page_shows_what_the_database_has(lab: Lab):
+    """The text of migrations is read by patterns: compare with what PostgreSQL made of it."""
+    routines = read_routines()
+    for examples in EXAMPLES.values():
+        for name in examples:
+            [(names, comment)] = lab.rows(
+                "SELECT proargnames[1:pronargs], obj_description(oid, 'pg_proc') FROM pg_proc"
+                f" WHERE pronamespace = 'pgtrickle'::regnamespace AND proname = '{name}'"
+            )
+            given = [
+                one.removeprefix("OUT ").split()[0].strip('"') for one in routines[name].arguments
+            ]
+            assert given == (names or []), name
+            assert routines[name].meaning == " ".join(comment.split()), name
+    assert all(read_views().values())

@@ -1,0 +1,95 @@
+"""An example of each function and procedure of the SQL surface, for docs/sql_reference.md.
+
+tests/service/requests/test_sql_reference.py runs them from top to bottom in one session, beside a
+daemon, and fails if a function has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+# What the examples need: they are run after this.
+PREPARATION = """\
+CREATE TABLE orders (id int PRIMARY KEY, region text, amount numeric(10,2));
+INSERT INTO orders VALUES (1, 'north', 10.00), (2, 'south', 20.00);
+"""
+
+READER, OPERATOR, OWNER = "reader", "operator", "owner of the catalog"
+
+# Section to function to example; the order is that of the page and of the test.
+EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "Life of a stream table": {
+            "create_stream_table": "CALL pgtrickle.create_stream_table('revenue',\n"
+            "    'SELECT region, sum(amount) AS total FROM orders GROUP BY region',\n"
+            "    schedule => '1m')",
+            "create_stream_table_if_not_exists": "CALL pgtrickle.create_stream_table_if_not_exists("
+            "'revenue', 'SELECT 1 AS one')",
+            "create_or_replace_stream_table": "CALL pgtrickle.create_or_replace_stream_table("
+            "'revenue',\n"
+            "    'SELECT region, sum(amount) AS total FROM orders GROUP BY region',\n"
+            "    schedule => '5m')",
+            "alter_stream_table": "CALL pgtrickle.alter_stream_table('revenue',"
+            " refresh_mode => 'DIFFERENTIAL')",
+            "refresh_stream_table": "CALL pgtrickle.refresh_stream_table('revenue')",
+            "write_and_refresh": "CALL pgtrickle.write_and_refresh(\n"
+            "    'INSERT INTO orders VALUES (3, ''west'', 5.00)', 'revenue')",
+            "verify_stream_table": "CALL pgtrickle.verify_stream_table('revenue')",
+            "repair_stream_table": "CALL pgtrickle.repair_stream_table('revenue')",
+            "bulk_create": "CALL pgtrickle.bulk_create('[\n"
+            '    {"name": "large", "query": "SELECT id FROM orders WHERE amount > 15"},\n'
+            '    {"name": "regions", "query": "SELECT DISTINCT region FROM orders"}]\')',
+            "bulk_alter_stream_tables": "CALL pgtrickle.bulk_alter_stream_tables("
+            "'{large, regions}', '{\"status\": \"SUSPENDED\"}')",
+            "resume_stream_table": "CALL pgtrickle.resume_stream_table('large')",
+            "bulk_drop_stream_tables": "CALL pgtrickle.bulk_drop_stream_tables('{large, regions}')",
+        },
+        "How a query is maintained": {
+            "validate_query": "CALL pgtrickle.validate_query('SELECT count(*) AS n FROM orders')",
+            "explain_stream_table": "CALL pgtrickle.explain_stream_table('revenue')",
+            "explain_refresh_mode": "SELECT * FROM pgtrickle.explain_refresh_mode('revenue')",
+            "export_definition": "SELECT pgtrickle.export_definition('revenue')",
+            "stream_table_spec": "SELECT pgtrickle.stream_table_spec('revenue')",
+        },
+        "How stream tables are doing": {
+            "pgt_status": "SELECT * FROM pgtrickle.pgt_status()",
+            "get_refresh_history": "SELECT * FROM pgtrickle.get_refresh_history('revenue', 5)",
+            "refresh_timeline": "SELECT * FROM pgtrickle.refresh_timeline(10)",
+            "get_staleness": "SELECT pgtrickle.get_staleness('revenue')",
+            "list_sources": "SELECT * FROM pgtrickle.list_sources('revenue')",
+            "dependency_tree": "SELECT tree_line FROM pgtrickle.dependency_tree()",
+            "change_buffer_sizes": "SELECT * FROM pgtrickle.change_buffer_sizes()",
+            "check_cdc_health": "SELECT * FROM pgtrickle.check_cdc_health()",
+            "refresh_efficiency": "SELECT * FROM pgtrickle.refresh_efficiency()",
+            "sla_summary": "SELECT * FROM pgtrickle.sla_summary(24)",
+            "health_check": "SELECT * FROM pgtrickle.health_check()",
+            "version": "SELECT * FROM pgtrickle.version()",
+            "is_served": "SELECT pgtrickle.is_served()",
+            "find_stream_table": "SELECT pgtrickle.find_stream_table('revenue')",
+            "parse_duration_seconds": "SELECT pgtrickle.parse_duration_seconds('1h30m')",
+        },
+        "Notices": {
+            "subscribe": "SELECT pgtrickle.subscribe('revenue', 'revenue_changed')",
+            "list_subscriptions": "SELECT * FROM pgtrickle.list_subscriptions()",
+            "unsubscribe": "SELECT pgtrickle.unsubscribe('revenue', 'revenue_changed')",
+        },
+        "Requests": {
+            "submit_request": "SELECT pgtrickle.submit_request('refresh_stream_table',"
+            ' \'{"name": "revenue"}\')',
+            "cancel_request": "SELECT pgtrickle.cancel_request(max(request_id))"
+            " FROM pgtrickle.requests",
+            "perform_request": "CALL pgtrickle.perform_request('refresh_stream_table',"
+            ' \'{"name": "revenue"}\')',
+        },
+        "Settings and access": {
+            "show_settings": "SELECT name, value, source FROM pgtrickle.show_settings()",
+            "set_setting": "SELECT pgtrickle.set_setting('lease_seconds', '60')",
+            "grant_access": "SELECT pgtrickle.grant_access('reporting', 'reader')",
+            "revoke_access": "SELECT pgtrickle.revoke_access('reporting')",
+        },
+        "The end": {
+            "drop_stream_table": "CALL pgtrickle.drop_stream_table('revenue')",
+        },
+    }
+)
