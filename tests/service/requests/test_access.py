@@ -321,3 +321,17 @@ def test_hostile_names_are_names(owner: Lab, name: str):
     assert script.count("CALL") == 2
     assert sources[0] in buffers
     assert owner.value("SELECT count(*) FROM t") == 2
+
+
+def test_row_security_of_a_stream_table_is_for_its_readers(owner: Lab, other: psycopg.Connection):
+    """Policies decide what others see; the refresh is the owner's, and sees everything."""
+    owner.run(
+        "INSERT INTO t VALUES (3, 3)",
+        "ALTER TABLE counts ENABLE ROW LEVEL SECURITY",
+        "CREATE POLICY few ON counts USING (k = 1)",
+        f"GRANT SELECT ON counts TO {other.info.user}",
+        REFRESH,
+    )
+
+    owner.check("counts")
+    assert other.execute("TABLE counts").fetchall() == [(1, 2)]
