@@ -45,6 +45,22 @@ def test_pass_without_changes_is_silent(cli: CommandLine, due: str) -> None:
     assert (answer.exit_code, answer.stdout, answer.stderr) == (0, "", "")
 
 
+def test_pass_executes_what_sql_asks_for(
+    cli: CommandLine, cheap: str, user: Connection[TupleRow]
+) -> None:
+    user.execute(
+        "SELECT pgtrickle.submit_request('create_stream_table',"
+        """ '{"name": "dear", "query": "SELECT id FROM items WHERE price > 10"}')"""
+    )
+
+    cli("run", "--once")
+
+    assert user.execute("SELECT status FROM pgtrickle.requests").fetchall() == [("COMPLETED",)]
+    assert user.execute("TABLE dear").fetchall() == [(2,)]
+    # Whoever asks after the end of the process is told so at once.
+    assert user.execute("SELECT pgtrickle.is_served()").fetchall() == [(False,)]
+
+
 def test_failure_in_a_pass_is_shown_and_exits_1(
     cli: CommandLine, due: str, user: Connection[TupleRow]
 ) -> None:
