@@ -131,6 +131,9 @@ class RequestServer:
                 self._tell_pending()
             except TrickleError as error:
                 logger.warning("no sign of life was possible", extra={"code": error.code})
+            except Exception:
+                # Without this thread the daemon would look dead to every caller.
+                logger.exception("the pulse of the request server met an error")
 
     def _beat(self) -> None:
         with self._runtime.connection() as connection:
