@@ -42,11 +42,11 @@ class _Killer(threading.Thread):
         self._dsn = dsn
         self._every = every
         self._random = Random(seed)
-        self._stop = threading.Event()
+        self._ended = threading.Event()
 
     def run(self) -> None:
         with psycopg.connect(self._dsn, autocommit=True) as connection:
-            while not self._stop.wait(self._every * self._random.uniform(0.5, 1.5)):
+            while not self._ended.wait(self._every * self._random.uniform(0.5, 1.5)):
                 connection.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                     " WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -55,7 +55,7 @@ class _Killer(threading.Thread):
                 self.kills += 1
 
     def stop(self) -> None:
-        self._stop.set()
+        self._ended.set()
         self.join()
 
 
