@@ -44,7 +44,9 @@ def _print(outcome: Outcome) -> None:
     print(f"transactions: {total:,} in {outcome.seconds:.0f} s ({kinds})")
     print(f"refreshes: {dict(outcome.actions)}; repeated after an error: {dict(outcome.retried)}")
     print(f"connections killed: {outcome.kills:,}")
-    print(f"compared: {outcome.compared:,} times, at {outcome.points} points and the end")
+    print(
+        f"compared: {outcome.compared:,} times, at {outcome.points} points, the last two at the end"
+    )
     print(f"lost: {outcome.lost}, twice: {outcome.twice}")
 
 

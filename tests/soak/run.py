@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import cycle, pairwise
 from random import Random
 
 import psycopg
@@ -88,32 +89,27 @@ class _Soak:
 
     def run(self) -> Outcome:
         began = time.perf_counter()
-        gate = Gate()
         each = -(-self.transactions // WRITERS)
+        limits = [each * WRITERS * n // (self.points + 1) for n in range(1, self.points + 2)]
+        gate = Gate(limits[0])
         writers = [Writer(n, self.trickle.dsn, each, gate, self.seed) for n in range(WRITERS)]
         killer = _Killer(self.trickle.dsn, self.kill_every, self.seed)
         killer.start()
         for writer in writers:
             writer.start()
-        due = [each * WRITERS * n // (self.points + 1) for n in range(1, self.points + 1)]
-        while any(writer.is_alive() for writer in writers):
-            for name in QUERIES:
-                self._refresh(name)
-            done = sum(sum(writer.done.values()) for writer in writers)
-            if due and done >= due[0]:
-                del due[0]
-                with gate.closed():
-                    self._compare(done, began)
+        names = cycle(QUERIES)
+        for limit, following in pairwise([*limits, limits[-1]]):
+            while not gate.reached and any(writer.is_alive() for writer in writers):
+                self._refresh(next(names))
+            self._compare(limit, began)
+            gate.raise_to(following)
         killer.stop()
         for writer in writers:
+            writer.join()
             if writer.error is not None:
                 raise writer.error
             self.outcome.transactions += writer.done
-        done = sum(self.outcome.transactions.values())
-        for _ in due:  # writers that ended before the last points
-            self._compare(done, began)
-        self._compare(done, began)
-        self.outcome.points -= 1  # the last is the end
+        self._compare(limits[-1], began)  # also what was still open
         self.outcome.kills = killer.kills
         self.outcome.seconds = time.perf_counter() - began
         return self.outcome

@@ -26,17 +26,19 @@ _REFUSED = frozenset({"55P03", "40P01", "40001", "23505", "23503"})
 
 
 class Gate:
-    """Lets writers through one transaction at a time, and holds them all back on request."""
+    """Lets writers through one transaction at a time, up to a number that is raised later."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int) -> None:
         self._changed = threading.Condition()
-        self._closed = False
+        self._limit = limit
+        self._passed = 0
         self._inside = 0
 
     @contextmanager
     def passed(self) -> Iterator[None]:
         with self._changed:
-            self._changed.wait_for(lambda: not self._closed)
+            self._changed.wait_for(lambda: self._passed < self._limit)
+            self._passed += 1
             self._inside += 1
         try:
             yield
@@ -45,18 +47,17 @@ class Gate:
                 self._inside -= 1
                 self._changed.notify_all()
 
-    @contextmanager
-    def closed(self) -> Iterator[None]:
-        """Wait until nobody is inside, and let nobody in for the length of a block."""
+    @property
+    def reached(self) -> bool:
+        """Whether all who were let through are done, and nobody else is let in."""
         with self._changed:
-            self._closed = True
-            self._changed.wait_for(lambda: self._inside == 0)
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._closed = False
-                self._changed.notify_all()
+            return self._passed >= self._limit and self._inside == 0
+
+    def raise_to(self, limit: int) -> None:
+        """Let more through."""
+        with self._changed:
+            self._limit = limit
+            self._changed.notify_all()
 
 
 class Writer(threading.Thread):
@@ -117,9 +118,11 @@ class Writer(threading.Thread):
             if self._connection.closed:
                 self._reconnect()
 
-    def _write(self, connection: psycopg.Connection, most: int = 3) -> None:
+    def _write(
+        self, connection: psycopg.Connection, most: int = 3, *, lasting: bool = False
+    ) -> None:
         for _ in range(self._random.randint(1, most)):
-            connection.execute(self._statements.next().encode())
+            connection.execute(self._statements.next(lasting=lasting).encode())
 
     def _run_short(self, count: int) -> None:
         isolation = self._random.choice(["READ COMMITTED"] * 9 + ["REPEATABLE READ"])
@@ -149,7 +152,7 @@ class Writer(threading.Thread):
             self._run_short(count)
             return
         self._connection.execute("BEGIN")
-        self._write(self._connection, 2)
+        self._write(self._connection, 2, lasting=True)
         name = f"soak-{self._number}-{count}"
         self._prepared, self._prepared_ends = name, count + self._random.randint(1, 40)
         self._connection.execute(f"PREPARE TRANSACTION '{name}'".encode())
@@ -181,7 +184,7 @@ class Writer(threading.Thread):
         self._long_ends = count + self._random.randint(5, 100)
         try:
             self._long.execute("BEGIN")
-            self._write(self._long)
+            self._write(self._long, lasting=True)
         except psycopg.Error:
             connection, self._long = self._long, None
             connection.close()
