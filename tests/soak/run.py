@@ -18,6 +18,9 @@ from pgtrickle.errors import Retry, TrickleError
 from tests.soak.tables import QUERIES, SOURCES, WRITERS
 from tests.soak.writer import Gate, Writer
 
+# A lease that could not be given back is waited for, so it should not last.
+LEASE_SECONDS = 2.0
+
 
 @dataclass(slots=True)
 class Outcome:
@@ -123,6 +126,7 @@ class _Soak:
                 if error.retry is not Retry.BACKOFF:
                     raise
                 self.outcome.retried[error.code] += 1
+                time.sleep(0.1)  # ST209: the lease that a killed connection could not give back
             else:
                 self.outcome.actions[report.action.value] += 1
                 return
