@@ -249,3 +249,14 @@ def test_schedule_of_a_newer_version_is_reported_also_without_changes(
     loop.run_once(threading.Event())
 
     assert watched.failures == [("public.a", "ST501", 300.0)]
+
+
+def test_clock_that_is_set_back_delays_nothing(shop: Shop, loop: Loop) -> None:
+    shop.add("a", schedule="5m")
+    loop.run_once(threading.Event())
+    shop.clock.at -= timedelta(hours=1)
+
+    loop.run_once(threading.Event())
+
+    assert len(shop.refreshes) == 2
+    assert loop.run_once(threading.Event()) == shop.clock.now() + timedelta(minutes=5)
