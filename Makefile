@@ -1,13 +1,14 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup format lint unit test test-oldest fuzz fuzz-pipeline workloads demo bench bench-tpch bench-large \
-  bench-memory bench-check check ci docs clean
+.PHONY: help setup format lint unit test test-oldest fuzz fuzz-pipeline workloads demo bench bench-latency \
+  bench-capture bench-wal bench-idle bench-tpch bench-flatness bench-cost-model bench-large bench-memory bench-report \
+  bench-check check ci docs clean
 
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
 help:        ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP)  ## install everything into .venv, at the pinned versions
 
@@ -62,29 +63,79 @@ workloads: setup  ## TPC-H and Nexmark on Spark, ten cycles, beside PostgreSQL's
 demo: setup  ## a small shop whose stream tables maintain themselves, on an embedded server
 	$(BIN)/pgtrickle demo
 
-bench: setup  ## time refreshes and capture beside what a user would do instead
-	$(BIN)/python -m benchmarks.refresh_latency
-	$(BIN)/python -m benchmarks.capture_overhead
-	$(BIN)/python -m benchmarks.wal_capture
-	$(BIN)/python -m benchmarks.idle_tables
+# What a benchmark measures: SCALE of TPC-H, SHARE of rows changed (several with commas), QUERIES, WARM_UP and ROUNDS.
+# Results (JSON) and their pages go to OUTPUT. KEEP=directory keeps the databases, so that they are loaded once.
+SCALE ?= 0.1
+OUTPUT ?= docs/benchmarks
+BENCH = $(BIN)/python -m benchmarks
+TPCH = $(if $(WARM_UP),--warm-up $(WARM_UP)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(QUERIES)
+AT = --scale $(1) $(if $(KEEP),--home $(KEEP)/sf$(1))
+REPORT = $(BENCH).report --directory $(OUTPUT)
 
-# SCALE, SHARE, QUERIES, ROUNDS; OUTPUT=file keeps the results.
+bench: QUERIES = q01 q03 q06 q12 q18
+bench: bench-latency bench-capture bench-idle bench-tpch bench-flatness bench-cost-model  ## the following, small
+
+bench-latency: setup  ## a small refresh, warm and cold, of a join over a million rows
+	$(BENCH).refresh_latency --output $(OUTPUT)/latency.json
+	$(REPORT) $(OUTPUT)/latency.json
+
+bench-capture: setup  ## what capture costs writers
+	$(BENCH).capture_overhead --output $(OUTPUT)/capture.json
+	$(REPORT) $(OUTPUT)/capture.json
+
+bench-wal: setup  ## what capture from the log costs writers, and how fast the log is read
+	$(BENCH).wal_capture
+
+bench-idle: setup  ## a thousand stream tables with nothing to do
+	$(BENCH).idle_tables --output $(OUTPUT)/idle.json
+	$(REPORT) $(OUTPUT)/idle.json
+
 bench-tpch: setup  ## TPC-H beside REFRESH MATERIALIZED VIEW, Spark in full and DuckDB
-	$(BIN)/python -m benchmarks.tpch --scale $(or $(SCALE),0.1) --share $(or $(SHARE),0.001) \
-	  --rounds $(or $(ROUNDS),5) $(if $(OUTPUT),--output $(OUTPUT)) $(QUERIES)
+	$(BENCH).tpch $(call AT,$(SCALE)) $(if $(SHARE),--share $(SHARE)) \
+	  --output $(OUTPUT)/tpch-sf$(SCALE).json $(TPCH)
+	$(REPORT) $(OUTPUT)/tpch-sf$(SCALE).json
 
-bench-check: setup  ## fail if a ratio of RESULTS=file fell below its recorded floor
-	$(BIN)/python -m benchmarks.check $(RESULTS)
+# From scale factor FROM to SCALE, with windows of ROWS.
+FROM ?= 0.01
+ROWS ?= 1000
+FLAT = build/benchmarks/flatness-sf$(1).json
+FLATNESS = $(BENCH).tpch $(call AT,$(1)) --rows $(ROWS) --without view --without spark --without ours_full \
+  --without duckdb --output $(call FLAT,$(1)) $(TPCH)
 
-# SCALE=n of TPC-H; JDBC_JAR=path of the PostgreSQL driver, or JDBC_PACKAGE=org.postgresql:...
+bench-flatness: setup  ## how the time of a refresh grows with the tables
+	$(call FLATNESS,$(FROM))
+	$(call FLATNESS,$(SCALE))
+	$(BENCH).tpch.flatness $(call FLAT,$(FROM)) $(call FLAT,$(SCALE)) --output $(OUTPUT)/flatness-sf$(SCALE).json
+	$(REPORT) $(OUTPUT)/flatness-sf$(SCALE).json
+
+bench-cost-model: setup  ## whether the cost model chooses the better refresh
+	$(BENCH).tpch.cost_model $(call AT,$(SCALE)) $(if $(SHARE),--share $(SHARE)) \
+	  --output $(OUTPUT)/cost-model-sf$(SCALE).json $(TPCH)
+	$(REPORT) $(OUTPUT)/cost-model-sf$(SCALE).json
+
+bench-large bench-memory: SCALE = 1
+
+# JDBC_JAR=path of the PostgreSQL driver, or JDBC_PACKAGE=org.postgresql:...
 bench-large: setup  ## the first load of lineitem beside Spark's JDBC reader
-	$(BIN)/python -m benchmarks.large $(if $(SCALE),--scale $(SCALE)) \
+	$(BENCH).large --scale $(SCALE) --output $(OUTPUT)/first-load-sf$(SCALE).json \
 	  $(if $(JDBC_JAR),--jdbc-jar $(JDBC_JAR)) $(if $(JDBC_PACKAGE),--jdbc-package $(JDBC_PACKAGE))
+	$(REPORT) $(OUTPUT)/first-load-sf$(SCALE).json
 
-# SCALE=n of TPC-H, CHANGES=n, HEAP=2g.
-bench-memory: setup  ## a first load of 6 M rows and a delta of 5 M, with a heap of 2 GiB
-	$(BIN)/python -m benchmarks.memory $(if $(SCALE),--scale $(SCALE)) \
+# CHANGES=n, HEAP=2g.
+bench-memory: setup  ## a first load and a delta of 5 M, with a heap of 2 GiB
+	$(BENCH).memory --scale $(SCALE) --output $(OUTPUT)/memory-sf$(SCALE).json \
 	  $(if $(CHANGES),--changes $(CHANGES)) $(if $(HEAP),--heap $(HEAP))
+	$(REPORT) $(OUTPUT)/memory-sf$(SCALE).json
+
+bench-report: setup  ## draw tables and plots anew from the results in OUTPUT
+	$(REPORT) $(OUTPUT)/*.json
+
+# Without RESULTS a small run is made first. New floors: python -m benchmarks.check --record RESULTS.
+CHECKED = build/benchmarks/check.json
+bench-check: setup  ## fail if a ratio of RESULTS=files fell below its recorded floor
+	$(if $(RESULTS),,$(BENCH).tpch --scale 0.1 --warm-up 20 --rounds 9 --full-rounds 3 \
+	  --without ours_full --without duckdb --output $(CHECKED) q01 q03 q06 q12 q18)
+	$(BENCH).check $(or $(RESULTS),$(CHECKED))
 
 check: lint unit  ## what to run before each commit
 

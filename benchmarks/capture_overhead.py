@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psycopg
@@ -27,6 +27,8 @@ from psycopg import Connection, sql
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import TupleRow
 
+from benchmarks.report.tables import print_tables
+from benchmarks.results import Results, describe_run, write_results
 from pgtrickle.capture.buffers import buffer_of, settled_of
 from pgtrickle.capture.triggers import install_capture
 from pgtrickle.capture.trim import settle_buffer
@@ -57,8 +59,9 @@ SINGLE = "INSERT INTO {table} VALUES (%(id)s, 1, 2, 3, 4.5, 'new', now())"
 Samples = dict[str, dict[str, list[float]]]
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run the measurements and print them as Markdown."""
+    argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(description="Measure the cost of capture.")
     parser.add_argument("--dsn", help="a server whose role may create databases")
     parser.add_argument("--rows", type=int, default=100_000, help="rows of a bulk statement")
@@ -66,21 +69,29 @@ def main() -> int:
     parser.add_argument("--singles", type=int, default=1000, help="single-row INSERTs")
     parser.add_argument("--consumed", type=int, default=1_000_000, help="rows already read")
     parser.add_argument("--no-checkpoint", dest="checkpoint", action="store_false")
-    arguments = parser.parse_args()
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
+    arguments = parser.parse_args(argv)
     with (
         database(arguments.dsn) as dsn,
         psycopg.connect(dsn, autocommit=True) as connection,
     ):
         migrate(connection)
-        version = connection.info.parameter_status("server_version")
-        _print(f"PostgreSQL {version}, medians of {arguments.rounds} rounds\n")
-        _print_overhead(
-            measure_writes(
-                connection, arguments.rows, arguments.rounds, checkpoint=arguments.checkpoint
-            )
+        writes = measure_writes(
+            connection, arguments.rows, arguments.rounds, checkpoint=arguments.checkpoint
         )
-        _print_overhead(measure_singles(connection, arguments.singles))
-        _print_windows(measure_windows(connection, arguments.consumed, arguments.rounds))
+        writes |= measure_singles(connection, arguments.singles)
+        windows = measure_windows(connection, arguments.consumed, arguments.rounds)
+        results = describe_run(
+            "benchmarks.capture_overhead",
+            argv,
+            connection,
+            title="What capture costs writers",
+            tables=[_overhead_table(writes), _windows_table(windows)],
+            notes=[f"Medians of {arguments.rounds} rounds."],
+        )
+    print_tables(results)
+    if arguments.output:
+        write_results(arguments.output, results)
     return 0
 
 
@@ -162,24 +173,18 @@ def _time(connection: Connection[TupleRow], statement: str, table: str, **values
     return (time.perf_counter() - began) * 1000
 
 
-def _print_overhead(samples: Samples) -> None:
-    _print("| statement | plain ms | captured ms | ratio |")
-    _print("|---|---:|---:|---:|")
+def _overhead_table(samples: Samples) -> Results:
+    rows = []
     for name, found in samples.items():
         plain, captured = (statistics.median(found[table]) for table in TABLES)
-        _print(f"| {name} | {plain:.2f} | {captured:.2f} | {captured / plain:.2f} |")
-    _print("")
+        rows.append([name, plain, captured, captured / plain])
+    columns = ["statement", "plain ms", "captured ms", "ratio"]
+    return {"title": "Writers", "columns": columns, "rows": rows}
 
 
-def _print_windows(samples: dict[str, list[float]]) -> None:
-    _print("| window query | ms |\n|---|---:|")
-    for name, found in samples.items():
-        _print(f"| {name} | {statistics.median(found):.2f} |")
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+def _windows_table(samples: dict[str, list[float]]) -> Results:
+    rows = [[name, statistics.median(found)] for name, found in samples.items()]
+    return {"title": "Readers of a window", "columns": ["window query", "ms"], "rows": rows}
 
 
 @contextlib.contextmanager

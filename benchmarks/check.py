@@ -1,7 +1,10 @@
 """``make bench-check``: fail when a ratio has fallen below its recorded floor by more than 20 %.
 
+    python -m benchmarks.check RESULTS ...
+    python -m benchmarks.check --record RESULTS ...
+
 Floors are ratios, which hold on other machines too, and belong to one scale and share of changes.
-``--record`` writes the ratios of a run down as the new floors.
+``--record`` writes them down; of several results it takes the least ratios.
 """
 
 from __future__ import annotations
@@ -9,59 +12,105 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.ratios import geometric_mean, ratios
+from benchmarks.results import Results, read_results
 
-_FLOORS = Path(__file__).with_name("floors.json")
+FLOORS = Path(__file__).with_name("floors.json")
 _TOLERANCE = 0.8
+_MEAN = "geometric mean"
+
+# By run, contender and query (or "geometric mean").
+Ratios = dict[str, dict[str, float]]
+Floors = dict[str, Ratios]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compare the results of a run with the floors, or record them."""
+    """Compare the results of runs with the floors, or record them."""
     parser = argparse.ArgumentParser(prog="benchmarks.check", description=__doc__)
-    parser.add_argument("results", type=Path, help="written by benchmarks.tpch --output")
-    parser.add_argument("--floors", type=Path, default=_FLOORS)
-    parser.add_argument("--record", action="store_true")
+    parser.add_argument("results", type=Path, nargs="+", help="written by benchmarks.tpch --output")
+    parser.add_argument("--floors", type=Path, default=FLOORS)
+    parser.add_argument("--record", action="store_true", help="make these the floors")
     options = parser.parse_args(arguments)
-    results = json.loads(options.results.read_text())
-    floors = json.loads(options.floors.read_text()) if options.floors.exists() else {}
-    run = f"tpch scale {results['scale']:g} share {results['share']:g}"
+    floors: Floors = json.loads(options.floors.read_text()) if options.floors.exists() else {}
+    found = [read_results(path) for path in options.results]
     if options.record:
-        floors[run] = summarize(results)
+        floors |= record(found)
         options.floors.write_text(json.dumps(floors, indent=1, sort_keys=True) + "\n")
         return 0
-    if run not in floors:
-        print(f"no floors are recorded for {run}", file=sys.stderr)
-        return 2
-    fallen = find_fallen(summarize(results), floors[run])
-    for name, (seen, floor) in fallen.items():
-        print(f"{name}: {seen:.2f}, more than 20 % below the recorded {floor:.2f}")
-    if not fallen:
-        print(f"{len(floors[run])} ratios of {run} are at or above their floors")
-    return 1 if fallen else 0
+    return max(_check(one, floors) for one in found)
 
 
-def summarize(results: dict[str, Any]) -> dict[str, float]:
-    """Return the ratios that are held to floors: the mean over all queries, and each query's."""
-    summary: dict[str, float] = {}
-    for contender, by_query in ratios(results).items():
-        summary[f"{contender}: geometric mean"] = round(geometric_mean(by_query.values()), 3)
-        for query, ratio in by_query.items():
-            summary[f"{contender}: {query}"] = round(ratio, 3)
+def _check(results: Results, floors: Floors) -> int:
+    status = 0
+    for run in results["runs"]:
+        name = run_name(results, run)
+        if name not in floors:
+            print(f"no floors are recorded for {name}", file=sys.stderr)
+            status = max(status, 2)
+            continue
+        fallen = find_fallen(run, floors[name])
+        for what, (seen, floor) in fallen.items():
+            print(f"{name}: {what}: {seen:.2f}, more than 20 % below the recorded {floor:.2f}")
+        if fallen:
+            status = max(status, 1)
+        else:
+            print(f"{name}: no ratio fell below its floor by more than 20 %")
+    return status
+
+
+def record(found: Sequence[Results]) -> Floors:
+    """Return the least ratios of the runs."""
+    floors: Floors = {}
+    for results in found:
+        for run in results["runs"]:
+            known = floors.setdefault(run_name(results, run), {})
+            for contender, by_query in summarize(run).items():
+                least = known.setdefault(contender, {})
+                for query, ratio in by_query.items():
+                    least[query] = min(ratio, least.get(query, ratio))
+    return floors
+
+
+def run_name(results: Mapping[str, Any], run: Mapping[str, Any]) -> str:
+    """Name what floors belong to.
+
+    >>> run_name({"scale": 0.1}, {"share": 0.001})
+    'tpch, scale 0.1, share 0.001'
+    """
+    return f"tpch, scale {results['scale']:g}, share {run['share']:g}"
+
+
+def summarize(run: Mapping[str, Any]) -> Ratios:
+    """Return the ratios that are held to floors: each query's, and their mean."""
+    summary: Ratios = {}
+    for contender, by_query in ratios(run).items():
+        summary[contender] = {query: round(ratio, 3) for query, ratio in by_query.items()}
+        summary[contender][_MEAN] = round(geometric_mean(by_query.values()), 3)
     return summary
 
 
-def find_fallen(seen: dict[str, float], floors: dict[str, float]) -> dict[str, tuple[float, float]]:
-    """Return the ratios that fell too far, and those that are no longer there.
+def find_fallen(
+    run: Mapping[str, Any], floors: Mapping[str, Mapping[str, float]]
+) -> dict[str, tuple[float, float]]:
+    """Return the ratios that fell too far, 0 for those that are missing, with their floors.
 
-    >>> find_fallen({"a": 8.1, "b": 7.9}, {"a": 10, "b": 10, "c": 1})
-    {'b': (7.9, 10), 'c': (0.0, 1)}
+    Queries that were not run are left out, and with them the mean; one that failed is missing.
     """
-    found = {name: (seen.get(name, 0.0), floor) for name, floor in floors.items()}
-    return {name: pair for name, pair in found.items() if pair[0] < pair[1] * _TOLERANCE}
+    seen = summarize(run)
+    fallen = {}
+    for contender, by_query in floors.items():
+        asked = {query for query in by_query if query in run["queries"]}
+        if len(asked) == len(by_query) - 1:
+            asked.add(_MEAN)
+        for query in sorted(asked):
+            ratio = seen.get(contender, {}).get(query, 0.0)
+            if ratio < by_query[query] * _TOLERANCE:
+                fallen[f"{contender}, {query}"] = (ratio, by_query[query])
+    return fallen
 
 
 if __name__ == "__main__":

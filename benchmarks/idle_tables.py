@@ -16,13 +16,12 @@ The stream tables are loaded by DuckDB in Spark's place: nothing of that is meas
 from __future__ import annotations
 
 import argparse
-import platform
 import statistics
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -32,6 +31,9 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 import pgtrickle
+from benchmarks.report.tables import print_tables
+from benchmarks.results import describe_run, write_results
+from benchmarks.say import say
 from pgtrickle.embedded.server import start_embedded
 from pgtrickle.errors import InternalError, TrickleError
 from pgtrickle.model.report import RefreshReport
@@ -46,13 +48,15 @@ _QUERY = "SELECT id, a, b FROM source_{source} WHERE a > {least}"
 _GOAL_MS = 100
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run the measurements and print them as Markdown; 1 if the goal is missed."""
+    argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--tables", type=int, default=1000)
     parser.add_argument("--sources", type=int, nargs="+", default=[10, 1000])
     parser.add_argument("--rounds", type=int, default=50)
-    arguments = parser.parse_args()
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
+    arguments = parser.parse_args(argv)
     rows: list[tuple[int, str, list[float]]] = []
     with tempfile.TemporaryDirectory() as directory:
         Path(directory).chmod(0o711)
@@ -61,12 +65,26 @@ def main() -> int:
                 with _loaded(server.dsn, arguments.tables, sources) as trickle:
                     for what, times in _measure(trickle, arguments.rounds):
                         rows.append((sources, what, times))
-    print(
-        f"\n{arguments.tables:,} stream tables, {arguments.rounds} rounds, {platform.machine()}\n"
-    )
-    print("| sources | what | p50 ms | p95 ms |\n|---:|---|---:|---:|")
-    for sources, what, times in rows:
-        print(f"| {sources:,} | {what} | {_p(times, 50):.1f} | {_p(times, 95):.1f} |")
+            with psycopg.connect(server.dsn) as connection:
+                results = describe_run(
+                    "benchmarks.idle_tables",
+                    argv,
+                    connection,
+                    title=f"{arguments.tables:,} stream tables with nothing to do",
+                    tables=[
+                        {
+                            "columns": ["what", "sources", "p50 ms", "p95 ms"],
+                            "rows": [
+                                [what, sources, _p(times, 50), _p(times, 95)]
+                                for sources, what, times in rows
+                            ],
+                        }
+                    ],
+                    notes=[f"{arguments.rounds} rounds."],
+                )
+    print_tables(results)
+    if arguments.output:
+        write_results(arguments.output, results)
     found = [times for _, what, times in rows if what.startswith("find idle")]
     return 0 if all(_p(times, 50) <= _GOAL_MS for times in found) else 1
 
@@ -77,7 +95,7 @@ def _loaded(dsn: str, tables: int, sources: int) -> Iterator[pgtrickle.Trickle]:
     with psycopg.connect(dsn, autocommit=True) as server:
         server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
     address = make_conninfo(dsn, dbname=name)
-    _say(f"loading {tables:,} stream tables over {sources:,} sources")
+    say(f"loading {tables:,} stream tables over {sources:,} sources")
     with psycopg.connect(address, autocommit=True) as connection:
         for number in range(sources):
             source = sql.Identifier(f"source_{number}")
@@ -90,7 +108,7 @@ def _loaded(dsn: str, tables: int, sources: int) -> Iterator[pgtrickle.Trickle]:
                     _QUERY.format(source=number % sources, least=number % 7),
                     refresh_mode="DIFFERENTIAL",
                 )
-            _say("one change in every source")
+            say("one change in every source")
             for number in range(sources):
                 connection.execute(
                     sql.SQL("UPDATE {} SET a = a + 1").format(sql.Identifier(f"source_{number}"))
@@ -107,7 +125,7 @@ def _measure(trickle: pgtrickle.Trickle, rounds: int) -> Iterator[tuple[str, lis
         if len(trickle.find_idle(tables)) != len(tables):
             raise InternalError("a stream table was not idle")
 
-    _say("measuring")
+    say("measuring")
     yield "find idle, buffers with pages of old changes", _times(find, rounds)
     with psycopg.connect(trickle.dsn, autocommit=True) as connection:
         connection.execute("VACUUM")
@@ -160,10 +178,6 @@ def _times(work: Callable[[], object], rounds: int) -> list[float]:
 
 def _p(values: list[float], percent: int) -> float:
     return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]
-
-
-def _say(what: str) -> None:
-    print(f"... {what}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

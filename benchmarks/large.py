@@ -17,13 +17,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import re
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +32,9 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 import pgtrickle
+from benchmarks.report.tables import print_tables
+from benchmarks.results import Results, describe_run, write_results
+from benchmarks.say import say
 from benchmarks.tcp_server import tcp_server
 from pgtrickle.catalog.typer import PgTyper
 from pgtrickle.model.names import QualifiedName
@@ -52,8 +54,9 @@ _FIRST_PAGES = "ctid < '(100,0)'::tid"
 _JDBC = {"user": "postgres", "driver": "org.postgresql.Driver"}
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run the comparison and print it as a table."""
+    argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--rounds", type=int, default=3)
@@ -62,14 +65,28 @@ def main() -> int:
     parser.add_argument(
         "--jdbc-package", default="", help="such as org.postgresql:postgresql:42.7.7"
     )
-    arguments = parser.parse_args()
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
+    arguments = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as directory, tcp_server(Path(directory)) as dsn:
-        return _compare(dsn, arguments)
+        rows, seconds = _compare(dsn, arguments)
+        with psycopg.connect(dsn) as connection:
+            results = describe_run(
+                "benchmarks.large",
+                argv,
+                connection,
+                title=f"The first load of lineitem, {rows:,} rows",
+                tables=[_table(rows, seconds)],
+                notes=[f"Medians of {arguments.rounds}; Spark's heap is {arguments.heap}."],
+            )
+    print_tables(results)
+    if arguments.output:
+        write_results(arguments.output, results)
+    return 0
 
 
-def _compare(dsn: str, arguments: argparse.Namespace) -> int:
+def _compare(dsn: str, arguments: argparse.Namespace) -> tuple[int, dict[str, float]]:
     with psycopg.connect(dsn, autocommit=True) as connection:
-        _say(f"loading TPC-H at scale {arguments.scale}")
+        say(f"loading TPC-H at scale {arguments.scale}")
         load_scale(connection, arguments.scale)
         [(rows,)] = connection.execute("SELECT count(*) FROM lineitem").fetchall()
     driver = {
@@ -85,18 +102,17 @@ def _compare(dsn: str, arguments: argparse.Namespace) -> int:
     with pgtrickle.connect(dsn, engine=engine) as trickle:
         _warm_up(sessions, dsn, with_jdbc=any(driver.values()))
         for number in range(arguments.rounds):
-            _say(f"round {number + 1} of {arguments.rounds}")
+            say(f"round {number + 1} of {arguments.rounds}")
             ways = _ways(trickle, sessions, dsn, with_jdbc=any(driver.values()))
             for name, seconds in ways:
-                _say(f"{name}: {seconds:.1f} s")
+                say(f"{name}: {seconds:.1f} s")
                 times.setdefault(name, []).append(seconds)
-    _print(arguments, rows, {name: statistics.median(found) for name, found in times.items()})
-    return 0
+    return rows, {name: statistics.median(found) for name, found in times.items()}
 
 
 def _warm_up(sessions: SparkSessions, dsn: str, *, with_jdbc: bool) -> None:
     """Start Spark and its Python processes, and read a few pages both ways."""
-    _say("warming up")
+    say("warming up")
     with _described(dsn) as (read, path):
         first = replace(read, relpages=100, sql=with_range(read.sql, _FIRST_PAGES))
         for _ in range(2):
@@ -117,7 +133,7 @@ def _ways(
             yield "read: JDBC", _seconds(lambda: _to_nowhere(theirs))
     report = trickle.create_stream_table("copied", "SELECT * FROM lineitem", refresh_mode="FULL")
     if report is not None:
-        _say(f"where the time of the first load went (ms): {report.timings_ms}")
+        say(f"where the time of the first load went (ms): {report.timings_ms}")
         yield "load: ours", report.duration_ms / 1000
     trickle.drop_stream_table("copied")
     if with_jdbc:
@@ -126,16 +142,13 @@ def _ways(
             yield "load: JDBC", _seconds(lambda: _jdbc_write(theirs, dsn))
 
 
-def _print(arguments: argparse.Namespace, rows: int, seconds: dict[str, float]) -> None:
-    print(
-        f"\nlineitem: {rows:,} rows; medians of {arguments.rounds}; heap {arguments.heap};", end=" "
-    )
-    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}\n")
-    print("| what | seconds | rows/s | JDBC / ours |\n|---|---:|---:|---:|")
+def _table(rows: int, seconds: dict[str, float]) -> Results:
+    listed: list[list[object]] = []
     for name, spent in seconds.items():
-        theirs = seconds.get(name.replace("ours", "JDBC"), spent)
-        ratio = f"{theirs / spent:.1f}x" if name.endswith("ours") else ""
-        print(f"| {name} | {spent:.1f} | {rows / spent:,.0f} | {ratio} |")
+        theirs = seconds.get(name.replace("ours", "JDBC"))
+        ratio = theirs / spent if theirs and name.endswith("ours") else None
+        listed.append([name, spent, rows / spent, ratio])
+    return {"columns": ["what", "seconds", "rows/s", "JDBC / ours"], "rows": listed}
 
 
 @contextmanager
@@ -181,10 +194,6 @@ def _seconds(work: Callable[[], object]) -> float:
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
-
-
-def _say(text: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -23,5 +23,6 @@ def describe_machine(connection: Connection[TupleRow]) -> dict[str, Any]:
         "postgresql": f"{version // 10000}.{version % 10000}",
         "pyspark": metadata.version("pyspark"),
         "duckdb": metadata.version("duckdb"),
+        "tpchgen": metadata.version("tpchgen-cli"),
         "pgtrickle": metadata.version("pgtrickle"),
     }

@@ -14,19 +14,20 @@ Results are verified against PostgreSQL's own answer.
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import re
 import resource
 import sys
 import tempfile
-import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
 import pgtrickle
+from benchmarks.report.tables import print_tables
+from benchmarks.results import describe_run, write_results
+from benchmarks.say import say
 from pgtrickle.embedded.server import start_embedded
 from pgtrickle.errors import InternalError
 from pgtrickle.model.report import Progress, RefreshReport
@@ -45,13 +46,15 @@ _UPDATE = """
 """
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run the three refreshes and print them as a table; 1 if a result differs."""
+    argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--changes", type=int, default=5_000_000)
     parser.add_argument("--heap", default="2g")
-    arguments = parser.parse_args()
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
+    arguments = parser.parse_args(argv)
     settings = Settings(spark_driver_memory=arguments.heap, progress_seconds=10.0)
     with tempfile.TemporaryDirectory() as directory:
         Path(directory).chmod(0o711)
@@ -59,44 +62,64 @@ def main() -> int:
             start_embedded(Path(directory) / "home") as server,
             pgtrickle.connect(server.dsn, settings=settings) as trickle,
         ):
-            return _run(trickle, arguments)
+            return _run(trickle, argv, arguments)
 
 
-def _run(trickle: pgtrickle.Trickle, arguments: argparse.Namespace) -> int:
+def _run(trickle: pgtrickle.Trickle, argv: Sequence[str], arguments: argparse.Namespace) -> int:
     trickle.on_progress(_show)
     lines = []
     with psycopg.connect(trickle.dsn, autocommit=True) as connection:
-        _say(f"loading TPC-H at scale {arguments.scale}")
+        say(f"loading TPC-H at scale {arguments.scale}")
         load_scale(connection, arguments.scale)
         [(rows,)] = connection.execute("SELECT count(*) FROM lineitem").fetchall()
-        _say("first load of lineitem")
+        say("first load of lineitem")
         lines.append(("first load: lineitem", rows, _created(trickle, "copied", _COPY)))
         ok = lines[0][2].rows_inserted == rows and trickle.verify_stream_table("copied").ok
         trickle.drop_stream_table("copied")
-        _say("first load of an aggregate over a join")
+        say("first load of an aggregate over a join")
         lines.append(("first load: join and sum", rows, _created(trickle, "revenue", _REVENUE)))
         # An update is two changes: a row that goes and one that comes.
         share = min(arguments.changes / 2 / rows, 1.0)
         changed = connection.execute(_UPDATE, [round(share * 1000)]).rowcount * 2
-        _say(f"a delta of {changed:,} rows")
+        say(f"a delta of {changed:,} rows")
         report = trickle.refresh_stream_table("revenue")
         lines.append(("delta: join and sum", changed, report))
     heap, jvm = _jvm_memory()
     ok = ok and trickle.verify_stream_table("revenue").ok and report.action.value == "DIFFERENTIAL"
-    print(f"\nTPC-H {arguments.scale:g}, heap {arguments.heap}, {platform.machine()},", end=" ")
-    print(f"{os.cpu_count()} cores, Python {platform.python_version()}\n")
-    print("| what | action | rows | seconds | rows/s |\n|---|---|---:|---:|---:|")
-    for name, count, one in lines:
-        seconds = one.duration_ms / 1000
-        print(f"| {name} | {one.action.value} | {count:,} |", end="")
-        print(f" {seconds:.1f} | {count / seconds:,.0f} |")
     for name, _, one in lines:
-        print(f"\n{name}, where the time went (ms): {one.timings_ms}")
+        say(f"{name}, where the time went (ms): {one.timings_ms}")
         for read in one.reads:
-            print(f"  {read.source} ({read.kind}): {read.rows:,} rows, {read.bounded_by}")
+            say(f"  {read.source} ({read.kind}): {read.rows:,} rows, {read.bounded_by}")
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"\npeak: Python {own:.0f} MB resident, JVM heap {heap:.0f} MB in use, {jvm:.0f} MB")
-    print(f"resident\nverified against PostgreSQL: {'equal' if ok else 'DIFFERENT'}")
+    with psycopg.connect(trickle.dsn) as connection:
+        results = describe_run(
+            "benchmarks.memory",
+            argv,
+            connection,
+            title=f"Large refreshes of TPC-H {arguments.scale:g} with a heap of {arguments.heap}",
+            tables=[
+                {
+                    "columns": ["what", "action", "rows", "seconds", "rows/s"],
+                    "rows": [
+                        [
+                            name,
+                            one.action.value,
+                            count,
+                            one.duration_ms / 1000,
+                            count / one.duration_ms * 1000,
+                        ]
+                        for name, count, one in lines
+                    ],
+                }
+            ],
+            notes=[
+                f"Peak, MB: heap in use {heap:.0f}, JVM {jvm:.0f}, Python process {own:.0f}.",
+                f"Compared with PostgreSQL's answer: {'equal' if ok else 'DIFFERENT'}.",
+            ],
+        )
+    print_tables(results)
+    if arguments.output:
+        write_results(arguments.output, results)
     return 0 if ok else 1
 
 
@@ -125,14 +148,10 @@ def _jvm_memory() -> tuple[float, float]:
 
 def _show(progress: Progress) -> None:
     rate = progress.rows_read / max(progress.seconds, 0.001)
-    _say(
+    say(
         f"{progress.stage}: {progress.rows_read:,} rows read, {progress.rows_staged:,} staged,"
         f" {progress.seconds:.0f} s, {rate:,.0f} rows/s"
     )
-
-
-def _say(text: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -21,15 +21,25 @@ def medians(result: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
-def ratios(results: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """Return, by contender and query, its median time over ours."""
+def ratios(run: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """Return, by contender and query, its median time over ours in one run."""
     found: dict[str, dict[str, float]] = {}
-    for query, result in results["queries"].items():
+    for query, result in run["queries"].items():
         times = medians(result)
         for name, ms in times.items():
             if name != OURS and OURS in times:
                 found.setdefault(name, {})[query] = ms / times[OURS]
     return found
+
+
+def failures(results: Mapping[str, Any]) -> dict[str, str]:
+    """Return the queries that failed or answered wrongly in any run, with the reason."""
+    return {
+        query: result["failure"]
+        for run in results["runs"]
+        for query, result in run["queries"].items()
+        if "failure" in result
+    }
 
 
 def geometric_mean(values: Iterable[float]) -> float:

@@ -3,7 +3,8 @@
 Over one shop (1 M orders by default) and one three-way join with GROUP BY, in one run:
 
 * a refresh with nothing changed;
-* a refresh after 100 changed rows, cold (the first after Spark's start) and warm;
+* a refresh after 100 changed rows: warm, the first since the first load, and cold: the first of a
+  new process, the start of Spark included;
 * the same query recomputed in full on Spark, and by REFRESH MATERIALIZED VIEW.
 
 Every result is verified against PostgreSQL's own answer before its time counts.
@@ -12,17 +13,20 @@ Every result is verified against PostgreSQL's own answer before its time counts.
 from __future__ import annotations
 
 import argparse
-import platform
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import psycopg
 
 import pgtrickle
+from benchmarks.report.tables import print_tables
+from benchmarks.results import Results, describe_run, write_results
+from benchmarks.say import say
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.settings import Settings
 
@@ -55,46 +59,71 @@ _SHOP = """
 """
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run the comparison and print it as a table."""
+    argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--orders", type=int, default=1_000_000)
     parser.add_argument("--changes", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=60)
-    arguments = parser.parse_args()
+    parser.add_argument("--cold-starts", type=int, default=3)
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
+    parser.add_argument("--cold-refresh-of", help=argparse.SUPPRESS)  # what the new process does
+    arguments = parser.parse_args(argv)
+    if arguments.cold_refresh_of:
+        return _refresh_once(arguments.cold_refresh_of)
     with (
         tempfile.TemporaryDirectory() as directory,
         pgtrickle.connect(directory=Path(directory), settings=Settings()) as trickle,
         psycopg.connect(trickle.dsn, autocommit=True) as connection,
     ):
-        return _compare(trickle, connection, arguments)
+        tables, notes, ok = _compare(trickle, connection, arguments)
+        results = describe_run(
+            "benchmarks.refresh_latency",
+            argv,
+            connection,
+            title=f"A refresh of a three-way join over {arguments.orders:,} orders",
+            tables=tables,
+            notes=notes,
+        )
+    print_tables(results)
+    if arguments.output:
+        write_results(arguments.output, results)
+    return 0 if ok else 1
 
 
 def _compare(
     trickle: pgtrickle.Trickle, connection: psycopg.Connection, arguments: argparse.Namespace
-) -> int:
-    _say(f"loading {arguments.orders:,} orders")
+) -> tuple[list[Results], list[str], bool]:
+    say(f"loading {arguments.orders:,} orders")
     _load(connection, arguments.orders)
-    _say("first load of the stream table")
+    say("first load of the stream table")
     first = trickle.create_stream_table("revenue", _QUERY, refresh_mode="DIFFERENTIAL")
     rows: list[tuple[str, float, float]] = []
 
-    _say("refreshes with nothing changed")
+    say("refreshes with nothing changed")
     idle = [_ms(lambda: trickle.refresh_stream_table("revenue")) for _ in range(arguments.rounds)]
     rows.append(("nothing changed", _p(idle, 50), _p(idle, 95)))
 
-    _say(f"refreshes after {arguments.changes} changed rows")
+    say(f"refreshes after {arguments.changes} changed rows")
     reports = []
     for number in range(arguments.rounds):
         _change(connection, arguments, number)
         reports.append(trickle.refresh_stream_table("revenue"))
     times = [report.duration_ms for report in reports]
-    rows.append((f"{arguments.changes} changes, cold", times[0], times[0]))
     warm = times[arguments.rounds // 2 :]
     rows.append((f"{arguments.changes} changes, warm", _p(warm, 50), _p(warm, 95)))
+    rows.append((f"{arguments.changes} changes, first since the load", times[0], times[0]))
+    cold = []
+    for number in range(arguments.cold_starts):
+        say("a refresh in a new process")
+        _change(connection, arguments, arguments.rounds + number)
+        cold.append(_refresh_in_new_process(trickle.dsn))
+    if cold:
+        rows.append((f"{arguments.changes} changes, cold", _p(cold, 50), max(cold)))
     check = trickle.verify_stream_table("revenue")
 
-    _say("full recomputation")
+    say("full recomputation")
     full = [_ms(lambda: trickle.refresh_stream_table("revenue", full=True)) for _ in range(3)]
     rows.append(("Spark, full", _p(full, 50), max(full)))
     view = [
@@ -102,9 +131,27 @@ def _compare(
     ]
     rows.append(("REFRESH MATERIALIZED VIEW", _p(view, 50), max(view)))
 
-    _print(rows, _p(warm, 50), reports[-1], first, arguments)
-    print(f"\nverified against PostgreSQL: {'equal' if check.ok else 'DIFFERENT'}")
-    return 0 if check.ok else 1
+    tables = [_times_table(rows, _p(warm, 50)), _reads_table(reports[-1])]
+    notes = [
+        f"Warm is the second half of {arguments.rounds} refreshes.",
+        f"The last of them, ms: {_in_words(reports[-1])}.",
+        *([f"First load, Spark's start included, ms: {_in_words(first)}."] if first else []),
+        f"Compared with PostgreSQL's answer: {'equal' if check.ok else 'DIFFERENT'}.",
+    ]
+    return tables, notes, check.ok
+
+
+def _refresh_in_new_process(dsn: str) -> float:
+    """Return the time of the first refresh of a process, without starting Python."""
+    command = [sys.executable, "-m", "benchmarks.refresh_latency", "--cold-refresh-of", dsn]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603
+    return float(done.stdout)
+
+
+def _refresh_once(dsn: str) -> int:
+    with pgtrickle.connect(dsn, settings=Settings()) as trickle:
+        print(_ms(lambda: trickle.refresh_stream_table("revenue")))
+    return 0
 
 
 def _load(connection: psycopg.Connection, orders: int) -> None:
@@ -135,25 +182,24 @@ def _change(connection: psycopg.Connection, arguments: argparse.Namespace, numbe
         )
 
 
-def _print(
-    rows: list[tuple[str, float, float]],
-    base: float,
-    last: RefreshReport,
-    first: RefreshReport | None,
-    arguments: argparse.Namespace,
-) -> None:
-    machine = f"{platform.machine()}, {platform.python_version()}"
-    print(f"\n{arguments.orders:,} orders, {arguments.rounds} rounds, {machine}\n")
-    print("| what | p50 ms | p95 ms | p50 / warm refresh |")
-    print("|---|---:|---:|---:|")
-    for name, median, high in rows:
-        print(f"| {name} | {median:.1f} | {high:.1f} | {median / base:.2f} |")
-    print("\nwhere a warm refresh spends its time (ms):", last.timings_ms)
-    print("what it read:")
-    for read in last.reads:
-        print(f"  {read.source}: {read.rows} rows ({read.kind}), bounded by {read.bounded_by}")
-    if first is not None:
-        print(f"first load: {first.duration_ms:.0f} ms", first.timings_ms)
+def _times_table(rows: list[tuple[str, float, float]], base: float) -> Results:
+    return {
+        "columns": ["what", "p50 ms", "p95 ms", "p50 / warm refresh"],
+        "rows": [[name, median, high, median / base] for name, median, high in rows],
+    }
+
+
+def _reads_table(last: RefreshReport) -> Results:
+    return {
+        "title": "What a warm refresh reads",
+        "columns": ["source", "kind", "bounded by", "rows"],
+        "rows": [[read.source, read.kind, read.bounded_by, read.rows] for read in last.reads],
+    }
+
+
+def _in_words(report: RefreshReport) -> str:
+    listed = ", ".join(f"{name} {ms:.0f}" for name, ms in report.timings_ms.items())
+    return f"{report.duration_ms:.0f} ({listed})"
 
 
 def _ms(work: Callable[[], object]) -> float:
@@ -166,10 +212,6 @@ def _p(values: list[float], percent: int) -> float:
     if len(values) == 1:
         return values[0]
     return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]
-
-
-def _say(text: str) -> None:
-    print(f"... {text}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -37,8 +37,8 @@ class Contender(Protocol):
 
     name: str
 
-    def prepare(self, query: str, sql: str) -> Timed:
-        """Make what holds the answer of a query, and fill it."""
+    def prepare(self, query: str, sql: str) -> Timed | None:
+        """Make what holds the answer of a query, and fill it; None if it cannot do the query."""
         ...
 
     def refresh(self, query: str, sql: str) -> Timed:
@@ -59,15 +59,18 @@ class Ours:
     trickle: pgtrickle.Trickle
     name: str = "ours"
     full: bool = False
+    mode: str | None = None  # None: as another contender made it
 
     def prepare(self, query: str, sql: str) -> Timed:
-        """Create the stream table, unless an earlier run has left it or another mode made it."""
-        if any(table.name.name == query for table in self.trickle.list_stream_tables()):
-            return Timed(0)
-        mode = "DIFFERENTIAL"
-        return Timed(
-            _timed(lambda: self.trickle.create_stream_table(query, sql, refresh_mode=mode))
-        )
+        """Create the stream table, unless an earlier run has left it or another contender."""
+        if not any(table.name.name == query for table in self.trickle.list_stream_tables()):
+            mode = self.mode or "DIFFERENTIAL"
+            return Timed(
+                _timed(lambda: self.trickle.create_stream_table(query, sql, refresh_mode=mode))
+            )
+        if self.mode is not None:
+            self.trickle.alter_stream_table(query, refresh_mode=self.mode)
+        return Timed(0)
 
     def refresh(self, query: str, sql: str) -> Timed:  # noqa: ARG002 - the protocol's
         """Refresh the stream table."""
@@ -76,6 +79,9 @@ class Ours:
             report.duration_ms,
             {
                 "action": report.action.value,
+                "reason": report.reason,
+                "predicted_ms": report.predicted_ms,
+                "alternative_ms": report.alternative_ms,
                 "rows_read": sum(max(read.rows, 0) for read in report.reads),
                 "rows_written": report.rows_inserted + report.rows_deleted,
                 "timings_ms": {name: round(ms, 1) for name, ms in report.timings_ms.items()},

@@ -7,6 +7,7 @@ answer alone can be had, from a copy that someone else keeps up to date.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
@@ -15,7 +16,6 @@ import pyarrow.parquet as pq
 from adbc_driver_postgresql import dbapi as postgres
 
 from benchmarks.tpch.contenders import Timed
-from tests.workloads.tpch.data import TABLES
 
 _DECIMAL = pa.decimal128(15, 2)
 # Without the blanks that fill a char(n), which DuckDB would compare.
@@ -32,20 +32,21 @@ class DuckDbParquet:
 
     name = "duckdb"
 
-    def __init__(self, dsn: str, directory: Path) -> None:
+    def __init__(self, dsn: str, tables: Sequence[str], directory: Path) -> None:
         self._dsn = dsn
+        self._tables = tables
         self._directory = directory
         self._connection = duckdb.connect()
 
     def begin(self) -> None:
         """Write the tables as they are now to Parquet files."""
         with postgres.connect(self._dsn) as connection, connection.cursor() as cursor:
-            for table in TABLES:
+            for table in self._tables:
                 cursor.execute(_COLUMNS.format(table=table))
                 [(listed,)] = cursor.fetchall()
                 cursor.execute(f"SELECT {listed} FROM {table}")
                 path = self._directory / f"{table}.parquet"
-                pq.write_table(_plain(cursor.fetch_arrow_table()), path)
+                _write(cursor.fetch_record_batch(), path)
                 self._connection.execute(
                     f"CREATE OR REPLACE VIEW {table} AS SELECT * FROM read_parquet('{path}')"
                 )
@@ -61,12 +62,21 @@ class DuckDbParquet:
         return Timed((time.perf_counter() - began) * 1000)
 
 
-def _plain(table: pa.Table) -> pa.Table:
+def _write(batches: pa.RecordBatchReader, path: Path) -> None:
+    """Write a table as it arrives, a batch at a time: it may be larger than the memory."""
+    schema = pa.schema([(field.name, _plain_type(field.type)) for field in batches.schema])
+    with pq.ParquetWriter(path, schema) as writer:
+        for batch in batches:
+            columns = [_plain(column) for column in batch.columns]
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+
+
+def _plain_type(found: pa.DataType) -> pa.DataType:
+    return _DECIMAL if isinstance(found, pa.BaseExtensionType) else found
+
+
+def _plain(column: pa.Array) -> pa.Array:
     """Turn the driver's numerics, which arrive as text of their own type, into decimals."""
-    columns = []
-    for column in table.columns:
-        if isinstance(column.type, pa.BaseExtensionType):
-            columns.append(column.cast(column.type.storage_type).cast(_DECIMAL))
-        else:
-            columns.append(column)
-    return pa.Table.from_arrays(columns, names=table.column_names)
+    if isinstance(column.type, pa.BaseExtensionType):
+        return column.cast(column.type.storage_type).cast(_DECIMAL)
+    return column

@@ -7,7 +7,7 @@ import pytest
 from pgtrickle.delta.cut import StagedQuery, cut
 from pgtrickle.delta.key_sets import Spread
 from pgtrickle.delta.reads import Read, ReadKind
-from pgtrickle.refresh.stages import plan_differential, plan_full, sources_of
+from pgtrickle.refresh.stages import Known, plan_differential, plan_full, sources_of
 from pgtrickle.sql.translate import Dialect
 from tests.sql.queries import OneType, lowered
 
@@ -146,7 +146,7 @@ def _between(spread: Spread) -> dict[str, str]:
         "SELECT t.c FROM ((public.t t JOIN public.u u ON ((t.k = u.id)))"
         " JOIN public.v v ON (((u.k = v.id) AND (t.c = v.c))))"
     )
-    [stage] = plan_differential(staged, ["3"], Dialect.SPARK, str, spread).stages
+    [stage] = plan_differential(staged, ["3"], Dialect.SPARK, str, Known(spread)).stages
     return {read.view: read.bounded_by for read in stage.reads}
 
 

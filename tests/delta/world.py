@@ -144,9 +144,18 @@ class World:
         sql = _STAGE_CHANGES.sub(r"FROM main.\1", sql)
         return fill_marks(sql, f"__xid = {self.window}", keys)
 
-    def rows(self, sql: str) -> list[Row]:
-        """Return the rows of a query; arrays come as tuples, which can be counted."""
-        return list(map(countable, self.connection.execute(sql).fetchall()))
+    def rows(self, sql: str, inputs: Mapping[str, pa.Table] | None = None) -> list[Row]:
+        """Return the rows of a query; arrays come as tuples, which can be counted.
+
+        ``inputs`` are relations that it names beside those of the world.
+        """
+        for name, table in (inputs or {}).items():
+            self.connection.register(name, table)
+        try:
+            return list(map(countable, self.connection.execute(sql).fetchall()))
+        finally:
+            for name in inputs or {}:
+                self.connection.unregister(name)
 
     def column_names(self, sql: str) -> tuple[str, ...]:
         """Return the names of a query's columns."""

@@ -356,3 +356,43 @@ def test_another_process_started_the_stream_table_anew(shop: Lab, duckdb_engine:
         shop.run("INSERT INTO t VALUES (4, 2, 'y'), (5, 1, 'z')")
         assert other.refresh_stream_table("counts").action.value == "DIFFERENTIAL"
         shop.check("counts")
+
+
+@pytest.fixture
+def old_buffer(lab: Lab) -> Lab:
+    """Return a lab with a source whose buffer has the precision of its columns, as once."""
+    lab.run("CREATE TABLE priced (id int PRIMARY KEY, price numeric(10, 2))")
+    lab.create("total", "SELECT sum(price) AS price FROM priced")
+    relid = lab.value("SELECT 'priced'::regclass::oid::int")
+    lab.run(
+        f"ALTER TABLE pgtrickle_changes.changes_{relid} ALTER COLUMN price TYPE numeric(10, 2)",
+        "UPDATE pgtrickle.pgt_change_tracking SET layout = NULL",
+    )
+    return lab
+
+
+_LIMITED = """
+    SELECT count(*) FROM pg_attribute
+     WHERE attrelid = format('pgtrickle_changes.changes_%s', 'priced'::regclass::oid)::regclass
+       AND atttypmod <> -1
+"""
+
+
+def test_buffer_of_an_earlier_version_is_altered_before_it_is_read(old_buffer: Lab):
+    assert old_buffer.value(_LIMITED) == 1
+
+    old_buffer.window("INSERT INTO priced VALUES (1, 2.5)")
+
+    assert old_buffer.value(_LIMITED) == 0
+
+
+def test_nobody_waits_for_the_reader_of_a_buffer(old_buffer: Lab):
+    relid = old_buffer.value("SELECT 'priced'::regclass::oid::int")
+    with psycopg.connect(old_buffer.connection.info.dsn) as reader:
+        reader.execute(f"SELECT FROM pgtrickle_changes.changes_{relid}")
+
+        old_buffer.window("INSERT INTO priced VALUES (1, 2.5)")
+
+    assert old_buffer.value(_LIMITED) == 1
+    old_buffer.window("INSERT INTO priced VALUES (2, 2.5)")
+    assert old_buffer.value(_LIMITED) == 0

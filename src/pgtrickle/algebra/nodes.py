@@ -42,6 +42,7 @@ class Version(Enum):
     BEFORE = "before"  # at the old frontier
     AFTER = "after"  # at the new frontier
     CHANGES = "changes"  # the weighted rows between the two
+    BOTH = "both"  # rows of both frontiers, each with a weight for either
 
 
 class SourceKind(Enum):

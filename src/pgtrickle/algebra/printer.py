@@ -18,11 +18,11 @@ from pgtrickle.algebra.nodes import (
 )
 from pgtrickle.algebra.schema import children_of
 
-_MARKS = {Version.AFTER: "⁺", Version.BEFORE: "⁻"}
+_MARKS = {Version.AFTER: "⁺", Version.BEFORE: "⁻", Version.BOTH: "±"}
 
 
 def show(node: Node) -> str:
-    """Print a plan in one line: ``Δ`` marks changes, ``⁻`` and ``⁺`` the two versions."""
+    """Print a plan in one line: ``Δ`` marks changes, ``⁻``, ``⁺``, ``±`` the versions."""
     match node:
         case Scan():
             name = node.alias

@@ -44,6 +44,27 @@ def derive(node: Node, changed: Collection[str]) -> Node | None:
     return _Recursion(frozenset(changed)).delta(node)
 
 
+def pair(node: Node, changed: Collection[str]) -> Node:
+    """Return a plan for the rows of ``node`` before and after, as far as they can differ.
+
+    Where changes meet in several joins, their difference is the change, found in one pass:
+
+        Δ(L ⋈ R)  =  L⁺ ⋈ R⁺  -  L⁻ ⋈ R⁻
+
+    The derived plan has a term for each changed input of a join, and each of them joins all the
+    others.  It still says which rows are needed: a pair of rows that are the same before and
+    after cancels out, and all others are in one of the terms.
+
+    >>> from pgtrickle.algebra.nodes import Scalar, Source, SourceKind
+    >>> from pgtrickle.algebra.printer import show
+    >>> o, c, n = (Scan(Source(SourceKind.TABLE, key), key, ()) for key in "ocn")
+    >>> join = InnerJoin(InnerJoin(o, c, Scalar("cid = id")), n, Scalar("nid = key"))
+    >>> show(pair(join, changed={"o", "c"}))
+    '((o± ⋈[cid = id] c±) ⋈[nid = key] n⁺)'
+    """
+    return _Recursion(frozenset(changed)).pair(node)
+
+
 def full(node: Node) -> Node:
     """Return a plan for all rows of ``node`` at the new frontier."""
     everything = frozenset(scan.alias for scan in scans_of(node))
@@ -71,6 +92,26 @@ class _Recursion:
             case Aggregate() | Recompute():
                 raise ValueError("a plan is cut at its stateful operators before it is derived")
         assert_never(node)
+
+    def pair(self, node: Node) -> Node:
+        match node:
+            case Filter() | Project() | Weigh():
+                return replace(node, child=self.pair(node.child))
+            case UnionAll():
+                # What cannot have changed is the same before and after, and is not read.
+                children = [one for one in node.children if self._moves(one)]
+                return UnionAll(tuple(map(self.pair, children)))
+            case InnerJoin() if not self._moves(node.right):
+                right = self.at(node.right, Version.AFTER)
+                return replace(node, left=self.pair(node.left), right=right)
+            case InnerJoin() if not self._moves(node.left):
+                left = self.at(node.left, Version.BEFORE)
+                return replace(node, left=left, right=self.pair(node.right))
+            case _:
+                return self.at(node, Version.BOTH)
+
+    def _moves(self, node: Node) -> bool:
+        return any(scan.alias in self._changed for scan in scans_of(node))
 
     def at(self, node: Node, version: Version) -> Node:
         match node:

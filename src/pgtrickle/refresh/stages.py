@@ -6,10 +6,10 @@ Building a plan, showing it and executing it are three things over these values.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from pgtrickle.algebra.nodes import Node, Scan, SourceKind
-from pgtrickle.algebra.schema import columns_of, scans_of
+from pgtrickle.algebra.nodes import InnerJoin, Node, Scan, SourceKind, Version
+from pgtrickle.algebra.schema import children_of, columns_of, scans_of
 from pgtrickle.delta.cut import (
     AggregateStage,
     RowsStage,
@@ -17,18 +17,60 @@ from pgtrickle.delta.cut import (
     StatefulStage,
     passes_through,
 )
-from pgtrickle.delta.derive import derive, full
+from pgtrickle.delta.derive import derive, full, pair
 from pgtrickle.delta.key_sets import Bound, Restriction, Spread, bounds_of, unknown_spread
 from pgtrickle.delta.layout import WEIGHT
+from pgtrickle.delta.narrow import Keys, is_narrow, no_keys
 from pgtrickle.delta.partial import emit_partial, partial_columns, summed_columns
 from pgtrickle.delta.reads import Read, computed_columns, read_changes_of, reads_of
 from pgtrickle.model.names import quote_identifier
 from pgtrickle.model.sql_type import BIGINT, Column
-from pgtrickle.sql.emit import OtherVersion, emit, other_versions, relation_of
+from pgtrickle.sql.emit import (
+    OtherVersion,
+    both_view,
+    changes_view,
+    emit,
+    other_versions,
+    relation_of,
+    rows_view,
+    stands_at,
+)
 from pgtrickle.sql.scalars import bare_column
 from pgtrickle.sql.translate import Dialect
 
 _WEIGHT_COLUMN = Column(WEIGHT, BIGINT)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of the sources' values; it decides how a plan looks, not what it computes."""
+
+    spread: Spread = unknown_spread
+    keys: Keys = no_keys
+
+
+NOTHING_KNOWN = Known()
+
+
+@dataclass(frozen=True, slots=True)
+class BothVersions:
+    """The rows of a scan before and after, which follow from its rows and its changes."""
+
+    view: str
+    rows: str | None  # where none are needed, the changes are all there is
+    changes: str
+    stands_at: Version  # of the rows
+    columns: tuple[str, ...]
+    bounded_by: frozenset[str]  # whose values decide whether a row was read; none: all were
+
+
+@dataclass(frozen=True, slots=True)
+class PairPlan:
+    """A stage in one pass, for inputs that are in memory."""
+
+    sql: str
+    versions: tuple[BothVersions, ...]
+    named: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +84,7 @@ class StagePlan:
     columns: tuple[Column, ...]  # of the engine's result
     bounds: Mapping[str, tuple[Bound, ...]]  # of the reads of rows, by alias
     versions: tuple[OtherVersion, ...]  # that follow from what is read
+    paired: PairPlan | None = None  # the same in fewer joins
 
     @property
     def as_query(self) -> str:
@@ -56,7 +99,7 @@ class StagePlan:
     @property
     def named(self) -> frozenset[str]:
         """The relations that the query names."""
-        return frozenset(relation_of(scan) for scan in scans_of(self.plan))
+        return _named(self.plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +115,7 @@ def plan_differential(
     changed: Collection[str],
     dialect: Dialect,
     state_rows: Callable[[str], str],
-    spread: Spread = unknown_spread,
+    known: Known = NOTHING_KNOWN,
 ) -> RefreshPlan:
     """Plan the refresh for changes in the given sources; others contribute nothing."""
     seen = set(changed)
@@ -82,7 +125,7 @@ def plan_differential(
         if not aliases:
             continue
         seen.add(stage.name)
-        planned = plan_stage(stage, aliases, dialect, state_rows, spread)
+        planned = plan_stage(stage, aliases, dialect, state_rows, known)
         if planned is not None:
             stages.append(planned)
     return RefreshPlan(tuple(stages), full=False)
@@ -99,13 +142,17 @@ def plan_stage(
     aliases: Collection[str],
     dialect: Dialect,
     state_rows: Callable[[str], str],
-    spread: Spread = unknown_spread,
+    known: Known = NOTHING_KNOWN,
 ) -> StagePlan | None:
     """Plan one stage for changes in the given scans; None where there is nothing to compute."""
     plan = derive(stage.body, aliases)
     if plan is None or passes_through(stage):
         return None
-    return _stage_plan(stage, plan, dialect, state_rows, spread)
+    planned = _stage_plan(stage, plan, dialect, state_rows, known.spread)
+    paired = pair(stage.body, aliases)
+    if _joins(plan) > _joins(paired) and is_narrow(paired, known.keys):
+        return replace(planned, paired=_pair_plan(planned, paired, dialect))
+    return planned
 
 
 def changes_reads(stage: StatefulStage | RowsStage, scans: Iterable[Scan]) -> list[Read]:
@@ -166,11 +213,50 @@ def _stage_plan(
     bounds = bounds_of(plan, spread)
     reads = reads_of(plan, state_rows, _computed(stage), bounds)
     versions = other_versions(plan, dialect)
+    columns = (
+        partial_columns(stage.layout)
+        if isinstance(stage, AggregateStage)
+        else (*columns_of(plan), _WEIGHT_COLUMN)
+    )
+    return StagePlan(stage, plan, reads, _sql(stage, plan, dialect), columns, bounds, versions)
+
+
+def _sql(stage: StatefulStage | RowsStage, plan: Node, dialect: Dialect) -> str:
     if isinstance(stage, AggregateStage):
-        sql = emit_partial(plan, stage.layout, dialect)
-        return StagePlan(stage, plan, reads, sql, partial_columns(stage.layout), bounds, versions)
-    columns = (*columns_of(plan), _WEIGHT_COLUMN)
-    return StagePlan(stage, plan, reads, emit(plan, dialect), columns, bounds, versions)
+        return emit_partial(plan, stage.layout, dialect)
+    return emit(plan, dialect)
+
+
+def _pair_plan(stage: StagePlan, plan: Node, dialect: Dialect) -> PairPlan:
+    """Write a stage over both versions of its sources, with the reads that it has."""
+    read = {one.view for one in stage.reads}
+    versions = {
+        scan.alias: BothVersions(
+            both_view(scan),
+            rows_view(scan) if rows_view(scan) in read else None,
+            changes_view(scan),
+            stands_at(scan),
+            tuple(column.name for column in columns_of(scan)),
+            _bounding_columns(stage.bounds.get(scan.alias, ())),
+        )
+        for scan in scans_of(plan)
+        if scan.version is Version.BOTH
+    }
+    return PairPlan(_sql(stage.stage, plan, dialect), tuple(versions.values()), _named(plan))
+
+
+def _bounding_columns(bounds: tuple[Bound, ...]) -> frozenset[str]:
+    if not all(bounds):
+        return frozenset()
+    return frozenset(one.column for bound in bounds for one in bound)
+
+
+def _named(plan: Node) -> frozenset[str]:
+    return frozenset(relation_of(scan) for scan in scans_of(plan))
+
+
+def _joins(plan: Node) -> int:
+    return isinstance(plan, InnerJoin) + sum(map(_joins, children_of(plan)))
 
 
 def _computed(stage: StatefulStage | RowsStage) -> frozenset[str]:

@@ -93,10 +93,20 @@ def _views(connection: Connection, compiled: Compiled) -> list[Dependency]:
     ]
 
 
+# Whoever waits to alter a buffer holds up those who write to its source.
+_PATIENCE = "SET LOCAL lock_timeout = '100ms'"
+
+
 def renew_captures(runtime: Runtime, relids: Sequence[int]) -> None:
-    """Write the capture functions of altered sources anew; without it they are only slower."""
+    """Write the capture functions of altered sources anew; without it they are only slower.
+
+    The caller must not be reading the buffers: those of an earlier version are altered.
+    """
     with suppress(TrickleError), runtime.connection() as connection, connection.transaction():
-        for relid in list_outdated_layouts(connection, relids):
+        outdated = list_outdated_layouts(connection, relids)
+        if outdated:
+            connection.execute(_PATIENCE)
+        for relid in outdated:
             if renew_capture(connection, relid):
                 update_layout(connection, relid)
 

@@ -6,7 +6,7 @@ whole, which a FULL refresh can read, and the refusal says why.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import psycopg
@@ -18,11 +18,13 @@ from pgtrickle.catalog.bind import Binding, bind_query
 from pgtrickle.catalog.distinct_values import list_distinct_values
 from pgtrickle.catalog.stream_tables import get_query_search_path
 from pgtrickle.catalog.typer import PgTyper
+from pgtrickle.catalog.unique_keys import list_unique_keys
 from pgtrickle.delta.cut import AggregateStage, RowsStage, StagedQuery, cut
+from pgtrickle.delta.narrow import Key
 from pgtrickle.errors import UnsupportedExpressionError, UnsupportedQueryError
 from pgtrickle.model.sql_type import Column
 from pgtrickle.model.stream_table import RefreshMode, StreamTable
-from pgtrickle.refresh.stages import StagePlan, plan_differential, plan_full, sources_of
+from pgtrickle.refresh.stages import Known, StagePlan, plan_differential, plan_full, sources_of
 from pgtrickle.sql.bound import BoundQuery
 from pgtrickle.sql.count_inputs import count_inputs
 from pgtrickle.sql.limits import allow_depth, check_bound, check_inputs, check_text, too_deep
@@ -51,6 +53,7 @@ class Compiled:
     refusal: UnsupportedQueryError | UnsupportedExpressionError | None
     algebra: Query | None
     distinct: Mapping[int, Mapping[str, float]] = field(default_factory=dict, compare=False)
+    unique: Mapping[int, Collection[Key]] = field(default_factory=dict, compare=False)
     # Plans of stages by name and changed scans: writing one down costs as much as running it.
     plans: dict[tuple[str, frozenset[str]], StagePlan] = field(default_factory=dict, compare=False)
 
@@ -64,6 +67,21 @@ class Compiled:
         known = self.distinct.get(scan.source.relid, {})
         own = next((bare_column(one.scalar) for one in scan.outputs if one.name == column), None)
         return known.get(own, 1.0) if own is not None else 1.0
+
+    @property
+    def known(self) -> Known:
+        """What is known of the values of the sources."""
+        return Known(self.spread, self.keys)
+
+    def keys(self, scan: Scan) -> Collection[Key]:
+        """Return the columns of a scan's source whose values no two rows share (``Keys``)."""
+        if scan.source.kind is SourceKind.STATE:
+            return [
+                frozenset(key.name for key in stage.layout.keys)
+                for stage in self.staged.stateful
+                if stage.name == scan.source.key and isinstance(stage, AggregateStage)
+            ]
+        return self.unique.get(scan.source.relid, ())
 
     def as_opaque(self) -> Compiled:
         """Return the same query as one that PostgreSQL answers whole."""
@@ -113,8 +131,9 @@ def compile_bound(connection: Connection, binding: Binding, user_sql: str) -> Co
         return Compiled(binding, _opaque(binding), unsupported(refusal, user_sql), None)
     except UnsupportedExpressionError as error:
         return Compiled(binding, _opaque(binding), error, None)
-    distinct = list_distinct_values(connection, list(sources_of(staged).values()))
-    return Compiled(binding, staged, None, algebra, distinct)
+    relids = list(sources_of(staged).values())
+    distinct = list_distinct_values(connection, relids)
+    return Compiled(binding, staged, None, algebra, distinct, list_unique_keys(connection, relids))
 
 
 def build(connection: Connection, query: BoundQuery) -> tuple[Query, StagedQuery]:

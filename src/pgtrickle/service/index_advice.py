@@ -65,7 +65,7 @@ def _missing(runtime: Runtime, connection: Connection, table: StreamTable) -> se
     state_rows = StateRows(table.id, compiled)
     changed = list(sources_of(compiled.staged))
     dialect = runtime.engine.dialect
-    plan = plan_differential(compiled.staged, changed, dialect, state_rows, compiled.spread)
+    plan = plan_differential(compiled.staged, changed, dialect, state_rows, compiled.known)
     return {index for stage in plan.stages for index in _missing_in(connection, stage)}
 
 

@@ -6,14 +6,15 @@ each place of the plan would cost it more time than the rows themselves.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pgtrickle.algebra.nodes import Version
 from pgtrickle.model.names import quote_identifier
-from pgtrickle.refresh.stages import StagePlan
-from pgtrickle.sql.emit import WEIGHT, OtherVersion, substitute
+from pgtrickle.refresh.stages import BothVersions, PairPlan, StagePlan
+from pgtrickle.sql.emit import WEIGHT, WEIGHT_AFTER, WEIGHT_BEFORE, OtherVersion, substitute
 from pgtrickle.sql.translate import Dialect
 
 
@@ -21,6 +22,10 @@ def add_versions(
     stage: StagePlan, tables: Mapping[str, pa.Table], dialect: Dialect
 ) -> tuple[str, dict[str, pa.Table]]:
     """Return a stage's query and its inputs, the other versions among them."""
+    if stage.paired is not None:
+        both = _pairs(stage.paired, tables)
+        if both is not None:
+            return stage.paired.sql, both
     inputs = dict(tables)
     unlike = []
     for one in stage.versions:
@@ -32,6 +37,72 @@ def add_versions(
     named = stage.named.union(*({one.rows, one.changes} for one in unlike))
     sql = write_versions(stage.sql, unlike, dialect)
     return sql, {view: table for view, table in inputs.items() if view in named}
+
+
+def _pairs(plan: PairPlan, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table] | None:
+    """Return the inputs of a stage that runs over both versions; None where types are unlike."""
+    inputs = {view: table for view, table in tables.items() if view in plan.named}
+    for one in plan.versions:
+        changed = tables[one.changes]
+        parts = [_changed_rows(one, changed, tables[one.rows] if one.rows else None)]
+        if one.rows:
+            ones = pa.repeat(pa.scalar(1, pa.int32()), tables[one.rows].num_rows)
+            parts.append(_both(one, tables[one.rows], ones, ones))
+        if any(not part.schema.equals(parts[0].schema) for part in parts):
+            return None  # decimals of other sizes
+        inputs[one.view] = pa.concat_tables(parts)
+    return inputs
+
+
+def _changed_rows(one: BothVersions, changes: pa.Table, rows: pa.Table | None) -> pa.Table:
+    """Return the changes with both weights, given that the rows read count once in either.
+
+    A change in a row that was read takes it away from the version in which it was not; one in a
+    row that was not read is all that is known of it.
+    """
+    weight = changes[WEIGHT].cast(pa.int32())
+    zero, after = pa.scalar(0, pa.int32()), one.stands_at is Version.AFTER
+    # The rows that the version has which was read: those that came, or those that went.
+    standing = pc.greater(weight, zero) if after else pc.less(weight, zero)
+    counted = pc.and_(standing, _occur(changes, rows, one.bounded_by))
+    opposite = pc.negate(weight)
+    came = pc.greater(weight, zero)
+    if after:
+        before = pc.if_else(pc.or_(pc.invert(came), counted), opposite, zero)
+        later = pc.if_else(pc.and_(came, pc.invert(counted)), weight, zero)
+    else:
+        before = pc.if_else(pc.and_(pc.invert(came), pc.invert(counted)), opposite, zero)
+        later = pc.if_else(pc.or_(came, counted), weight, zero)
+    return _both(one, changes, before, later)
+
+
+def _occur(changes: pa.Table, rows: pa.Table | None, columns: Collection[str]) -> pa.ChunkedArray:
+    """Tell for each change whether its values of some columns occur among rows.
+
+    Rows are bounded by these columns alone: where the values occur, the row itself was read.
+    """
+    always = pa.chunked_array([pa.repeat(pa.scalar(rows is not None), changes.num_rows)])
+    if rows is None or not columns:
+        return always
+    codes = [_codes(changes[name], rows[name]) for name in sorted(columns)]
+    both = codes[0][0]
+    for code, number in codes[1:]:
+        both = pc.add_checked(pc.multiply_checked(both, number), code)
+    return pa.chunked_array([pc.is_in(both[: changes.num_rows], both[changes.num_rows :])])
+
+
+def _codes(changed: pa.ChunkedArray, known: pa.ChunkedArray) -> tuple[pa.Array, int]:
+    """Give each value of a column in changes and rows a number; tell how many there are."""
+    values = pa.chunked_array([*changed.chunks, *known.cast(changed.type).chunks], changed.type)
+    encoded = values.combine_chunks().dictionary_encode(null_encoding="encode")
+    return encoded.indices.cast(pa.int64()), len(encoded.dictionary)
+
+
+def _both(one: BothVersions, table: pa.Table, before: pa.Array, after: pa.Array) -> pa.Table:
+    return pa.table(
+        [*(table[name] for name in one.columns), before, after],
+        names=[*one.columns, WEIGHT_BEFORE, WEIGHT_AFTER],
+    )
 
 
 def write_versions(sql: str, versions: Sequence[OtherVersion], dialect: Dialect) -> str:

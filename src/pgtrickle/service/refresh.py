@@ -139,6 +139,8 @@ class Refresh:
         for attempt in range(_ATTEMPTS):
             compiled, dependencies = self._prepare(again=attempt > 0)
             sources = [one.source_relid for one in captured(dependencies)]
+            with self.timed("prepare"):
+                renew_captures(self.runtime, sources)
             with self._opened(sources) as (snapshot, buffers):
                 report = self._refresh_to(snapshot, buffers, compiled, dependencies)
                 if report is not None and after is not None:
@@ -249,7 +251,6 @@ class Refresh:
             self.plan = findings.plan
             self.changed_rows = findings.facts.changed_rows
             self.decision = decide(findings.facts)
-        renew_captures(self.runtime, [one.source_relid for one in captured(dependencies)])
         if self.decision.action is Action.NO_DATA:
             return self._commit_nothing(snapshot)
         with keep_lease(self.runtime, self.lease):
@@ -385,7 +386,7 @@ class Refresh:
             own = follows(stage) is not None
             dialect = Dialect.POSTGRES if own else self.runtime.engine.dialect
             planned = plan_stage(
-                stage, aliases, dialect, self._state_rows(compiled), compiled.spread
+                stage, aliases, dialect, self._state_rows(compiled), compiled.known
             )
             if planned is None:
                 return None

@@ -5,6 +5,9 @@ else passes them on.  A scan reads a relation named after its alias and version;
 table that stands at ``AFTER`` is a relation too: the table less its changes, by weights, and the
 other way round for the state of a stage (see ``other_versions``).
 
+Over rows that stand for ``BOTH`` versions, everything is written with two weights, and the rows of
+the whole differ by what the second has more than the first.
+
 A chain of joins with the filter and the projection above it is one SELECT: names are unique over a
 plan, so nothing needs renaming, and an engine plans a flat query much quicker than a nested one.
 """
@@ -36,6 +39,8 @@ from pgtrickle.sql.scalars import pass_on
 from pgtrickle.sql.translate import Dialect, quote_name, translate
 
 WEIGHT = "__weight"
+# How often a row was there before and is there after, where one relation holds both versions.
+WEIGHT_BEFORE, WEIGHT_AFTER = "__before", "__after"
 # Where joins and unions end.  In a small refresh the engine makes a hint of it, so that Spark
 # knows that all rows are in one partition and exchanges nothing; otherwise it is a comment.
 ONE_PARTITION = "/* one partition */"
@@ -56,10 +61,17 @@ def other_view(scan: Scan) -> str:
     return f"{scan.alias}__{'after' if stands_at(scan) is Version.BEFORE else 'before'}"
 
 
+def both_view(scan: Scan) -> str:
+    """Name the relation that holds a scan's rows in both versions."""
+    return f"{scan.alias}__both"
+
+
 def relation_of(scan: Scan) -> str:
     """Name the relation that holds what a scan yields."""
     if scan.version is Version.CHANGES:
         return changes_view(scan)
+    if scan.version is Version.BOTH:
+        return both_view(scan)
     return rows_view(scan) if scan.version is stands_at(scan) else other_view(scan)
 
 
@@ -80,7 +92,7 @@ def other_versions(node: Node, dialect: Dialect) -> tuple[OtherVersion, ...]:
     found: dict[str, OtherVersion] = {}
     emitter = _Emitter(dialect)
     for scan in scans_of(node):
-        if scan.version not in {Version.CHANGES, stands_at(scan)}:
+        if scan.version not in {Version.CHANGES, Version.BOTH, stands_at(scan)}:
             found.setdefault(other_view(scan), emitter.other_version(scan))
     return tuple(found.values())
 
@@ -92,6 +104,8 @@ def stands_at(scan: Scan) -> Version:
 
 def emit(node: Node, dialect: Dialect) -> str:
     """Write a plan of weighted rows as one SELECT."""
+    if any(scan.version is Version.BOTH for scan in scans_of(node)):
+        return _Emitter(dialect, (WEIGHT_BEFORE, WEIGHT_AFTER)).difference(node)
     return _Emitter(dialect).text(node, 0)
 
 
@@ -114,23 +128,36 @@ class _Select:
     """A SELECT under construction."""
 
     columns: tuple[str, ...]  # as they are listed, the weight not among them
-    weight: tuple[str, ...]  # factors; none: every row counts once
+    weighted: tuple[str, ...]  # the aliases whose weights are multiplied; of none a row counts once
     source: str  # what follows FROM
+    factors: tuple[str, ...] = ()  # by which they are multiplied too
     where: str = ""
     joins: bool = False  # or unites
 
+    def weight(self, name: str) -> str:
+        """Write a weight of the rows: the product of those by that name."""
+        return " * ".join([*(f"{one}.{name}" for one in self.weighted), *self.factors]) or "1"
+
 
 class _Emitter:
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect, weights: tuple[str, ...] = (WEIGHT,)) -> None:
         self._dialect = dialect
         self._aliases = 0
         self._weight = quote_name(WEIGHT, dialect)
+        self._weights = tuple(quote_name(name, dialect) for name in weights)
+
+    def difference(self, node: Node) -> str:
+        """Write a node that has both weights as a SELECT of its columns and their difference."""
+        before, after = self._weights
+        columns = ", ".join([*self._columns(node), f"{after} - {before} AS {self._weight}"])
+        text = self.text(node, 1)
+        return f"SELECT {columns}\nFROM (\n{text}\n) AS paired\nWHERE {after} <> {before}"
 
     def text(self, node: Node, depth: int) -> str:
-        """Write a node as a SELECT of its columns and the weight."""
+        """Write a node as a SELECT of its columns and the weights."""
         select = self._select(node, depth)
-        weight = " * ".join(select.weight) or "1"
-        columns = ", ".join([*select.columns, f"{weight} AS {self._weight}"])
+        weights = [f"{select.weight(name)} AS {name}" for name in self._weights]
+        columns = ", ".join([*select.columns, *weights])
         hint = f"{ONE_PARTITION} " if select.joins and self._dialect is Dialect.SPARK else ""
         lines = [f"SELECT {hint}{columns}", f"FROM {select.source}"]
         if select.where:
@@ -151,7 +178,7 @@ class _Emitter:
             case Weigh():
                 child = self._child(node.child, depth, filtered=True)
                 factor = translate(node.factor, _types(node.child), self._dialect)
-                return replace(child, weight=(*child.weight, factor))
+                return replace(child, factors=(*child.factors, factor))
             case InnerJoin():
                 return self._join(node, depth)
             case UnionAll():
@@ -173,7 +200,7 @@ class _Emitter:
         """Return a SELECT over a node that stands in parentheses."""
         alias = self._alias()
         text = f"(\n{self.text(node, depth + 1)}\n{'  ' * depth}) AS {alias}"
-        return _Select(self._columns(node), (f"{alias}.{self._weight}",), text)
+        return _Select(self._columns(node), (alias,), text)
 
     def other_version(self, scan: Scan) -> OtherVersion:
         """Describe the rows of a scan with its changes taken back, or added."""
@@ -192,8 +219,8 @@ class _Emitter:
 
     def _scan(self, scan: Scan) -> _Select:
         columns, alias = self._columns(scan), self._alias()
-        weight = () if scan.version is stands_at(scan) else (f"{alias}.{self._weight}",)
-        return _Select(columns, weight, f"{self._relation(relation_of(scan))} AS {alias}")
+        weighted = () if scan.version is stands_at(scan) else (alias,)
+        return _Select(columns, weighted, f"{self._relation(relation_of(scan))} AS {alias}")
 
     def _join(self, join: InnerJoin, depth: int) -> _Select:
         # Spark is told after each join that all rows are in one partition still, so there a join
@@ -206,7 +233,11 @@ class _Emitter:
         )
         source = f"{left.source}\n{'  ' * depth}JOIN {right.source} ON {condition}"
         return _Select(
-            (*left.columns, *right.columns), (*left.weight, *right.weight), source, joins=True
+            (*left.columns, *right.columns),
+            (*left.weighted, *right.weighted),
+            source,
+            factors=(*left.factors, *right.factors),
+            joins=True,
         )
 
     def _side(self, node: Node, depth: int) -> _Select:
@@ -227,7 +258,7 @@ class _Emitter:
         together = f"\n{pad}UNION ALL\n".join(arms)
         alias = self._alias()
         text = f"(\n{together}\n{'  ' * depth}) AS {alias}"
-        return _Select(columns, (f"{alias}.{self._weight}",), text, joins=True)
+        return _Select(columns, (alias,), text, joins=True)
 
     def _outputs(self, node: Project) -> tuple[str, ...]:
         types = _types(node.child)

@@ -37,7 +37,7 @@ def explain(
     state_rows = StateRows(stream_table_id or 0, compiled)
     if compiled.refusal is None:
         changed = list(sources_of(compiled.staged))
-        plan = plan_differential(compiled.staged, changed, dialect, state_rows, compiled.spread)
+        plan = plan_differential(compiled.staged, changed, dialect, state_rows, compiled.known)
     else:
         plan = plan_full(compiled.staged, dialect, state_rows)
     stages = tuple(_stage(connection, plan, one, stream_table_id) for one in plan.stages)

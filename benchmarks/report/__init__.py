@@ -1,0 +1,1 @@
+"""Tables and plots of benchmark results: the same files from the same results, every time."""
