@@ -34,7 +34,7 @@ def between(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Interrupt:
     """
 
     def interrupt(
-        act: Callable[[], object], times: int = 1, before: str = "renew_captures"
+        act: Callable[[], object], times: int = 1, before: str = "decide"
     ) -> None:
         original = getattr(refresh, before)
         left = [act] * times

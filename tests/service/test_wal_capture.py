@@ -410,7 +410,7 @@ def test_slot_that_is_dropped_leads_to_triggers_and_a_rebuild(counted: Lab):
 
     [copy, counts] = counted.window(action="REINITIALIZE")
 
-    assert copy.reason.startswith("changes of public.t may be missing: the logical slot")
+    assert copy.reason.startswith("changes of public.t are missing: the logical slot")
     assert counts.reason == copy.reason
     assert (modes(counted), triggers(counted)) == ({"t": "TRIGGER"}, 4)
     counted.window("INSERT INTO t VALUES (4, 1)")

@@ -43,13 +43,14 @@ def _pairs(plan: PairPlan, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table
     """Return the inputs of a stage that runs over both versions; None where types are unlike."""
     inputs = {view: table for view, table in tables.items() if view in plan.named}
     for one in plan.versions:
-        changed = tables[one.changes]
-        parts = [_changed_rows(one, changed, tables[one.rows] if one.rows else None)]
-        if one.rows:
-            ones = pa.repeat(pa.scalar(1, pa.int32()), tables[one.rows].num_rows)
-            parts.append(_both(one, tables[one.rows], ones, ones))
-        if any(not part.schema.equals(parts[0].schema) for part in parts):
+        changes = tables[one.changes].select([*one.columns, WEIGHT])
+        rows = tables[one.rows].select(one.columns) if one.rows else None
+        if rows is not None and rows.schema != changes.schema.remove(len(one.columns)):
             return None  # decimals of other sizes
+        parts = [_changed_rows(one, changes, rows)]
+        if rows is not None:
+            ones = pa.repeat(pa.scalar(1, pa.int32()), rows.num_rows)
+            parts.append(_both(one, rows, ones, ones))
         inputs[one.view] = pa.concat_tables(parts)
     return inputs
 
@@ -93,7 +94,7 @@ def _occur(changes: pa.Table, rows: pa.Table | None, columns: Collection[str]) -
 
 def _codes(changed: pa.ChunkedArray, known: pa.ChunkedArray) -> tuple[pa.Array, int]:
     """Give each value of a column in changes and rows a number; tell how many there are."""
-    values = pa.chunked_array([*changed.chunks, *known.cast(changed.type).chunks], changed.type)
+    values = pa.chunked_array([*changed.chunks, *known.chunks], changed.type)
     encoded = values.combine_chunks().dictionary_encode(null_encoding="encode")
     return encoded.indices.cast(pa.int64()), len(encoded.dictionary)
 
