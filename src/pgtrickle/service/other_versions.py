@@ -17,6 +17,8 @@ from pgtrickle.refresh.stages import BothVersions, PairPlan, StagePlan
 from pgtrickle.sql.emit import WEIGHT, WEIGHT_AFTER, WEIGHT_BEFORE, OtherVersion, substitute
 from pgtrickle.sql.translate import Dialect
 
+_DIGITS = 38  # of the largest decimal
+
 
 def add_versions(
     stage: StagePlan, tables: Mapping[str, pa.Table], dialect: Dialect
@@ -29,11 +31,12 @@ def add_versions(
     inputs = dict(tables)
     unlike = []
     for one in stage.versions:
-        rows, changes = _weighted(one, tables[one.rows]), _signed(one, tables[one.changes])
-        if rows.schema.equals(changes.schema):
-            inputs[one.view] = pa.concat_tables([rows, changes])
-        else:  # decimals of other sizes, which the engine brings together
+        together = _alike(one.columns, tables[one.rows], tables[one.changes])
+        if together is None:  # the engine tells what is wrong with them
             unlike.append(one)
+        else:
+            rows, changes = together
+            inputs[one.view] = pa.concat_tables([_weighted(one, rows), _signed(one, changes)])
     named = stage.named.union(*({one.rows, one.changes} for one in unlike))
     sql = write_versions(stage.sql, unlike, dialect)
     return sql, {view: table for view, table in inputs.items() if view in named}
@@ -43,16 +46,44 @@ def _pairs(plan: PairPlan, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table
     """Return the inputs of a stage that runs over both versions; None where types are unlike."""
     inputs = {view: table for view, table in tables.items() if view in plan.named}
     for one in plan.versions:
-        changes = tables[one.changes].select([*one.columns, WEIGHT])
-        rows = tables[one.rows].select(one.columns) if one.rows else None
-        if rows is not None and rows.schema != changes.schema.remove(len(one.columns)):
-            return None  # decimals of other sizes
+        rows, changes = tables[one.rows] if one.rows else None, tables[one.changes]
+        if rows is not None:
+            together = _alike(one.columns, rows, changes)
+            if together is None:
+                return None
+            rows, changes = together
         parts = [_changed_rows(one, changes, rows)]
         if rows is not None:
             ones = pa.repeat(pa.scalar(1, pa.int32()), rows.num_rows)
             parts.append(_both(one, rows, ones, ones))
         inputs[one.view] = pa.concat_tables(parts)
     return inputs
+
+
+def _alike(
+    columns: Sequence[str], rows: pa.Table, changes: pa.Table
+) -> tuple[pa.Table, pa.Table] | None:
+    """Give the columns of two tables the same types; None where no decimal holds both.
+
+    A decimal is as large as the values of its own read ask for.
+    """
+    for name in columns:
+        mine, theirs = rows[name].type, changes[name].type
+        if mine == theirs:
+            continue
+        if not (pa.types.is_decimal(mine) and pa.types.is_decimal(theirs)):
+            return None
+        scale = max(mine.scale, theirs.scale)
+        digits = max(mine.precision - mine.scale, theirs.precision - theirs.scale)
+        if digits + scale > _DIGITS:
+            return None
+        common = pa.decimal128(digits + scale, scale)
+        rows, changes = (_cast(table, name, common) for table in (rows, changes))
+    return rows, changes
+
+
+def _cast(table: pa.Table, name: str, type_: pa.DataType) -> pa.Table:
+    return table.set_column(table.column_names.index(name), name, table[name].cast(type_))
 
 
 def _changed_rows(one: BothVersions, changes: pa.Table, rows: pa.Table | None) -> pa.Table:
