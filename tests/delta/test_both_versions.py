@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 
-from pgtrickle.algebra.nodes import InnerJoin, Scalar, Scan, Source, SourceKind
+from pgtrickle.algebra.nodes import InnerJoin, Node, Scalar, Scan, Source, SourceKind
 from pgtrickle.delta.cut import RowsStage
+from pgtrickle.delta.narrow import is_narrow
 from pgtrickle.model.sql_type import INTEGER, Column, SqlType
 from pgtrickle.refresh.stages import Known, StagePlan, plan_stage
 from pgtrickle.service.other_versions import add_versions
@@ -116,3 +118,21 @@ def test_decimals_that_none_can_hold_are_left_to_the_engine():
 
     assert sql.count("UNION ALL") == 2
     assert made["o__rows"] is huge
+
+
+def test_each_source_of_a_chain_is_asked_for_its_keys_once():
+    asked: list[str] = []
+
+    def keys(scan: Scan) -> list[frozenset[str]]:
+        asked.append(scan.alias)
+        return [frozenset({scan.alias})]
+
+    names = [f"t{number}" for number in range(12)]
+    scans = [_scan(SourceKind.TABLE, name, Column(name, INTEGER)) for name in names]
+    chain: Node = scans[0]
+    for last, scan in pairwise(scans):
+        on = Scalar(f'"{last.alias}" = "{scan.alias}"', (last.alias, scan.alias))
+        chain = InnerJoin(chain, scan, on)
+
+    assert is_narrow(chain, keys)
+    assert asked == names
