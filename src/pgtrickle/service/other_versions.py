@@ -89,23 +89,15 @@ def _cast(table: pa.Table, name: str, type_: pa.DataType) -> pa.Table:
 def _changed_rows(one: BothVersions, changes: pa.Table, rows: pa.Table | None) -> pa.Table:
     """Return the changes with both weights, given that the rows read count once in either.
 
-    A change in a row that was read takes it away from the version in which it was not; one in a
-    row that was not read is all that is known of it.
+    A change of a row that was read takes it back from the version that was not read; a change of
+    any other row puts it into the version in which it was.
     """
     weight = changes[WEIGHT].cast(pa.int32())
-    zero, after = pa.scalar(0, pa.int32()), one.stands_at is Version.AFTER
-    # The rows that the version has which was read: those that came, or those that went.
-    standing = pc.greater(weight, zero) if after else pc.less(weight, zero)
-    counted = pc.and_(standing, _occur(changes, rows, one.bounded_by))
-    opposite = pc.negate(weight)
-    came = pc.greater(weight, zero)
-    if after:
-        before = pc.if_else(pc.or_(pc.invert(came), counted), opposite, zero)
-        later = pc.if_else(pc.and_(came, pc.invert(counted)), weight, zero)
-    else:
-        before = pc.if_else(pc.and_(pc.invert(came), pc.invert(counted)), opposite, zero)
-        later = pc.if_else(pc.or_(came, counted), weight, zero)
-    return _both(one, changes, before, later)
+    zero = pa.scalar(0, pa.int32())
+    went, read = pc.less(weight, zero), _occur(changes, rows, one.bounded_by)
+    old = pc.or_(went, read) if one.stands_at is Version.AFTER else pc.and_not(went, read)
+    before = pc.if_else(old, pc.negate(weight), zero)
+    return _both(one, changes, before, pc.if_else(old, zero, weight))
 
 
 def _occur(changes: pa.Table, rows: pa.Table | None, columns: Collection[str]) -> pa.ChunkedArray:
@@ -113,9 +105,8 @@ def _occur(changes: pa.Table, rows: pa.Table | None, columns: Collection[str]) -
 
     Rows are bounded by these columns alone: where the values occur, the row itself was read.
     """
-    always = pa.chunked_array([pa.repeat(pa.scalar(rows is not None), changes.num_rows)])
     if rows is None or not columns:
-        return always
+        return pa.chunked_array([pa.repeat(pa.scalar(rows is not None), changes.num_rows)])
     codes = [_codes(changes[name], rows[name]) for name in sorted(columns)]
     both = codes[0][0]
     for code, number in codes[1:]:
