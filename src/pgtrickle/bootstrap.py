@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Self
 import psycopg
 from psycopg_pool import ConnectionPool
 
-from pgtrickle.catalog.migrate import migrate
+from pgtrickle.catalog.migrate import check_version, migrate
 from pgtrickle.catalog.watch import install_watch
 from pgtrickle.embedded.server import start_embedded
 from pgtrickle.errors import SettingError, TrickleError
 from pgtrickle.model.cdc_mode import parse_cdc_mode
 from pgtrickle.model.delta_fraction import Fraction
+from pgtrickle.model.diamonds import Diamond
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.report import Progress, RefreshReport, VerifyReport
 from pgtrickle.model.stream_table import InitiatedBy, RefreshMode, Status, StreamTable
@@ -37,11 +38,13 @@ from pgtrickle.service.doctor import Check, check_machine, check_server
 from pgtrickle.service.drop import drop_stream_table
 from pgtrickle.service.explain import explain_stream_table
 from pgtrickle.service.idle import find_idle
-from pgtrickle.service.refresh import refresh_stream_table
+from pgtrickle.service.leadership import Leadership, standing_for_leader
+from pgtrickle.service.refresh_stream_table import refresh_stream_table, refresh_unit
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.service.status import (
     show_dependencies,
     show_history,
+    show_shape,
     show_stream_table,
     show_stream_tables,
 )
@@ -57,6 +60,7 @@ if TYPE_CHECKING:
     from pgtrickle.catalog.capture_control import CaptureHealth
     from pgtrickle.catalog.refresh_history import Refresh
     from pgtrickle.ports import Engine
+    from pgtrickle.scheduler.units import Shape
 
 
 def connect(
@@ -115,7 +119,8 @@ class _Adapters:
         pool = ConnectionPool(
             dsn,
             min_size=1,
-            max_size=16,
+            # A refresh holds two or three and borrows one more now and then.
+            max_size=8 + 4 * settings.max_concurrent_refreshes,
             kwargs={"autocommit": True, "prepare_threshold": None},
             timeout=settings.connection_timeout_seconds,
             open=True,
@@ -191,11 +196,15 @@ class Trickle:
         initialize: bool = True,
         max_delta_fraction: float | None = None,
         cdc_mode: str | None = None,
+        diamond_consistency: str | None = None,
+        diamond_schedule_policy: str | None = None,
     ) -> RefreshReport | None:
         """Declare a stream table and, unless told otherwise, load it.
 
         ``max_delta_fraction`` is its own share of changed rows above which AUTO recomputes,
         ``cdc_mode`` how its sources are captured: ``trigger``, ``wal`` or ``auto``.
+        ``diamond_consistency`` says whether the paths that meet in it are refreshed together,
+        ``atomic`` or ``none``, and ``diamond_schedule_policy`` when: ``fastest`` or ``slowest``.
         """
         return create_stream_table(
             self._runtime,
@@ -206,6 +215,7 @@ class Trickle:
             initialize=initialize,
             max_delta_fraction=max_delta_fraction,
             cdc_mode=parse_cdc_mode(cdc_mode) if cdc_mode is not None else None,
+            diamond=Diamond.parse(diamond_consistency, diamond_schedule_policy),
         )
 
     def validate_query(self, query: str) -> Validation:
@@ -237,6 +247,8 @@ class Trickle:
         *,
         max_delta_fraction: Fraction | None = None,
         cdc_mode: str | None = None,
+        diamond_consistency: str | None = None,
+        diamond_schedule_policy: str | None = None,
     ) -> StreamTable:
         """Change how a stream table is maintained; what is None stays.
 
@@ -250,6 +262,7 @@ class Trickle:
             status=_status(status) if status is not None else None,
             max_delta_fraction=max_delta_fraction,
             cdc_mode=parse_cdc_mode(cdc_mode) if cdc_mode is not None else None,
+            diamond=Diamond.parse(diamond_consistency, diamond_schedule_policy),
         )
 
     def drop_stream_table(self, name: str, *, cascade: bool = False) -> list[str]:
@@ -297,9 +310,31 @@ class Trickle:
         """Return, for each stream table, the stream tables it reads."""
         return show_dependencies(self._runtime)
 
+    def shape(self) -> Shape:
+        """Return who reads whom, and which stream tables are refreshed together."""
+        return show_shape(self._runtime)
+
+    def refresh_unit(self, names: Sequence[str]) -> list[RefreshReport]:
+        """Refresh a stream table for the scheduler, or several that belong together."""
+        return refresh_unit(self._runtime, [self._name(name) for name in names])
+
     def find_idle(self, stream_tables: Sequence[StreamTable]) -> frozenset[int]:
         """Return the ids of those with nothing to do, by one query; note that they are current."""
         return find_idle(self._runtime, stream_tables)
+
+    def check_catalog(self) -> None:
+        """Raise if another version of the package has taken the catalog over."""
+        with self._runtime.connection() as connection:
+            check_version(connection)
+
+    @property
+    def max_concurrent_refreshes(self) -> int:
+        """How many refreshes may go on at a time."""
+        return self._runtime.settings.max_concurrent_refreshes
+
+    def standing_for_leader(self) -> AbstractContextManager[Leadership]:
+        """Ask for the lead among the daemons on this database, for the length of a block."""
+        return standing_for_leader(self._runtime)
 
     def tend_capture(self) -> None:
         """Read the log, watch the slot and hand sources over, if it is time for that."""

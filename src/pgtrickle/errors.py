@@ -73,6 +73,10 @@ class QueryTooLargeError(TrickleError, code="ST108"):
     """The defining query is larger or nests deeper than can be handled."""
 
 
+class CircularDependencyError(TrickleError, code="ST109"):
+    """The defining query reads, directly or through others, the stream table it defines."""
+
+
 class StreamTableNotFoundError(TrickleError, code="ST201"):
     """A stream table was named that the catalog does not hold."""
 

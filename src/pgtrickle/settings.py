@@ -56,6 +56,9 @@ class Settings:
     force_full_refresh: bool = _setting(
         default=False, doc="Under AUTO, recompute in full at every refresh."
     )
+    max_concurrent_refreshes: int = _setting(
+        4, "How many refreshes `pgtrickle run` works on at a time.", 1, 64
+    )
     read_connections: int = _setting(
         4, "How many connections read side by side during one refresh.", 1, 64
     )

@@ -32,6 +32,8 @@ RELEASED = {
     11: "febcb22b5e2502895f1b2b458b266be216fcf3ee2fd43e05fb71d4c305721956",
     12: "eb766adb556076c6150586e2088aadd4197959c355bdcdcb67ce822a1d7d3f46",
     13: "6e8e689b24414409cce952dcda4767eac093dd1341a4a75ad2e8eacd18e39b26",
+    14: "418392d64e275c49a89121d856a517ff602c61aab2d9e2d7d0021a702e814093",
+    15: "b1e52fcbd7fbca76084dc6c515e31ffd91b0b9bf5f99ee9cfa0840982e04d5fc",
 }
 ALL = [migration.version for migration in list_migrations()]
 

@@ -9,8 +9,8 @@ import pytest
 
 from pgtrickle.errors import CatalogTooNewError, ConnectionLostError, SourceNotFoundError
 from pgtrickle.model.stream_table import Status
-from pgtrickle.scheduler.loop import Loop
-from tests.scheduler.shop import NOON, Shop, Stop, Watched
+from pgtrickle.scheduler.loop import Loop, worker_threads
+from tests.scheduler.shop import NOON, SameThread, Shop, Stop, Watched
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def watched() -> Watched:
 
 @pytest.fixture
 def loop(shop: Shop, watched: Watched) -> Loop:
-    return Loop(shop, watched, now=shop.clock.now)
+    return Loop(shop, watched, now=shop.clock.now, workers=SameThread)
 
 
 def run_for(loop: Loop, shop: Shop, seconds: float) -> None:
@@ -257,3 +257,139 @@ def test_schedule_of_a_newer_version_is_reported_also_without_changes(
     loop.run_once(threading.Event())
 
     assert watched.failures == [("public.a", "ST501", 300.0)]
+
+
+def test_group_goes_to_one_worker_in_order(shop: Shop, loop: Loop) -> None:
+    for name in ("a", "b"):
+        shop.add(name)
+    shop.add("c", reads=("a", "b"))
+    shop.groups = [("public.a", "public.b", "public.c")]
+    shop.idle = {"public.a", "public.c"}
+
+    loop.run_once(threading.Event())
+
+    assert shop.refreshes == [(0, "public.a"), (0, "public.b"), (0, "public.c")]
+
+
+@pytest.mark.parametrize(("slowest", "expected"), [(set[str](), [0, 2, 4]), ({"public.b"}, [0, 3])])
+def test_group_is_due_with_its_first_or_last_member(
+    shop: Shop, loop: Loop, slowest: set[str], expected: list[int]
+) -> None:
+    shop.add("a", schedule="2s")
+    shop.add("b", schedule="3s", reads=("a",))
+    shop.groups = [("public.a", "public.b")]
+    shop.slowest = slowest
+
+    run_for(loop, shop, seconds=5)
+
+    assert [at for at, name in shop.refreshes if name == "public.a"] == expected
+
+
+def test_member_below_a_suspended_one_stays_where_it_is(shop: Shop, loop: Loop) -> None:
+    shop.add("a", status=Status.SUSPENDED)
+    shop.add("b")
+    shop.add("c", reads=("a", "b"))
+    shop.groups = [("public.a", "public.b", "public.c")]
+
+    loop.run_once(threading.Event())
+
+    assert [name for _, name in shop.refreshes] == ["public.b"]
+
+
+def test_chain_of_twenty_is_fresh_after_one_pass(shop: Shop, loop: Loop) -> None:
+    names = [f"n{number:02}" for number in range(20)]
+    for name, above in zip(names, ["", *names], strict=False):
+        shop.add(name, schedule="1h", reads=(above,) if above else ())
+    shop.idle = {f"public.{name}" for name in names[1:]}
+
+    loop.run_once(threading.Event())
+
+    assert [name for _, name in shop.refreshes] == [f"public.{name}" for name in names]
+
+
+def test_workers_refresh_side_by_side_and_a_child_waits(shop: Shop, watched: Watched) -> None:
+    shop.add("a")
+    shop.add("b")
+    shop.add("child", reads=("a", "b"))
+    both = threading.Barrier(2, timeout=10)
+
+    def refresh() -> None:
+        if len(shop.refreshes) <= 2:
+            both.wait()
+
+    shop.on_refresh = refresh
+    loop = Loop(shop, watched, now=shop.clock.now, workers=lambda: worker_threads(2))
+
+    loop.run_once(threading.Event())
+
+    assert {name for _, name in shop.refreshes[:2]} == {"public.a", "public.b"}
+    assert [name for _, name in shop.refreshes[2:]] == ["public.child"]
+
+
+def test_failed_branch_does_not_stop_its_siblings(shop: Shop, loop: Loop) -> None:
+    shop.add("a")
+    shop.add("b")
+    shop.add("child", reads=("b",))
+    shop.trouble["public.a"] = SourceNotFoundError("gone")
+
+    loop.run_once(threading.Event())
+
+    assert [name for _, name in shop.refreshes] == ["public.a", "public.b", "public.child"]
+
+
+def test_parent_that_is_always_due_does_not_starve_its_child(shop: Shop, loop: Loop) -> None:
+    shop.takes = timedelta(seconds=3)  # longer than the schedule
+    shop.add("parent")
+    shop.add("child", reads=("parent",))
+
+    run_for(loop, shop, seconds=30)
+
+    refreshed = [name for _, name in shop.refreshes]
+    assert refreshed.count("public.child") >= refreshed.count("public.parent") // 2
+
+
+def test_stop_waits_for_all_workers(shop: Shop, watched: Watched) -> None:
+    stop = threading.Event()
+    shop.add("a")
+    shop.add("b")
+    both = threading.Barrier(2, timeout=10)
+
+    def refresh() -> None:
+        both.wait()
+        stop.set()
+
+    shop.on_refresh = refresh
+
+    Loop(shop, watched, now=shop.clock.now, workers=lambda: worker_threads(2)).run(stop)
+
+    assert sorted(watched.refreshed_names) == ["public.a", "public.b"]
+
+
+def test_nothing_is_looked_at_while_another_leads(shop: Shop, loop: Loop) -> None:
+    shop.add("a")
+    loop.leads = lambda: shop.clock.at >= NOON + timedelta(seconds=3)
+
+    run_for(loop, shop, seconds=3)
+    assert (shop.tended, shop.refreshes) == (0, [])
+
+    run_for(loop, shop, seconds=5)
+    assert shop.refreshes[0] == (3, "public.a")
+
+
+def test_catalog_of_a_newer_version_ends_the_loop(shop: Shop, loop: Loop) -> None:
+    shop.add("a")
+    shop.catalog = CatalogTooNewError("too new")
+
+    with pytest.raises(CatalogTooNewError):
+        run_for(loop, shop, seconds=4)
+    assert shop.refreshes == []
+
+
+def test_server_that_comes_back_is_noticed_within_seconds(
+    shop: Shop, loop: Loop, watched: Watched
+) -> None:
+    shop.lost = [ConnectionLostError("lost")] * 6
+
+    run_for(loop, shop, seconds=60)
+
+    assert [pause for _, _, pause in watched.failures] == [1, 2, 4, 5, 5, 5]

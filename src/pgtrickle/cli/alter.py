@@ -13,6 +13,7 @@ from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout, worki
 from pgtrickle.cli.session import connected
 from pgtrickle.model.cdc_mode import CdcMode
 from pgtrickle.model.delta_fraction import DEFAULT, Fraction
+from pgtrickle.model.diamonds import DiamondConsistency, DiamondSchedulePolicy
 from pgtrickle.model.stream_table import RefreshMode
 
 
@@ -57,15 +58,24 @@ def alter(
         CdcMode | None,
         typer.Option(case_sensitive=False, help="How its sources are captured."),
     ] = None,
+    diamond_consistency: Annotated[
+        DiamondConsistency | None,
+        typer.Option(case_sensitive=False, help="Whether paths that meet in it go together."),
+    ] = None,
+    diamond_schedule_policy: Annotated[
+        DiamondSchedulePolicy | None,
+        typer.Option(case_sensitive=False, help="When those are due: with the first or the last."),
+    ] = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
     """Change the schedule, mode, status, cost limit or capture of a stream table."""
-    given = (schedule, refresh_mode, status, max_delta_fraction, cdc_mode)
+    diamond = (diamond_consistency, diamond_schedule_policy)
+    given = (schedule, refresh_mode, status, max_delta_fraction, cdc_mode, *diamond)
     if all(one is None for one in given):
         raise typer.BadParameter(
-            "say what to change: --schedule, --refresh-mode, --status, --max-delta-fraction"
-            " or --cdc-mode"
+            "say what to change: --schedule, --refresh-mode, --status, --max-delta-fraction,"
+            " --cdc-mode, --diamond-consistency or --diamond-schedule-policy"
         )
     fraction = _fraction(max_delta_fraction)
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
@@ -77,6 +87,8 @@ def alter(
                 status=None if status is None else status.value,
                 max_delta_fraction=fraction,
                 cdc_mode=None if cdc_mode is None else cdc_mode.value,
+                diamond_consistency=diamond_consistency and diamond_consistency.value,
+                diamond_schedule_policy=(diamond_schedule_policy and diamond_schedule_policy.value),
             )
         if as_json:
             print_json(stream_table_document(table))
