@@ -143,7 +143,7 @@ def test_bug_is_reported_and_retried(shop: Shop, loop: Loop, watched: Watched) -
 
 
 def test_schedule_of_a_newer_version_is_reported(shop: Shop, loop: Loop, watched: Watched) -> None:
-    shop.add("a", schedule="@daily")
+    shop.add("a", schedule="@fortnightly")
     shop.add("b")
 
     loop.run_once(threading.Event())
@@ -251,7 +251,7 @@ def test_table_that_becomes_due_meanwhile_waits_to_be_looked_at(shop: Shop, loop
 def test_schedule_of_a_newer_version_is_reported_also_without_changes(
     shop: Shop, loop: Loop, watched: Watched
 ) -> None:
-    shop.add("a", schedule="@daily")
+    shop.add("a", schedule="@fortnightly")
     shop.idle = {"public.a"}
 
     loop.run_once(threading.Event())

@@ -1,7 +1,8 @@
 """Which stream tables are due, from their schedules and what happened to them last.
 
 A cadence counts from the start of one refresh to the start of the next.  After a failure the next
-attempt waits twice as long as before, up to five minutes, and never less than the schedule says.
+attempt waits twice as long as before, up to five minutes, and never less than the schedule says;
+after one at a cron time, it does not wait for the next such time.
 """
 
 from __future__ import annotations
@@ -38,9 +39,12 @@ def backoff(failures: int) -> timedelta:
 
 
 def due_at(
-    schedule: Schedule, last_refresh_at: datetime | None, attempt: Attempt | None
+    schedule: Schedule,
+    last_refresh_at: datetime | None,
+    attempt: Attempt | None,
+    zone: str = "UTC",
 ) -> datetime:
-    """Return the moment from which a stream table is due.
+    """Return the moment from which a stream table is due; ``zone`` is that of cron schedules.
 
     >>> from pgtrickle.model.schedule import parse_schedule
     >>> noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -50,7 +54,9 @@ def due_at(
     True
     """
     if attempt is not None:
-        return attempt.at + max(schedule.every, backoff(attempt.failures))
+        if attempt.failures and schedule.cron is not None:
+            return attempt.at + backoff(attempt.failures)
+        return max(schedule.next_after(attempt.at, zone), attempt.at + backoff(attempt.failures))
     if last_refresh_at is not None:
-        return last_refresh_at + schedule.every
+        return schedule.next_after(last_refresh_at, zone)
     return AT_ONCE
