@@ -22,6 +22,7 @@ from pgtrickle.model.diamonds import Diamond
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.report import Progress, RefreshReport, VerifyReport
 from pgtrickle.model.stream_table import InitiatedBy, RefreshMode, Status, StreamTable
+from pgtrickle.model.tier import parse_tier
 from pgtrickle.service.alter import alter_stream_table
 from pgtrickle.service.capture_mode import tend_capture
 from pgtrickle.service.control import (
@@ -39,6 +40,7 @@ from pgtrickle.service.drop import drop_stream_table
 from pgtrickle.service.explain import explain_stream_table
 from pgtrickle.service.idle import find_idle
 from pgtrickle.service.leadership import Leadership, standing_for_leader
+from pgtrickle.service.prune import prune_history, pruning_history
 from pgtrickle.service.refresh_stream_table import refresh_stream_table, refresh_unit
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.service.status import (
@@ -47,6 +49,7 @@ from pgtrickle.service.status import (
     show_shape,
     show_stream_table,
     show_stream_tables,
+    show_time_zone,
 )
 from pgtrickle.service.validate import Validation, validate_query
 from pgtrickle.service.verify import verify_stream_table
@@ -249,6 +252,7 @@ class Trickle:
         cdc_mode: str | None = None,
         diamond_consistency: str | None = None,
         diamond_schedule_policy: str | None = None,
+        tier: str | None = None,
     ) -> StreamTable:
         """Change how a stream table is maintained; what is None stays.
 
@@ -263,6 +267,7 @@ class Trickle:
             max_delta_fraction=max_delta_fraction,
             cdc_mode=parse_cdc_mode(cdc_mode) if cdc_mode is not None else None,
             diamond=Diamond.parse(diamond_consistency, diamond_schedule_policy),
+            tier=None if tier is None else parse_tier(tier),
         )
 
     def drop_stream_table(self, name: str, *, cascade: bool = False) -> list[str]:
@@ -327,10 +332,27 @@ class Trickle:
         with self._runtime.connection() as connection:
             check_version(connection)
 
+    def time_zone(self) -> str:
+        """Return the time zone in which cron schedules are meant: the server's."""
+        return show_time_zone(self._runtime)
+
+    @property
+    def auto_backoff(self) -> bool:
+        """Whether a stream table that cannot keep its schedule is refreshed less often."""
+        return self._runtime.settings.auto_backoff
+
     @property
     def max_concurrent_refreshes(self) -> int:
         """How many refreshes may go on at a time."""
         return self._runtime.settings.max_concurrent_refreshes
+
+    def prune_history(self) -> int:
+        """Delete the history that is older than the settings keep it; return how many rows."""
+        return prune_history(self._runtime)
+
+    def pruning_history(self) -> AbstractContextManager[None]:
+        """Prune the history again and again, for the length of a block."""
+        return pruning_history(self._runtime)
 
     def standing_for_leader(self) -> AbstractContextManager[Leadership]:
         """Ask for the lead among the daemons on this database, for the length of a block."""

@@ -39,6 +39,14 @@ class TrickleError(Exception):
         super().__init__(message)
         self.detail = detail
         self.hint = hint
+        self.sqlstate: str | None = None  # by which PostgreSQL reported it, if it did
+
+    @property
+    def starts_anew(self) -> bool:
+        """Whether the next refresh has to rebuild from all rows of the sources."""
+        # Class 42: the statement names what is no longer there, or no longer of that kind.
+        undefined = self.retry is Retry.NEVER and (self.sqlstate or "").startswith("42")
+        return self.retry is Retry.REINITIALIZE or (undefined and self.sqlstate != "42501")
 
 
 class QuerySyntaxError(TrickleError, code="ST101"):

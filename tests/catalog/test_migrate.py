@@ -34,6 +34,7 @@ RELEASED = {
     13: "6e8e689b24414409cce952dcda4767eac093dd1341a4a75ad2e8eacd18e39b26",
     14: "418392d64e275c49a89121d856a517ff602c61aab2d9e2d7d0021a702e814093",
     15: "b1e52fcbd7fbca76084dc6c515e31ffd91b0b9bf5f99ee9cfa0840982e04d5fc",
+    16: "b958e8a7de68066ab539543e1adb9016b1dde39fbea7815be9cbf8be90edc74b",
 }
 ALL = [migration.version for migration in list_migrations()]
 

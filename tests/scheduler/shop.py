@@ -13,6 +13,7 @@ from pgtrickle.errors import TrickleError
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import Action, RefreshMode, Status, StreamTable
+from pgtrickle.model.tier import Tier
 from pgtrickle.scheduler.units import Shape
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -90,6 +91,7 @@ class Shop:
         reads: tuple[str, ...] = (),
         status: Status = Status.ACTIVE,
         last_refresh_at: datetime | None = None,
+        tier: Tier = Tier.HOT,
     ) -> None:
         self.reads[f"public.{name}"] = [f"public.{one}" for one in reads]
         self.tables[f"public.{name}"] = StreamTable(
@@ -111,6 +113,7 @@ class Shop:
             consecutive_errors=0,
             last_error_message=None,
             owner="ann",
+            tier=tier,
         )
 
     def list_stream_tables(self) -> list[StreamTable]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 
 from pgtrickle.errors import CatalogTooNewError, ConnectionLostError, SourceNotFoundError
 from pgtrickle.model.stream_table import Status
+from pgtrickle.model.tier import Tier
 from pgtrickle.scheduler.loop import Loop, worker_threads
 from tests.scheduler.shop import NOON, SameThread, Shop, Stop, Watched
 
@@ -393,3 +395,95 @@ def test_server_that_comes_back_is_noticed_within_seconds(
     run_for(loop, shop, seconds=60)
 
     assert [pause for _, _, pause in watched.failures] == [1, 2, 4, 5, 5, 5]
+
+
+def test_calculated_follows_the_fastest_that_reads_it(shop: Shop, loop: Loop) -> None:
+    shop.add("a", schedule="calculated")
+    shop.add("b", schedule="calculated", reads=("a",))
+    shop.add("slow", schedule="7s", reads=("b",))
+    shop.add("fast", schedule="3s", reads=("b",))
+    shop.add("daily", schedule="@daily", reads=("a",))
+
+    run_for(loop, shop, seconds=8)
+
+    starts = [round(at) for at, name in shop.refreshes if name == "public.a"]
+    assert [after - before for before, after in pairwise(starts)] == [3, 3]
+
+
+def test_calculated_without_readers_is_as_fast_as_can_be(shop: Shop, loop: Loop) -> None:
+    shop.add("a", schedule="calculated")
+
+    run_for(loop, shop, seconds=3)
+
+    assert [at for at, _ in shop.refreshes] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("tier", "expected"),
+    [(Tier.HOT, [0, 1, 2]), (Tier.WARM, [0, 2]), (Tier.COLD, [0]), (Tier.FROZEN, [])],
+)
+def test_tier_makes_a_schedule_longer(
+    shop: Shop, loop: Loop, tier: Tier, expected: list[int]
+) -> None:
+    shop.add("a", tier=tier)
+
+    run_for(loop, shop, seconds=3)
+
+    assert [at for at, _ in shop.refreshes] == expected
+
+
+def test_cron_is_due_at_its_time_in_its_zone(shop: Shop, loop: Loop) -> None:
+    loop.zone = "Europe/Berlin"
+    shop.add("a", schedule="30 13 * * *", last_refresh_at=NOON, tier=Tier.COLD)
+
+    assert loop.run_once(threading.Event()) == NOON + timedelta(minutes=30)
+
+
+def test_cron_time_that_was_missed_is_made_up_once(shop: Shop, loop: Loop) -> None:
+    shop.add("a", schedule="@hourly", last_refresh_at=NOON - timedelta(days=3))
+
+    run_for(loop, shop, seconds=10)
+
+    assert [at for at, _ in shop.refreshes] == [0]
+
+
+def test_refreshes_that_take_too_long_are_made_less_often(shop: Shop, loop: Loop) -> None:
+    shop.takes = timedelta(seconds=1.5)
+    shop.add("a")
+
+    run_for(loop, shop, seconds=13)
+
+    # Three in a row that are late; then there are two seconds for each.
+    assert [at for at, _ in shop.refreshes] == [0, 1.5, 3, 5, 7, 9, 11]
+
+
+def test_one_refresh_on_time_brings_the_schedule_back(shop: Shop, loop: Loop) -> None:
+    shop.takes = timedelta(seconds=1.5)
+    shop.add("a")
+    run_for(loop, shop, seconds=7)
+    shop.refreshes.clear()
+
+    shop.takes = timedelta(seconds=0.5)
+    run_for(loop, shop, seconds=12)
+
+    assert [at for at, _ in shop.refreshes] == [7, 8, 9, 10, 11]
+
+
+def test_backoff_may_be_switched_off(shop: Shop, loop: Loop) -> None:
+    loop.auto_backoff = False
+    shop.takes = timedelta(seconds=1.5)
+    shop.add("a")
+
+    run_for(loop, shop, seconds=7)
+
+    assert [at for at, _ in shop.refreshes] == [0, 1.5, 3, 4.5, 6]
+
+
+def test_pauses_after_failures_are_jittered(shop: Shop, loop: Loop, watched: Watched) -> None:
+    loop.jitter = lambda: 1.5
+    shop.add("a")
+    shop.trouble["public.a"] = SourceNotFoundError("gone")
+
+    run_for(loop, shop, seconds=5)
+
+    assert [pause for _, _, pause in watched.failures] == [1.5, 3.0, 6.0]

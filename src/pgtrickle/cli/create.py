@@ -41,7 +41,7 @@ def create(
         ),
     ] = None,
     schedule: Annotated[
-        str, typer.Option(help="How often to refresh: 30s, 5m, 1h30m or calculated.")
+        str, typer.Option(help="How often to refresh: 30s, 5m, 1h30m, cron or calculated.")
     ] = CALCULATED,
     refresh_mode: Annotated[
         RefreshMode, typer.Option(case_sensitive=False, help="How to maintain it.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import signal
 import threading
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ if TYPE_CHECKING:  # the package takes longer to import than --help should
     from pgtrickle import Trickle
 
 
+_JITTER = (0.8, 1.2)  # so that what failed together does not try again together
 _LOOK_AGAIN = 2.0  # seconds between two looks at a standby
 
 
@@ -51,8 +53,9 @@ def run(
 ) -> None:
     """Refresh stream tables when they are due, until Ctrl-C or SIGTERM.
 
-    A schedule of 'calculated' means every second. What failed is tried again, after longer and
-    longer pauses. A signal lets the refreshes in progress finish; a second one does not wait.
+    A schedule of 'calculated' follows the stream tables that read it. What failed is tried again,
+    after longer and longer pauses. A signal lets the refreshes in progress finish; a second one
+    does not wait.
     Of several on one database one works; another takes over within ten seconds if it dies. On a
     standby it waits until that is promoted.
     With --json each refresh is one line of JSON. With --once the exit code is 1 if one failed.
@@ -97,14 +100,21 @@ def _connected_to_primary(
 def _keep_fresh(
     trickle: Trickle, printer: _Printer, stop: threading.Event, health: Health, *, once: bool
 ) -> None:
-    loop = Loop(trickle, printer, workers=lambda: worker_threads(trickle.max_concurrent_refreshes))
+    loop = Loop(
+        trickle,
+        printer,
+        workers=lambda: worker_threads(trickle.max_concurrent_refreshes),
+        zone=trickle.time_zone(),
+        auto_backoff=trickle.auto_backoff,
+        jitter=lambda: random.uniform(*_JITTER),  # noqa: S311 - nothing is to be kept secret
+    )
     # Not in the main thread: there pyspark would take Ctrl-C over and kill the refresh.
     with ThreadPoolExecutor(max_workers=1) as executor:
         if once:
             executor.submit(loop.run_once, stop).result()
             return
         stderr().print("keeping stream tables fresh; Ctrl-C ends", markup=False)
-        with trickle.standing_for_leader() as leadership:
+        with trickle.pruning_history(), trickle.standing_for_leader() as leadership:
 
             def leads() -> bool:
                 health.problem = None if leadership.problem is None else str(leadership.problem)

@@ -34,11 +34,14 @@ class Schedule:
     every: timedelta | None  # from one refresh to the next; None: the clock on the wall decides
     cron: Cron | None = None
 
-    def next_after(self, moment: datetime, zone: str = "UTC") -> datetime:
-        """Return when the refresh after one that began at a moment is due."""
+    def next_after(self, moment: datetime, zone: str = "UTC", *, times: int = 1) -> datetime:
+        """Return when the refresh after one that began at a moment is due.
+
+        ``zone`` is that of cron times, ``times`` makes a duration longer.
+        """
         if self.cron is not None:
             return self.cron.next_after(moment, zone)
-        return moment + (self.every or SHORTEST)
+        return moment + (self.every or SHORTEST) * times
 
     @property
     def calculated(self) -> bool:

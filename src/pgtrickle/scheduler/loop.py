@@ -18,11 +18,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from pgtrickle.errors import InternalError, Retry, SettingError, TrickleError
+from pgtrickle.errors import InternalError, Retry, TrickleError
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.schedule import Schedule, parse_schedule
 from pgtrickle.model.stream_table import Status, StreamTable
-from pgtrickle.scheduler.due import LONGEST_BACKOFF, Attempt, backoff, due_at
+from pgtrickle.model.tier import Tier
+from pgtrickle.scheduler.cadence import cadences, is_known, schedule_of
+from pgtrickle.scheduler.due import Attempt, backoff, due_at
 from pgtrickle.scheduler.units import Shape, Unit
 
 _TICK = timedelta(seconds=1)  # how soon a new or altered stream table is noticed
@@ -84,6 +86,7 @@ class _Outcome:
     """What a worker has to tell."""
 
     began: datetime
+    took: timedelta = timedelta()
     reports: Sequence[RefreshReport] = ()
     error: TrickleError | None = None
 
@@ -97,9 +100,13 @@ class Loop:
     now: Callable[[], datetime] = _utc_now
     leads: Callable[[], bool] = lambda: True  # or another daemon does, and this one stands by
     workers: Callable[[], Executor] = lambda: worker_threads(1)
+    zone: str = "UTC"  # of cron schedules
+    auto_backoff: bool = True
+    jitter: Callable[[], float] = lambda: 1.0
     _attempts: dict[int, Attempt] = field(default_factory=dict)
     _tables: dict[str, StreamTable] = field(default_factory=dict)  # as last listed
     _shape: Shape = field(default_factory=lambda: Shape({}))  # likewise
+    _cadences: dict[str, Schedule] = field(default_factory=dict)  # by name
     _in_flight: dict[Unit, Future[_Outcome]] = field(default_factory=dict)
     # What was finished since a unit that is due began to wait.
     _waited: dict[Unit, set[Unit]] = field(default_factory=dict)
@@ -159,8 +166,9 @@ class Loop:
             if decided is not None:
                 decided.add(unit)
             if all(table.id in idle for table in members):
-                began = self.now()
-                self._attempts |= {table.id: Attempt(began) for table in members}
+                outcome = _Outcome(self.now())
+                for table in members:
+                    self._attempts[table.id] = self._after_success(table, outcome)
             else:
                 names = [str(table.name) for table in members]
                 self._in_flight[unit] = pool.submit(self._work, names, stop)
@@ -169,10 +177,12 @@ class Loop:
     def _find_due(self, decided: Collection[Unit]) -> dict[Unit, list[StreamTable]]:
         """Return the units that are due, in order, with the members that take part."""
         now = self.now()
-        active = [one for one in self._tables.values() if one.status is not Status.SUSPENDED]
+        active = [one for one in self._tables.values() if not _rests(one)]
         something = any(self._due_at(table) <= now for table in active)
         if something or self._shape.reads.keys() != self._tables.keys():
             self._shape = self.stream_tables.shape()
+            order = [name for unit in self._shape.units for name in unit.members]
+            self._cadences = cadences(self._tables, self._shape.reads, order)
         if not something:
             return {}
         known = self._shape.units
@@ -188,9 +198,7 @@ class Loop:
         """Return the members of a unit that can be refreshed as things are."""
         # A stream table that was created since the list was made is found by the next pass.
         absent = {
-            name
-            for name in unit.members
-            if name not in self._tables or self._tables[name].status is Status.SUSPENDED
+            name for name in unit.members if name not in self._tables or _rests(self._tables[name])
         }
         return [self._tables[name] for name in self._shape.without(unit, absent)]
 
@@ -215,7 +223,7 @@ class Loop:
     def _find_idle(self, due: Sequence[StreamTable]) -> frozenset[int]:
         """Ask by one query which of those that are due have nothing to do."""
         # A schedule that cannot be read is complained about by an attempt, changes or not.
-        known = [table for table in due if _has_known_schedule(table)]
+        known = [table for table in due if is_known(table)]
         return self.stream_tables.find_idle(known) if known else frozenset()
 
     def _work(self, names: Sequence[str], stop: threading.Event) -> _Outcome:
@@ -226,7 +234,8 @@ class Loop:
         try:
             for name in names:
                 parse_schedule(self._tables[name].schedule)
-            return _Outcome(began, self.stream_tables.refresh_unit(names))
+            reports = self.stream_tables.refresh_unit(names)
+            return _Outcome(began, self.now() - began, reports)
         except TrickleError as error:
             return _Outcome(began, error=error)
         except Exception as error:  # noqa: BLE001 - a bug met by one stream table must not stop the others
@@ -251,8 +260,15 @@ class Loop:
         for report in outcome.reports:
             table = self._tables.get(report.stream_table)
             if table is not None:
-                self._attempts[table.id] = Attempt(outcome.began)
+                self._attempts[table.id] = self._after_success(table, outcome)
             self.watcher.refreshed(report)
+
+    def _after_success(self, table: StreamTable, outcome: _Outcome) -> Attempt:
+        before = self._attempts.get(table.id)
+        if before is None or not self.auto_backoff:
+            before = Attempt(outcome.began)
+        every = self._cadence(table).every
+        return before.succeeded(outcome.began, outcome.took, every)
 
     def _note_failure(
         self, unit: Unit, members: Iterable[StreamTable], error: TrickleError
@@ -260,8 +276,8 @@ class Loop:
         # From the end of the attempt: one that took minutes to fail is not repeated at once.
         now, retry_in = self.now(), timedelta()
         for table in members:
-            before = self._attempts.get(table.id)
-            self._attempts[table.id] = Attempt(now, before.failures + 1 if before else 1)
+            before = self._attempts.get(table.id) or Attempt(now)
+            self._attempts[table.id] = before.failed(now, self.jitter())
             retry_in = max(retry_in, self._due_at(table) - now)
         self.watcher.failed(", ".join(unit.members), error, retry_in)
 
@@ -285,23 +301,15 @@ class Loop:
             attempt = None
         if last is not None and last > now:
             last = None
-        return due_at(_schedule_of(table), last, attempt)
+        return due_at(self._cadence(table), last, attempt, self.zone)
+
+    def _cadence(self, table: StreamTable) -> Schedule:
+        return self._cadences.get(str(table.name)) or schedule_of(table)
 
     def _forget_all_but(self, ids: set[int]) -> None:
         self._attempts = {key: self._attempts[key] for key in self._attempts.keys() & ids}
 
 
-def _has_known_schedule(table: StreamTable) -> bool:
-    try:
-        parse_schedule(table.schedule)
-    except SettingError:
-        return False
-    return True
-
-
-def _schedule_of(table: StreamTable) -> Schedule:
-    try:
-        return parse_schedule(table.schedule)
-    except SettingError:
-        # A newer version may have written it: complain at each attempt, keep the others fresh.
-        return Schedule(table.schedule, LONGEST_BACKOFF)
+def _rests(table: StreamTable) -> bool:
+    """Tell whether a stream table takes no part in what the scheduler does."""
+    return table.status is Status.SUSPENDED or table.tier is Tier.FROZEN

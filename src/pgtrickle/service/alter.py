@@ -10,6 +10,7 @@ from pgtrickle.catalog.stream_tables import (
     update_refresh_mode,
     update_schedule,
     update_status,
+    update_tier,
 )
 from pgtrickle.catalog.wal_capture import update_requested_cdc_mode
 from pgtrickle.errors import StatusForbidsError
@@ -19,6 +20,7 @@ from pgtrickle.model.diamonds import Diamond
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.schedule import parse_schedule
 from pgtrickle.model.stream_table import RefreshMode, Status, StreamTable
+from pgtrickle.model.tier import Tier
 from pgtrickle.service.capture_mode import settle_capture
 from pgtrickle.service.compile import compile_stream_table, effective_mode
 from pgtrickle.service.ownership import check_owner
@@ -38,6 +40,7 @@ def alter_stream_table(
     max_delta_fraction: Fraction | None = None,
     cdc_mode: CdcMode | None = None,
     diamond: Diamond = _AS_IT_IS,
+    tier: Tier | None = None,
 ) -> StreamTable:
     """Apply the changes that are not None, all or none of them.
 
@@ -72,6 +75,8 @@ def alter_stream_table(
             update_max_delta_fraction(connection, stream_table.id, own)
         if cdc_mode is not None:
             update_requested_cdc_mode(connection, stream_table.id, cdc_mode)
+        if tier is not None:
+            update_tier(connection, stream_table.id, tier)
         if diamond:
             update_diamond(connection, stream_table.id, diamond)
         if status is not None:

@@ -26,7 +26,6 @@ from pgtrickle.catalog.leases import Lease, check_lease
 from pgtrickle.catalog.refresh_history import RefreshStatus, insert_refresh
 from pgtrickle.catalog.stream_tables import (
     find_stream_table,
-    update_error,
     update_frontier,
     update_needs_reinit,
     update_plan,
@@ -63,6 +62,7 @@ from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import Compiled, compile_stream_table
 from pgtrickle.service.costs import record_costs
 from pgtrickle.service.facts import captured, find_reshaped, gather_facts
+from pgtrickle.service.failures import note_failure
 from pgtrickle.service.large_inputs import count_large_reads
 from pgtrickle.service.lease_keeper import keep_lease
 from pgtrickle.service.other_versions import add_versions, write_versions
@@ -547,11 +547,8 @@ class Refresh:
     def _commit(self, writer: Connection, snapshot: Snapshot, applied: Applied) -> RefreshReport:
         """Make contents, state, frontier, history and notification visible at once."""
         # The transaction of a group sees the catalog as it was.
-        if (
-            self._read_in_vain()
-            if snapshot.writes
-            else (list_all_files(writer, self.sources) != self.files)
-        ):
+        files = None if snapshot.writes else list_all_files(writer, self.sources)
+        if self._read_in_vain() if files is None else files != self.files:
             raise _ReadInVainError
         check_lease(writer, self.stream_table.id, self.lease.token)
         update_frontier(
@@ -619,7 +616,7 @@ class Refresh:
                 error_code=error.code,
                 error_message=str(error),
             )
-            update_error(connection, self.stream_table.id, f"{error.code}: {error}")
+            note_failure(self.runtime, connection, self.stream_table, error, self.initiated_by)
 
     def _costs(self, decision: Decision | None) -> CostRecord:
         spent = (time.perf_counter() - self.started) * 1000 - self.timings.get("prepare", 0.0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
 from pgtrickle.catalog.dependencies import list_parents
 from pgtrickle.catalog.graph import groups_of, list_nodes
 from pgtrickle.catalog.refresh_history import Refresh, list_refreshes
@@ -53,3 +55,16 @@ def show_shape(runtime: Runtime) -> Shape:
         tuple(tuple(names[one] for one in group) for group in groups_of(nodes.values())),
         frozenset(str(n.name) for n in nodes.values() if n.diamond_schedule_policy is slowest),
     )
+
+
+_GET_TIME_ZONE = "SELECT pg_catalog.current_setting('TimeZone')"
+
+
+def show_time_zone(runtime: Runtime) -> str:
+    """Return the server's time zone; UTC for one that only PostgreSQL knows."""
+    with runtime.connection() as connection:
+        [(name,)] = connection.execute(_GET_TIME_ZONE).fetchall()
+    try:
+        return ZoneInfo(name).key
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return "UTC"
