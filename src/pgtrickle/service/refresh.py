@@ -47,7 +47,7 @@ from pgtrickle.model.stream_table import (
     RefreshMode,
     StreamTable,
 )
-from pgtrickle.ports import ResultTooLargeError
+from pgtrickle.ports import ResultTooLargeError, job_named
 from pgtrickle.refresh.decide import Decision, decide
 from pgtrickle.refresh.stages import (
     StagePlan,
@@ -280,7 +280,7 @@ class Refresh:
                 return self._commit_nothing(snapshot)
             # The transaction of a group has locked the lease: nobody else can take it.
             kept = nullcontext() if snapshot.writes else keep_lease(self.runtime, self.lease)
-            with kept:
+            with kept, job_named(str(self.stream_table.name)):
                 return self._execute(snapshot, buffers, compiled, findings.changed)
         except _ReadInVainError:
             return None
