@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 import psycopg
 from psycopg_pool import ConnectionPool
 
+from pgtrickle.catalog.graph import get_schedule_version
 from pgtrickle.catalog.migrate import check_version, migrate
 from pgtrickle.catalog.watch import install_watch
 from pgtrickle.embedded.server import start_embedded
@@ -314,6 +315,11 @@ class Trickle:
     def dependencies(self) -> dict[str, list[str]]:
         """Return, for each stream table, the stream tables it reads."""
         return show_dependencies(self._runtime)
+
+    def version(self) -> str:
+        """Return what differs whenever anything does on which the schedule depends."""
+        with self._runtime.connection() as connection:
+            return get_schedule_version(connection)
 
     def shape(self) -> Shape:
         """Return who reads whom, and which stream tables are refreshed together."""

@@ -69,11 +69,12 @@ class Shop:
     slowest: set[str] = field(default_factory=set)
     refreshes: list[tuple[float, str]] = field(default_factory=list)
     trouble: dict[str, Exception] = field(default_factory=dict)
-    lost: list[TrickleError] = field(default_factory=list)  # raised by the next lists, in turn
+    lost: list[TrickleError] = field(default_factory=list)  # raised by the next looks, in turn
     idle: set[str] = field(default_factory=set)  # names with nothing to do
     looked_at: list[list[str]] = field(default_factory=list)  # by find_idle, call by call
     catalog: TrickleError | None = None  # what is wrong with it
     tended: int = 0  # how often
+    version_told: str | None = None  # whatever changes
     takes: timedelta = timedelta(milliseconds=100)
     on_refresh: Callable[[], None] = lambda: None
 
@@ -116,9 +117,14 @@ class Shop:
             tier=tier,
         )
 
-    def list_stream_tables(self) -> list[StreamTable]:
+    def version(self) -> str:
         if self.lost:
             raise self.lost.pop()
+        return self.version_told or repr(
+            [(t.id, t.schedule, t.status, t.tier) for t in self.tables.values()]
+        )
+
+    def list_stream_tables(self) -> list[StreamTable]:
         return list(self.tables.values())
 
     def shape(self) -> Shape:

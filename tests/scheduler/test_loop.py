@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+import time
 from datetime import timedelta
 from itertools import pairwise
 
@@ -433,7 +435,7 @@ def test_tier_makes_a_schedule_longer(
 
 
 def test_cron_is_due_at_its_time_in_its_zone(shop: Shop, loop: Loop) -> None:
-    loop.zone = "Europe/Berlin"
+    loop.timetable.zone = "Europe/Berlin"
     shop.add("a", schedule="30 13 * * *", last_refresh_at=NOON, tier=Tier.COLD)
 
     assert loop.run_once(threading.Event()) == NOON + timedelta(minutes=30)
@@ -470,7 +472,7 @@ def test_one_refresh_on_time_brings_the_schedule_back(shop: Shop, loop: Loop) ->
 
 
 def test_backoff_may_be_switched_off(shop: Shop, loop: Loop) -> None:
-    loop.auto_backoff = False
+    loop.timetable.auto_backoff = False
     shop.takes = timedelta(seconds=1.5)
     shop.add("a")
 
@@ -480,10 +482,69 @@ def test_backoff_may_be_switched_off(shop: Shop, loop: Loop) -> None:
 
 
 def test_pauses_after_failures_are_jittered(shop: Shop, loop: Loop, watched: Watched) -> None:
-    loop.jitter = lambda: 1.5
+    loop.timetable.jitter = lambda: 1.5
     shop.add("a")
     shop.trouble["public.a"] = SourceNotFoundError("gone")
 
     run_for(loop, shop, seconds=5)
 
     assert [pause for _, _, pause in watched.failures] == [1.5, 3.0, 6.0]
+
+
+def test_cost_of_a_pass_follows_what_is_due(watched: Watched) -> None:
+    def calls_of_a_pass(number: int) -> int:
+        """Count the calls of a pass in which one of so many stream tables is due."""
+        shop = Shop(version_told="always the same")
+        shop.add("due")
+        for other in range(number - 1):
+            shop.add(f"t{other}", schedule="1h", reads=(f"t{other - 1}",) if other % 20 else ())
+        loop = Loop(shop, watched, now=shop.clock.now, workers=SameThread)
+        loop.run_once(threading.Event())
+        shop.clock.at = NOON + timedelta(minutes=30)
+        calls: list[str] = []
+
+        def count(_frame: object, event: str, _argument: object) -> None:
+            calls.append(event)
+
+        sys.setprofile(count)
+        try:
+            loop.run_once(threading.Event())
+        finally:
+            sys.setprofile(None)
+        assert shop.refreshes[-1] == (1800.0, "public.due")
+        return len(calls)
+
+    assert calls_of_a_pass(1000) <= 1.2 * calls_of_a_pass(10)
+
+
+def test_graph_that_changes_while_a_member_is_in_flight(shop: Shop, watched: Watched) -> None:
+    """A group that comes about meanwhile waits for the member that is being refreshed."""
+    shop.add("a")
+    shop.add("b")
+    shop.idle = {"public.b"}
+    gate, at_work = threading.Event(), threading.Event()
+
+    def refresh() -> None:
+        if not at_work.is_set():
+            at_work.set()
+            gate.wait(10)
+
+    shop.on_refresh = refresh
+    loop = Loop(shop, watched, workers=lambda: worker_threads(2))
+    stop = threading.Event()
+    thread = threading.Thread(target=loop.run, args=(stop,))
+    thread.start()
+    assert at_work.wait(10)
+    shop.groups = [("public.a", "public.b")]
+    shop.add("c")
+    time.sleep(1.3)
+    together_too_early = len(shop.refreshes)
+    gate.set()
+    time.sleep(1.5)
+    stop.set()
+    thread.join(10)
+
+    names = [name for _, name in shop.refreshes]
+    assert names[:together_too_early].count("public.a") == 1
+    assert names.count("public.b") >= 1
+    assert watched.failures == []

@@ -129,3 +129,23 @@ def find_circle(connection: Connection[TupleRow]) -> list[QualifiedName]:
         return []
     rows = connection.execute(_NAMES, {"relids": list(path)})
     return [QualifiedName(schema, name) for _, schema, name in rows]
+
+
+# By the server and without a row to travel: a sum does not depend on the order.
+_GET_VERSION = """
+    SELECT (SELECT pg_catalog.concat(count(*), ' ', sum(pg_catalog.hash_record_extended(
+                       ROW(s.pgt_id, s.pgt_relid, s.pgt_schema, s.pgt_name, s.original_query,
+                           s.schedule, s.tier, s.status, s.refresh_mode,
+                           s.effective_refresh_mode, s.downgrade_reason,
+                           s.diamond_consistency, s.diamond_schedule_policy), 0)))
+              FROM pgtrickle.pgt_stream_tables AS s)
+           || ' ' ||
+           (SELECT pg_catalog.concat(count(*), ' ', sum(pg_catalog.hash_record_extended(
+                       ROW(d.pgt_id, d.source_relid, d.source_type), 0)))
+              FROM pgtrickle.pgt_dependencies AS d)
+"""
+
+
+def get_schedule_version(connection: Connection[TupleRow]) -> str:
+    """Return what differs whenever anything does on which the schedule of refreshes depends."""
+    return str(connection.execute(_GET_VERSION).fetchall()[0][0])

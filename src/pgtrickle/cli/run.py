@@ -26,6 +26,7 @@ from pgtrickle.errors import StandbyError, TrickleError
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import Action
 from pgtrickle.scheduler.loop import Loop, worker_threads
+from pgtrickle.scheduler.timetable import Timetable
 
 if TYPE_CHECKING:  # the package takes longer to import than --help should
     from pgtrickle import Trickle
@@ -104,9 +105,11 @@ def _keep_fresh(
         trickle,
         printer,
         workers=lambda: worker_threads(trickle.max_concurrent_refreshes),
-        zone=trickle.time_zone(),
-        auto_backoff=trickle.auto_backoff,
-        jitter=lambda: random.uniform(*_JITTER),  # noqa: S311 - nothing is to be kept secret
+        timetable=Timetable(
+            zone=trickle.time_zone(),
+            auto_backoff=trickle.auto_backoff,
+            jitter=lambda: random.uniform(*_JITTER),  # noqa: S311 - nothing is to be kept secret
+        ),
     )
     # Not in the main thread: there pyspark would take Ctrl-C over and kill the refresh.
     with ThreadPoolExecutor(max_workers=1) as executor:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from pgtrickle.errors import SettingError
 from pgtrickle.model.cron import Cron, parse_cron
@@ -52,6 +53,7 @@ class Schedule:
         return self.text
 
 
+@lru_cache(maxsize=4096)
 def parse_schedule(text: str) -> Schedule:
     """Read a schedule, or raise ST501.
 

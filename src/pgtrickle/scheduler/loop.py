@@ -12,7 +12,7 @@ due again by then, and must not go first for ever.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -20,11 +20,11 @@ from typing import Protocol
 
 from pgtrickle.errors import InternalError, Retry, TrickleError
 from pgtrickle.model.report import RefreshReport
-from pgtrickle.model.schedule import Schedule, parse_schedule
-from pgtrickle.model.stream_table import Status, StreamTable
-from pgtrickle.model.tier import Tier
-from pgtrickle.scheduler.cadence import cadences, is_known, schedule_of
-from pgtrickle.scheduler.due import Attempt, backoff, due_at
+from pgtrickle.model.schedule import parse_schedule
+from pgtrickle.model.stream_table import StreamTable
+from pgtrickle.scheduler.cadence import is_known
+from pgtrickle.scheduler.due import backoff
+from pgtrickle.scheduler.timetable import Timetable
 from pgtrickle.scheduler.units import Shape, Unit
 
 _TICK = timedelta(seconds=1)  # how soon a new or altered stream table is noticed
@@ -34,6 +34,10 @@ _STOP_NOTICED = timedelta(seconds=0.1)  # while workers are busy
 
 class StreamTables(Protocol):
     """What the loop needs to know and to do."""
+
+    def version(self) -> str:
+        """Return what differs whenever the list of stream tables or the graph does."""
+        ...
 
     def list_stream_tables(self) -> list[StreamTable]:
         """Return every stream table."""
@@ -100,13 +104,8 @@ class Loop:
     now: Callable[[], datetime] = _utc_now
     leads: Callable[[], bool] = lambda: True  # or another daemon does, and this one stands by
     workers: Callable[[], Executor] = lambda: worker_threads(1)
-    zone: str = "UTC"  # of cron schedules
-    auto_backoff: bool = True
-    jitter: Callable[[], float] = lambda: 1.0
-    _attempts: dict[int, Attempt] = field(default_factory=dict)
-    _tables: dict[str, StreamTable] = field(default_factory=dict)  # as last listed
-    _shape: Shape = field(default_factory=lambda: Shape({}))  # likewise
-    _cadences: dict[str, Schedule] = field(default_factory=dict)  # by name
+    timetable: Timetable = field(default_factory=Timetable)
+    _version: str | None = None  # of what the timetable was loaded from
     _in_flight: dict[Unit, Future[_Outcome]] = field(default_factory=dict)
     # What was finished since a unit that is due began to wait.
     _waited: dict[Unit, set[Unit]] = field(default_factory=dict)
@@ -152,69 +151,58 @@ class Loop:
             return None
         self.stream_tables.check_catalog()
         self.stream_tables.tend_capture()
-        listed = {str(table.name): table for table in self.stream_tables.list_stream_tables()}
-        self._tables = listed
-        self._forget_all_but({table.id for table in listed.values()})
-        asked = self._find_due(decided or ())
+        self._load()
+        left = self._decide(pool, stop, self._find_due(), decided)
+        for unit in left:
+            self.timetable.put_back(unit, self.now())
+        return self.timetable.next_due()
+
+    def _load(self) -> None:
+        """Take over what changed in the catalog, if anything did."""
+        version = self.stream_tables.version()
+        if version == self._version:
+            return
+        tables, shape = self.stream_tables.list_stream_tables(), self.stream_tables.shape()
+        self._waited = {unit: self._waited[unit] for unit in shape.units if unit in self._waited}
+        taken = self._in_flight.keys() | self._waited.keys()
+        self.timetable.load(tables, shape, self.now(), taken)
+        self._version = version
+
+    def _find_due(self) -> list[Unit]:
+        """Return what is due, in order; who waits for something to finish has been due before."""
+        waiting = self._waited.keys()
+        due = self.timetable.take_due(self.now(), self._in_flight.keys() | waiting)
+        return self.timetable.in_order([*due, *waiting]) if waiting else due
+
+    def _decide(
+        self, pool: Executor, stop: threading.Event, due: list[Unit], decided: set[Unit] | None
+    ) -> list[Unit]:
+        """Hand over what can go, take note of what has nothing to do; return what is left."""
+        left = [unit for unit in due if decided is not None and unit in decided]
+        asked = {unit: self.timetable.members(unit) for unit in due if unit not in left}
         idle = self._find_idle([one for members in asked.values() for one in members])
         for unit, members in asked.items():
             if stop.is_set():
-                break
+                left.append(unit)
+                continue
             if self._must_wait(unit):
                 continue
             self._waited.pop(unit, None)
             if decided is not None:
                 decided.add(unit)
             if all(table.id in idle for table in members):
-                outcome = _Outcome(self.now())
                 for table in members:
-                    self._attempts[table.id] = self._after_success(table, outcome)
+                    self.timetable.note_success(table, self.now(), timedelta())
+                left.append(unit)
             else:
-                names = [str(table.name) for table in members]
-                self._in_flight[unit] = pool.submit(self._work, names, stop)
-        return self._next_due()
-
-    def _find_due(self, decided: Collection[Unit]) -> dict[Unit, list[StreamTable]]:
-        """Return the units that are due, in order, with the members that take part."""
-        now = self.now()
-        active = [one for one in self._tables.values() if not _rests(one)]
-        something = any(self._due_at(table) <= now for table in active)
-        if something or self._shape.reads.keys() != self._tables.keys():
-            self._shape = self.stream_tables.shape()
-            order = [name for unit in self._shape.units for name in unit.members]
-            self._cadences = cadences(self._tables, self._shape.reads, order)
-        if not something:
-            return {}
-        known = self._shape.units
-        self._waited = {unit: self._waited[unit] for unit in known if unit in self._waited}
-        found = {}
-        for unit in known:
-            due = None if unit in decided or unit in self._in_flight else self._unit_due_at(unit)
-            if due is not None and due <= now:
-                found[unit] = self._taking_part(unit)
-        return found
-
-    def _taking_part(self, unit: Unit) -> list[StreamTable]:
-        """Return the members of a unit that can be refreshed as things are."""
-        # A stream table that was created since the list was made is found by the next pass.
-        absent = {
-            name for name in unit.members if name not in self._tables or _rests(self._tables[name])
-        }
-        return [self._tables[name] for name in self._shape.without(unit, absent)]
-
-    def _unit_due_at(self, unit: Unit) -> datetime | None:
-        """Return when a unit is due; None if none of its members can be refreshed."""
-        due = map(self._due_at, self._taking_part(unit))
-        return (max if unit.slowest else min)(due, default=None)
-
-    def _next_due(self) -> datetime | None:
-        """Return when something will be due for which nothing need be finished before."""
-        free = (u for u in self._shape.units if u not in self._in_flight and u not in self._waited)
-        return min(filter(None, map(self._unit_due_at, free)), default=None)
+                self._in_flight[unit] = pool.submit(self._work, members, stop)
+        return left
 
     def _must_wait(self, unit: Unit) -> bool:
         """Tell whether something that a unit reads is in flight, and it has not waited for it."""
-        flying = self._shape.ancestors[unit] & self._in_flight.keys()
+        flying = self.timetable.shape.ancestors[unit] & self._in_flight.keys()
+        # Of a unit that had other members before the graph changed, some may be in flight.
+        flying |= {one for one in self._in_flight if one.shares_members(unit)}
         if flying <= self._waited.get(unit, frozenset()):
             return False
         self._waited.setdefault(unit, set())
@@ -226,15 +214,15 @@ class Loop:
         known = [table for table in due if is_known(table)]
         return self.stream_tables.find_idle(known) if known else frozenset()
 
-    def _work(self, names: Sequence[str], stop: threading.Event) -> _Outcome:
+    def _work(self, members: Sequence[StreamTable], stop: threading.Event) -> _Outcome:
         """Refresh a unit; runs in a worker."""
         began = self.now()
         if stop.is_set():
             return _Outcome(began)
         try:
-            for name in names:
-                parse_schedule(self._tables[name].schedule)
-            reports = self.stream_tables.refresh_unit(names)
+            for table in members:
+                parse_schedule(table.schedule)
+            reports = self.stream_tables.refresh_unit([str(table.name) for table in members])
             return _Outcome(began, self.now() - began, reports)
         except TrickleError as error:
             return _Outcome(began, error=error)
@@ -251,35 +239,20 @@ class Loop:
                 waited.add(unit)
             if not future.cancelled():
                 self._note(unit, future.result())
+            self.timetable.put_back(unit, self.now())
 
     def _note(self, unit: Unit, outcome: _Outcome) -> None:
-        members = [self._tables[name] for name in unit.members if name in self._tables]
         if outcome.error is not None:
-            self._note_failure(unit, members, outcome.error)
-            return
+            now = self.now()
+            members = self.timetable.members(unit)
+            pauses = [self.timetable.note_failure(table, now) for table in members]
+            retry_in = max(pauses, default=timedelta())
+            self.watcher.failed(", ".join(unit.members), outcome.error, retry_in)
         for report in outcome.reports:
-            table = self._tables.get(report.stream_table)
+            table = self.timetable.tables.get(report.stream_table)
             if table is not None:
-                self._attempts[table.id] = self._after_success(table, outcome)
+                self.timetable.note_success(table, outcome.began, outcome.took)
             self.watcher.refreshed(report)
-
-    def _after_success(self, table: StreamTable, outcome: _Outcome) -> Attempt:
-        before = self._attempts.get(table.id)
-        if before is None or not self.auto_backoff:
-            before = Attempt(outcome.began)
-        every = self._cadence(table).every
-        return before.succeeded(outcome.began, outcome.took, every)
-
-    def _note_failure(
-        self, unit: Unit, members: Iterable[StreamTable], error: TrickleError
-    ) -> None:
-        # From the end of the attempt: one that took minutes to fail is not repeated at once.
-        now, retry_in = self.now(), timedelta()
-        for table in members:
-            before = self._attempts.get(table.id) or Attempt(now)
-            self._attempts[table.id] = before.failed(now, self.jitter())
-            retry_in = max(retry_in, self._due_at(table) - now)
-        self.watcher.failed(", ".join(unit.members), error, retry_in)
 
     def _wait(self, stop: threading.Event, pause: timedelta) -> None:
         """Wait until a worker has finished or it is time for the next pass."""
@@ -292,24 +265,3 @@ class Loop:
             done, _ = wait(self._in_flight.values(), timeout=slice_, return_when=FIRST_COMPLETED)
             if done:
                 return
-
-    def _due_at(self, table: StreamTable) -> datetime:
-        attempt, last = self._attempts.get(table.id), table.last_refresh_at
-        # What lies in the future happened before the clock was set back: nobody waits for it.
-        now = self.now()
-        if attempt is not None and attempt.at > now:
-            attempt = None
-        if last is not None and last > now:
-            last = None
-        return due_at(self._cadence(table), last, attempt, self.zone)
-
-    def _cadence(self, table: StreamTable) -> Schedule:
-        return self._cadences.get(str(table.name)) or schedule_of(table)
-
-    def _forget_all_but(self, ids: set[int]) -> None:
-        self._attempts = {key: self._attempts[key] for key in self._attempts.keys() & ids}
-
-
-def _rests(table: StreamTable) -> bool:
-    """Tell whether a stream table takes no part in what the scheduler does."""
-    return table.status is Status.SUSPENDED or table.tier is Tier.FROZEN

@@ -18,6 +18,10 @@ class Unit:
     members: tuple[str, ...]
     slowest: bool = field(default=False, compare=False)  # due when all are, not when one is
 
+    def shares_members(self, other: Unit) -> bool:
+        """Tell whether some stream table belongs to both."""
+        return not set(self.members).isdisjoint(other.members)
+
 
 @dataclass(frozen=True)
 class Shape:
