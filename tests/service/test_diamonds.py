@@ -262,3 +262,13 @@ def test_view_that_closes_a_circle_is_refused_with_the_path(bank: Lab):
     assert str(raised.value).endswith("public.first -> public.second -> public.first")
     bank.run("CREATE OR REPLACE VIEW source AS SELECT total FROM odd")
     bank.refresh("first", action="REINITIALIZE")
+
+
+def test_verify_takes_the_parents_along(bank: Lab):
+    bank.run("INSERT INTO account VALUES (30, 'even', 5), (31, 'odd', 6)")
+
+    verified = bank.trickle.verify_stream_table("whole")
+
+    assert (verified.ok, verified.rows) == (True, 1)
+    assert bank.rows("SELECT total FROM whole") == [(2011,)]
+    assert len(set(frontiers(bank).values())) == 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -26,6 +26,8 @@ from pgtrickle.service.snapshot import BufferView, Snapshot
 from pgtrickle.service.stage_inputs import TooMuchUnseenError
 from pgtrickle.service.trim import trim_sources
 
+AfterRefresh = Callable[[Snapshot, Compiled], None]
+
 _ATTEMPTS = 5  # to meet sources that nobody alters between the check and the snapshot
 
 
@@ -36,10 +38,12 @@ def refresh_together(
     initiated_by: InitiatedBy,
     full: QualifiedName | None = None,
     initial: QualifiedName | None = None,
+    after: AfterRefresh | None = None,
 ) -> list[RefreshReport]:
     """Refresh stream tables, given in dependency order, to one frontier and commit them at once.
 
     ``full`` is one that is to be recomputed, ``initial`` one that is loaded for the first time.
+    ``after`` is called when the last has its new contents and the snapshot can still be read.
     If one fails, none has changed.
     """
     with ExitStack() as stack:
@@ -48,7 +52,7 @@ def refresh_together(
             by = InitiatedBy.INITIAL if name == initial else initiated_by
             stream_table, lease = stack.enter_context(claimed(runtime, name, by))
             members.append(_Member(runtime, stream_table, lease, by, full=name == full))
-        group = _Group(runtime, members)
+        group = _Group(runtime, members, after)
         with group.recorded():
             reports = group.run()
     if any(report.action is not Action.NO_DATA for report in reports):
@@ -100,6 +104,7 @@ class _Group:
 
     runtime: Runtime
     members: list[_Member]
+    after: AfterRefresh | None = None
     current: _Member | None = None
 
     def run(self) -> list[RefreshReport]:
@@ -165,6 +170,8 @@ class _Group:
                 if report.rows_inserted or report.rows_deleted:
                     changed.add(member.stream_table.relid)
                 _drop_temporary_tables(connection)
+            if self.after is not None:
+                self.after(snapshot, self.members[-1].compiled)
             connection.commit()
         return reports
 
@@ -174,7 +181,9 @@ class _Group:
         for member in self.members:
             self.current = member
             member.begin()
-            reports.append(member.refresh.run())
+            last = member is self.members[-1]
+            member.refresh.hold_snapshot = last and self.after is not None
+            reports.append(member.refresh.run(self.after if last else None))
         return reports
 
 
