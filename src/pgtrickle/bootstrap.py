@@ -13,6 +13,7 @@ import psycopg
 from psycopg_pool import ConnectionPool
 
 from pgtrickle.catalog.graph import get_schedule_version
+from pgtrickle.catalog.holds import list_holds
 from pgtrickle.catalog.migrate import check_version, migrate
 from pgtrickle.catalog.watch import install_watch
 from pgtrickle.embedded.server import start_embedded
@@ -332,6 +333,11 @@ class Trickle:
     def find_idle(self, stream_tables: Sequence[StreamTable]) -> frozenset[int]:
         """Return the ids of those with nothing to do, by one query; note that they are current."""
         return find_idle(self._runtime, stream_tables)
+
+    def find_held(self) -> dict[int, str]:
+        """Return the ids of the stream tables that the scheduler leaves alone, and why."""
+        with self._runtime.connection() as connection:
+            return list_holds(connection)
 
     def check_catalog(self) -> None:
         """Raise if another version of the package has taken the catalog over."""

@@ -73,6 +73,7 @@ class Shop:
     idle: set[str] = field(default_factory=set)  # names with nothing to do
     looked_at: list[list[str]] = field(default_factory=list)  # by find_idle, call by call
     catalog: TrickleError | None = None  # what is wrong with it
+    held: set[str] = field(default_factory=set)  # names that are to be left alone
     tended: int = 0  # how often
     version_told: str | None = None  # whatever changes
     takes: timedelta = timedelta(milliseconds=100)
@@ -81,6 +82,9 @@ class Shop:
     def check_catalog(self) -> None:
         if self.catalog is not None:
             raise self.catalog
+
+    def find_held(self) -> dict[int, str]:
+        return {self.tables[name].id: "because" for name in self.held}
 
     def tend_capture(self) -> None:
         self.tended += 1

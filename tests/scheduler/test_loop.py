@@ -548,3 +548,27 @@ def test_graph_that_changes_while_a_member_is_in_flight(shop: Shop, watched: Wat
     assert names[:together_too_early].count("public.a") == 1
     assert names.count("public.b") >= 1
     assert watched.failures == []
+
+
+def test_table_that_is_held_back_is_left_alone_until_it_is_let_go(shop: Shop, loop: Loop) -> None:
+    shop.add("a")
+    shop.add("b")
+    shop.held = {"public.a"}
+    run_for(loop, shop, seconds=3)
+    assert {name for _, name in shop.refreshes} == {"public.b"}
+
+    shop.held = set()
+    run_for(loop, shop, seconds=5)
+    assert {name for _, name in shop.refreshes} == {"public.a", "public.b"}
+
+
+def test_group_goes_on_without_who_is_held_back_and_who_reads_it(shop: Shop, loop: Loop) -> None:
+    shop.add("a")
+    shop.add("b")
+    shop.add("c", reads=("a", "b"))
+    shop.groups = [("public.a", "public.b", "public.c")]
+    shop.held = {"public.a"}
+
+    run_for(loop, shop, seconds=2)
+
+    assert [name for _, name in shop.refreshes] == ["public.b", "public.b"]

@@ -12,7 +12,7 @@ due again by then, and must not go first for ever.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -53,6 +53,10 @@ class StreamTables(Protocol):
 
     def check_catalog(self) -> None:
         """Raise if another version of the package has taken the catalog over."""
+        ...
+
+    def find_held(self) -> Mapping[int, str]:
+        """Return the ids of those that the user wants left alone, with a reason each."""
         ...
 
     def tend_capture(self) -> None:
@@ -179,7 +183,8 @@ class Loop:
     ) -> list[Unit]:
         """Hand over what can go, take note of what has nothing to do; return what is left."""
         left = [unit for unit in due if decided is not None and unit in decided]
-        asked = {unit: self.timetable.members(unit) for unit in due if unit not in left}
+        held = self.stream_tables.find_held() if due else {}
+        asked = {unit: self.timetable.members(unit, held) for unit in due if unit not in left}
         idle = self._find_idle([one for members in asked.values() for one in members])
         for unit, members in asked.items():
             if stop.is_set():
@@ -191,7 +196,8 @@ class Loop:
             if decided is not None:
                 decided.add(unit)
             if all(table.id in idle for table in members):
-                for table in members:
+                # Who is held back is asked again when it is due the next time.
+                for table in self.timetable.members(unit):
                     self.timetable.note_success(table, self.now(), timedelta())
                 left.append(unit)
             else:
@@ -248,10 +254,11 @@ class Loop:
             pauses = [self.timetable.note_failure(table, now) for table in members]
             retry_in = max(pauses, default=timedelta())
             self.watcher.failed(", ".join(unit.members), outcome.error, retry_in)
-        for report in outcome.reports:
-            table = self.timetable.tables.get(report.stream_table)
-            if table is not None:
+        if outcome.reports:
+            # Members that were held back, too: the unit is not due at once because of them.
+            for table in self.timetable.members(unit):
                 self.timetable.note_success(table, outcome.began, outcome.took)
+        for report in outcome.reports:
             self.watcher.refreshed(report)
 
     def _wait(self, stop: threading.Event, pause: timedelta) -> None:

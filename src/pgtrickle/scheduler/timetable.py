@@ -7,7 +7,7 @@ is over, so a pass looks at nothing that is not due, however many stream tables 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -86,9 +86,15 @@ class Timetable:
             heapq.heappop(self._queue)
         return self._queue[0][0] if self._queue else None
 
-    def members(self, unit: Unit) -> list[StreamTable]:
-        """Return the members of a unit that can be refreshed as things are, in order."""
-        return self._members.get(unit, [])
+    def members(self, unit: Unit, held: Collection[int] = ()) -> list[StreamTable]:
+        """Return the members of a unit that can be refreshed as things are, in order.
+
+        Those that are ``held`` back, by id, cannot, nor those that read them in the same group.
+        """
+        members = self._members.get(unit, [])
+        if not any(table.id in held for table in members):
+            return members
+        return self._taking_part(unit, held)
 
     def note_success(self, table: StreamTable, began: datetime, took: timedelta) -> None:
         """Take note of a refresh that succeeded, or was not needed."""
@@ -110,10 +116,12 @@ class Timetable:
             if unit not in taken:
                 self.put_back(unit, now)
 
-    def _taking_part(self, unit: Unit) -> list[StreamTable]:
+    def _taking_part(self, unit: Unit, held: Collection[int] = ()) -> list[StreamTable]:
         # A stream table that was created since the list was made comes with the next load.
         absent = {
-            name for name in unit.members if name not in self.tables or _rests(self.tables[name])
+            name
+            for name in unit.members
+            if name not in self.tables or _rests(self.tables[name]) or self.tables[name].id in held
         }
         return [self.tables[name] for name in self.shape.without(unit, absent)]
 
