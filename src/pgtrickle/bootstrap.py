@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 import psycopg
 from psycopg_pool import ConnectionPool
 
+from pgtrickle.catalog.capture_control import list_held_back
 from pgtrickle.catalog.graph import get_schedule_version
 from pgtrickle.catalog.holds import list_holds
 from pgtrickle.catalog.migrate import check_version, migrate
@@ -337,7 +338,9 @@ class Trickle:
     def find_held(self) -> dict[int, str]:
         """Return the ids of the stream tables that the scheduler leaves alone, and why."""
         with self._runtime.connection() as connection:
-            return list_holds(connection)
+            switched_off = "its capture is paused, or pg_trickle.enabled is off"
+            held_back = dict.fromkeys(list_held_back(connection), switched_off)
+            return held_back | list_holds(connection)
 
     def check_catalog(self) -> None:
         """Raise if another version of the package has taken the catalog over."""

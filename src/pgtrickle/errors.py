@@ -133,6 +133,10 @@ class StatusForbidsError(TrickleError, code="ST211"):
     """The status of the stream table does not allow the operation."""
 
 
+class FuseBlownError(TrickleError, code="ST212"):
+    """A source changed by more than the fuse of the stream table lets pass without asking."""
+
+
 class SourceNotFoundError(TrickleError, code="ST301"):
     """A source table of the stream table no longer exists."""
 

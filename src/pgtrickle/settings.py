@@ -64,6 +64,13 @@ class Settings:
         doc="Refresh a stream table half as often after three refreshes in a row that took longer"
         " than its schedule, down to an eighth, until one takes no longer.",
     )
+    fuse_default_ceiling: int = _setting(
+        0,
+        "Changed rows above which the fuse of a stream table blows that has no ceiling of its own;"
+        " 0: none.",
+        0,
+        None,
+    )
     max_consecutive_errors: int = _setting(
         3,
         "After how many errors in a row that do not heal by themselves `pgtrickle run` suspends a"

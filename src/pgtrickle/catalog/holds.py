@@ -1,4 +1,4 @@
-"""Queries over what holds the scheduler back: gates, watermarks, pauses, the drain.
+"""Queries over what holds the scheduler back: gates, watermarks, pauses, the drain, fuses.
 
 They hold back the scheduler alone: a refresh by hand asks nobody.
 """
@@ -48,6 +48,10 @@ _LIST = """
                           ELSE 'the stream table is paused' END
       FROM pgtrickle.pgt_scheduler_pauses AS p
       JOIN pgtrickle.pgt_stream_tables AS s ON s.pgt_id = p.pgt_id OR p.pgt_id IS NULL
+     UNION ALL
+    SELECT s.pgt_id, 'its fuse has blown: ' || s.fuse_reason
+      FROM pgtrickle.pgt_stream_tables AS s
+     WHERE s.fuse_blown_at IS NOT NULL
 """
 
 

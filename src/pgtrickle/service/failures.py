@@ -7,6 +7,7 @@ from psycopg import Connection
 from pgtrickle.catalog.stream_tables import update_error
 from pgtrickle.errors import (
     CapturePausedError,
+    FuseBlownError,
     NotOwnerError,
     PrivilegeError,
     Retry,
@@ -17,7 +18,13 @@ from pgtrickle.model.stream_table import InitiatedBy, StreamTable
 from pgtrickle.service.runtime import Runtime
 
 # Someone else has to act, and the stream table goes on by itself when they have.
-_FORGIVEN = (PrivilegeError, NotOwnerError, StatusForbidsError, CapturePausedError)
+_FORGIVEN = (
+    PrivilegeError,
+    NotOwnerError,
+    StatusForbidsError,
+    CapturePausedError,
+    FuseBlownError,
+)
 
 
 def counts(error: TrickleError) -> bool:

@@ -22,6 +22,7 @@ from pgtrickle.algebra.nodes import Scan
 from pgtrickle.capture.fingerprint import list_all_files
 from pgtrickle.catalog.capture_gaps import note_crashes, tells_of_crash
 from pgtrickle.catalog.dependencies import Dependency, list_dependencies
+from pgtrickle.catalog.fuses import restore_fuse
 from pgtrickle.catalog.leases import Lease, check_lease
 from pgtrickle.catalog.refresh_history import RefreshStatus, insert_refresh
 from pgtrickle.catalog.stream_tables import (
@@ -63,6 +64,7 @@ from pgtrickle.service.compile import Compiled, compile_stream_table
 from pgtrickle.service.costs import record_costs
 from pgtrickle.service.facts import captured, find_reshaped, gather_facts
 from pgtrickle.service.failures import note_failure
+from pgtrickle.service.fuse import check_fuse
 from pgtrickle.service.large_inputs import count_large_reads
 from pgtrickle.service.lease_keeper import keep_lease
 from pgtrickle.service.other_versions import add_versions, write_versions
@@ -275,6 +277,8 @@ class Refresh:
             self.plan = findings.plan
             self.changed_rows = findings.facts.changed_rows
             self.decision = decide(findings.facts)
+        if self.initiated_by is InitiatedBy.SCHEDULER:
+            check_fuse(self.runtime, snapshot.connection, self.stream_table, self.changed_rows)
         try:
             if self.decision.action is Action.NO_DATA:
                 return self._commit_nothing(snapshot)
@@ -561,6 +565,8 @@ class Refresh:
         decision = self.decision or Decision(Action.FULL, "")
         if decision.action in {Action.FULL, Action.REINITIALIZE}:
             update_plan(writer, self.stream_table.id, self.plan)
+        if self.changed_rows:
+            restore_fuse(writer, self.stream_table.id)
         refresh_id = insert_refresh(
             writer,
             self.stream_table.id,
