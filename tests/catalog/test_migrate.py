@@ -37,6 +37,7 @@ RELEASED = {
     16: "b958e8a7de68066ab539543e1adb9016b1dde39fbea7815be9cbf8be90edc74b",
     17: "421cf53aa65351c6f48f96bee1d73e0c23410ca342c4f6b9b0e4a8e6ac9ab1c2",
     18: "97a8683db6afa969a9ad272c06456a3656ad852c49cd419c81b6afe01cf5c3b1",
+    19: "5219aec68ab6dc39411e5939f4aca087ed3e583e02d844603042a9a32eb4466a",
 }
 ALL = [migration.version for migration in list_migrations()]
 

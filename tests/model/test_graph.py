@@ -40,6 +40,20 @@ def test_diamond_that_is_not_atomic_has_no_group():
     assert Graph({"b": ["t"], "c": ["t"], "d": ["b", "c"]}).groups([]) == ()
 
 
+def test_group_that_is_wanted_joins_a_diamond_it_overlaps():
+    graph = Graph({"b": ["t"], "c": ["t"], "d": ["b", "c"], "x": ["u"], "y": ["u"]})
+
+    assert graph.groups([], [("x", "y")]) == (("x", "y"),)
+    [group] = graph.groups(["d"], [("x", "c")])
+    assert set(group) == {"b", "c", "d", "x"}
+
+
+def test_what_lies_between_two_members_is_a_member():
+    graph = Graph({"a": ["t"], "b": ["a"], "c": ["b"]})
+
+    assert graph.groups([], [("a", "c")]) == (("a", "b", "c"),)
+
+
 def test_chain_of_500_has_no_group():
     reads = {number: [number - 1] for number in range(1, 501)}
 

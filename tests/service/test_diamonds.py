@@ -7,7 +7,8 @@ import threading
 import psycopg
 import pytest
 
-from pgtrickle.errors import CircularDependencyError, DataError
+from pgtrickle.catalog.refresh_groups import create_refresh_group, drop_refresh_group
+from pgtrickle.errors import CircularDependencyError, DataError, SettingError
 from tests.service.lab import Lab
 
 # A transfer between two accounts changes no sum, so any mixture of versions is seen at once.
@@ -272,3 +273,26 @@ def test_verify_takes_the_parents_along(bank: Lab):
     assert (verified.ok, verified.rows) == (True, 1)
     assert bank.rows("SELECT total FROM whole") == [(2011,)]
     assert len(set(frontiers(bank).values())) == 1
+
+
+def test_refresh_group_is_refreshed_at_one_moment(lab: Lab):
+    lab.run("CREATE TABLE t (a int)", "DELETE FROM pgtrickle.pgt_refresh_groups")
+    lab.create("counted", "SELECT count(*) AS n FROM t")
+    lab.create("summed", "SELECT sum(a) AS s FROM t")
+    version = lab.trickle.version()
+    relids = [int(lab.value(f"SELECT '{name}'::regclass::oid")) for name in ("counted", "summed")]
+
+    create_refresh_group(lab.connection, "pair", relids, "repeatable_read")
+
+    assert lab.trickle.version() != version
+    [unit] = lab.trickle.shape().units
+    assert set(unit.members) == {"public.counted", "public.summed"}
+    lab.run("INSERT INTO t VALUES (4)")
+    lab.before_next_stage(lambda: lab.run("INSERT INTO t VALUES (5)"))
+    lab.trickle.refresh_unit(unit.members)
+    assert lab.rows("SELECT n, s FROM counted CROSS JOIN summed") == [(1, 4)]
+    assert len(set(frontiers(lab).values())) == 1
+    with pytest.raises(SettingError, match="already belongs"):
+        create_refresh_group(lab.connection, "other", relids)
+    drop_refresh_group(lab.connection, "pair")
+    assert len(lab.trickle.shape().units) == 2

@@ -61,10 +61,16 @@ def graph_of(nodes: Collection[GraphNode]) -> Graph[int]:
     return Graph({one.relid: one.reads for one in nodes})
 
 
-def groups_of(nodes: Collection[GraphNode]) -> tuple[tuple[int, ...], ...]:
-    """Return the relids of those that are refreshed together, each group in order."""
+def groups_of(
+    nodes: Collection[GraphNode], wanted: Collection[tuple[int, ...]] = ()
+) -> tuple[tuple[int, ...], ...]:
+    """Return the relids of those that are refreshed together, each group in order.
+
+    ``wanted`` are the groups that the user made.
+    """
     atomic = DiamondConsistency.ATOMIC
-    return graph_of(nodes).groups({one.relid for one in nodes if one.diamond_consistency is atomic})
+    ends = {one.relid for one in nodes if one.diamond_consistency is atomic}
+    return graph_of(nodes).groups(ends, wanted)
 
 
 _READS_STREAM_TABLES = """
@@ -139,6 +145,10 @@ _GET_VERSION = """
                            s.effective_refresh_mode, s.downgrade_reason,
                            s.diamond_consistency, s.diamond_schedule_policy), 0)))
               FROM pgtrickle.pgt_stream_tables AS s)
+           || ' ' ||
+           (SELECT pg_catalog.concat(count(*), ' ', sum(pg_catalog.hash_record_extended(
+                       ROW(g.group_id, g.isolation), 0)))
+              FROM pgtrickle.pgt_refresh_groups AS g)
            || ' ' ||
            (SELECT pg_catalog.concat(count(*), ' ', sum(pg_catalog.hash_record_extended(
                        ROW(d.pgt_id, d.source_relid, d.source_type), 0)))

@@ -85,11 +85,13 @@ class Graph(Generic[Node]):
                     waiting.append(one)
         return found
 
-    def groups(self, atomic: Collection[Node]) -> tuple[tuple[Node, ...], ...]:
+    def groups(
+        self, atomic: Collection[Node], wanted: Iterable[Collection[Node]] = ()
+    ) -> tuple[tuple[Node, ...], ...]:
         """Return the diamonds that meet in one of ``atomic``, joined where they overlap.
 
-        Also where one could be refreshed neither before nor after another, because each reads
-        from the other.
+        ``wanted`` are other groups, and are joined with them.  So are groups of which one could be
+        refreshed neither before nor after another, because each reads from the other.
 
         >>> Graph({"b": ["t"], "c": ["t"], "d": ["b", "c"], "e": ["d"]}).groups(["d", "e"])
         (('b', 'c', 'd'),)
@@ -98,6 +100,8 @@ class Graph(Generic[Node]):
         for node in self.order:
             if node in atomic:
                 together.join(self.diamond(node))
+        for nodes in wanted:
+            together.join(nodes)
         while (circle := self._contracted(together).find_cycle()) is not None:
             together.join(circle)
         members: dict[Node, list[Node]] = defaultdict(list)

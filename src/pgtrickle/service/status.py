@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pgtrickle.catalog.dependencies import list_parents
 from pgtrickle.catalog.graph import groups_of, list_nodes
+from pgtrickle.catalog.refresh_groups import list_refresh_groups
 from pgtrickle.catalog.refresh_history import Refresh, list_refreshes
 from pgtrickle.catalog.stream_tables import get_stream_table, list_stream_tables
 from pgtrickle.model.diamonds import DiamondSchedulePolicy
@@ -42,9 +43,10 @@ def show_dependencies(runtime: Runtime) -> dict[str, list[str]]:
 
 
 def show_shape(runtime: Runtime) -> Shape:
-    """Return who reads whom, and which stream tables are refreshed together, by one query."""
+    """Return who reads whom, and which stream tables are refreshed together."""
     with runtime.connection() as connection:
         nodes = {one.relid: one for one in list_nodes(connection)}
+        wanted = list_refresh_groups(connection)
     names = {relid: str(one.name) for relid, one in nodes.items()}
     slowest = DiamondSchedulePolicy.SLOWEST
     return Shape(
@@ -52,7 +54,7 @@ def show_shape(runtime: Runtime) -> Shape:
             names[relid]: [names[read] for read in one.reads if read in names]
             for relid, one in nodes.items()
         },
-        tuple(tuple(names[one] for one in group) for group in groups_of(nodes.values())),
+        tuple(tuple(names[one] for one in group) for group in groups_of(nodes.values(), wanted)),
         frozenset(str(n.name) for n in nodes.values() if n.diamond_schedule_policy is slowest),
     )
 
