@@ -41,13 +41,6 @@ class TrickleError(Exception):
         self.hint = hint
         self.sqlstate: str | None = None  # by which PostgreSQL reported it, if it did
 
-    @property
-    def starts_anew(self) -> bool:
-        """Whether the next refresh has to rebuild from all rows of the sources."""
-        # Class 42: the statement names what is no longer there, or no longer of that kind.
-        undefined = self.retry is Retry.NEVER and (self.sqlstate or "").startswith("42")
-        return self.retry is Retry.REINITIALIZE or (undefined and self.sqlstate != "42501")
-
 
 class QuerySyntaxError(TrickleError, code="ST101"):
     """PostgreSQL or the parser rejects the text of the defining query."""

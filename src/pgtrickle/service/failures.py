@@ -7,7 +7,9 @@ from psycopg import Connection
 from pgtrickle.catalog.stream_tables import update_error
 from pgtrickle.errors import (
     CapturePausedError,
+    ContentsDivergedError,
     FuseBlownError,
+    InternalError,
     NotOwnerError,
     PrivilegeError,
     Retry,
@@ -33,6 +35,16 @@ def counts(error: TrickleError) -> bool:
     What may heal by itself does not, however often it comes.
     """
     return error.retry is not Retry.BACKOFF and not isinstance(error, _FORGIVEN)
+
+
+def starts_anew(error: TrickleError) -> bool:
+    """Tell whether the next refresh must rebuild the contents, since it cannot go on from them.
+
+    A source that changed shape is noticed by itself, and may change back.
+    """
+    # Class 42 in the midst of a refresh: what it keeps is not there, or not of that kind.
+    undefined = isinstance(error, InternalError) and (error.sqlstate or "").startswith("42")
+    return undefined or isinstance(error, ContentsDivergedError)
 
 
 _ALERT = """
@@ -61,7 +73,7 @@ def note_failure(
         f"{error.code}: {error}",
         counted=counts(error),
         suspend_after=runtime.settings.max_consecutive_errors if scheduled else 0,
-        starts_anew=error.starts_anew,
+        starts_anew=starts_anew(error),
     )
     if suspended is not None:
         values = {"name": str(stream_table.name), "code": error.code, "errors": suspended}
