@@ -69,6 +69,9 @@ if TYPE_CHECKING:
     from pgtrickle.scheduler.units import Shape
 
 
+_RECONNECT_SECONDS = 5.0
+
+
 def connect(
     dsn: str | None = None,
     *,
@@ -129,6 +132,8 @@ class _Adapters:
             max_size=8 + 4 * settings.max_concurrent_refreshes,
             kwargs={"autocommit": True, "prepare_threshold": None},
             timeout=settings.connection_timeout_seconds,
+            # Its attempts come at longer and longer intervals; asking again begins anew.
+            reconnect_timeout=_RECONNECT_SECONDS,
             open=True,
             name="pgtrickle",
         )

@@ -127,6 +127,20 @@ def release_lease(connection: Connection[TupleRow], stream_table_id: int, token:
     connection.execute(_RELEASE, {"id": stream_table_id, "token": token})
 
 
+_DELETE_GHOST = """
+    DELETE FROM pgtrickle.pgt_leases WHERE pgt_id = %(id)s AND owner = %(owner)s
+"""
+
+
+def delete_ghost(connection: Connection[TupleRow], stream_table_id: int, owner: str) -> bool:
+    """Delete a lease that its owner has given back without the server knowing; tell if it was so.
+
+    The server was gone when it was given back, or forgot it in a crash.  Only the owner can tell.
+    """
+    values = {"id": stream_table_id, "owner": owner}
+    return connection.execute(_DELETE_GHOST, values).rowcount > 0
+
+
 _FIND_RIVAL = """
     SELECT FROM pgtrickle.pgt_leases AS l
       JOIN pgtrickle.pgt_dependencies AS d USING (pgt_id)
