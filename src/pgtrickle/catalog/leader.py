@@ -46,6 +46,15 @@ def find_leader(connection: Connection[TupleRow]) -> str | None:
     return None if row is None else str(row[0])
 
 
+_FIND_LAST = "SELECT owner FROM pgtrickle.pgt_leader"
+
+
+def find_last_leader(connection: Connection[TupleRow]) -> str | None:
+    """Return who leads, or led last and has not made way."""
+    row = connection.execute(_FIND_LAST).fetchone()
+    return None if row is None else str(row[0])
+
+
 _RELEASE = "DELETE FROM pgtrickle.pgt_leader WHERE owner = %(owner)s"
 
 

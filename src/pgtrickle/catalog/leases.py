@@ -141,6 +141,21 @@ def delete_ghost(connection: Connection[TupleRow], stream_table_id: int, owner: 
     return connection.execute(_DELETE_GHOST, values).rowcount > 0
 
 
+_DELETE_OF_DEAD = """
+    DELETE FROM pgtrickle.pgt_leases AS l
+     USING (SELECT d.pgt_id FROM pgtrickle.pgt_leases AS d
+             WHERE d.owner = %(owner)s
+               -- What a transaction holds that is about to commit is not a dead one's.
+               FOR UPDATE SKIP LOCKED) AS dead
+     WHERE l.pgt_id = dead.pgt_id
+"""
+
+
+def delete_leases_of_dead(connection: Connection[TupleRow], owner: str) -> int:
+    """Free what a process held that is taken for dead; should it live, its commits fail."""
+    return connection.execute(_DELETE_OF_DEAD, {"owner": owner}).rowcount
+
+
 _FIND_RIVAL = """
     SELECT FROM pgtrickle.pgt_leases AS l
       JOIN pgtrickle.pgt_dependencies AS d USING (pgt_id)

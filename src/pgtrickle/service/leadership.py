@@ -10,7 +10,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from pgtrickle.catalog.leader import claim_leadership, release_leadership
+from pgtrickle.catalog.leader import claim_leadership, find_last_leader, release_leadership
+from pgtrickle.catalog.leases import delete_leases_of_dead
 from pgtrickle.errors import TrickleError
 from pgtrickle.service.runtime import Runtime
 
@@ -39,7 +40,12 @@ class Leadership:
         led, asked = self.leads, time.monotonic()
         try:
             with self.runtime.connection() as connection:
+                before = find_last_leader(connection)
                 claimed = claim_leadership(connection, self.runtime.owner, _LEASE)
+                if claimed and before is not None and before != self.runtime.owner:
+                    # It has not given a sign of life for the length of a lease.
+                    freed = delete_leases_of_dead(connection, before)
+                    logger.info("took over", extra={"from": before, "leases_freed": freed})
         except TrickleError as error:
             # Once: a server that is gone, or a standby, may stay so for days.
             if self.problem is None or self.problem.code != error.code:
