@@ -12,17 +12,22 @@ from typing import TYPE_CHECKING, Self
 import psycopg
 from psycopg_pool import ConnectionPool
 
-from pgtrickle.catalog.migrate import migrate
+from pgtrickle.catalog.capture_control import list_held_back
+from pgtrickle.catalog.graph import get_schedule_version
+from pgtrickle.catalog.holds import list_holds
+from pgtrickle.catalog.migrate import check_version, migrate
 from pgtrickle.catalog.settings_table import list_stored_settings, record_settings, set_setting
 from pgtrickle.catalog.watch import install_watch
 from pgtrickle.embedded.server import start_embedded
 from pgtrickle.errors import TrickleError
 from pgtrickle.model.cdc_mode import parse_cdc_mode
 from pgtrickle.model.delta_fraction import Fraction
+from pgtrickle.model.diamonds import Diamond
 from pgtrickle.model.modes import parse_refresh_mode, parse_status
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.report import Progress, RefreshReport, VerifyReport
 from pgtrickle.model.stream_table import InitiatedBy, StreamTable
+from pgtrickle.model.tier import parse_tier
 from pgtrickle.service.alter import alter_stream_table
 from pgtrickle.service.capture_mode import tend_capture
 from pgtrickle.service.control import (
@@ -39,14 +44,18 @@ from pgtrickle.service.doctor import Check, check_machine, check_server
 from pgtrickle.service.drop import drop_stream_table
 from pgtrickle.service.explain import explain_stream_table
 from pgtrickle.service.idle import find_idle
-from pgtrickle.service.refresh import refresh_stream_table
+from pgtrickle.service.leadership import Leadership, standing_for_leader
+from pgtrickle.service.prune import prune_history, pruning_history
+from pgtrickle.service.refresh_stream_table import refresh_stream_table, refresh_unit
 from pgtrickle.service.requests.server import RequestServer
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.service.status import (
     show_dependencies,
     show_history,
+    show_shape,
     show_stream_table,
     show_stream_tables,
+    show_time_zone,
 )
 from pgtrickle.service.validate import Validation, validate_query
 from pgtrickle.service.verify import verify_stream_table
@@ -60,6 +69,10 @@ if TYPE_CHECKING:
     from pgtrickle.catalog.capture_control import CaptureHealth
     from pgtrickle.catalog.refresh_history import Refresh
     from pgtrickle.ports import Engine
+    from pgtrickle.scheduler.units import Shape
+
+
+_RECONNECT_SECONDS = 5.0
 
 
 def connect(
@@ -129,9 +142,13 @@ class _Adapters:
         pool = ConnectionPool(
             dsn,
             min_size=1,
-            max_size=16,
+            # A refresh holds two or three and borrows one more now and then; as many may be asked
+            # for as the scheduler begins.
+            max_size=8 + 8 * settings.max_concurrent_refreshes,
             kwargs={"autocommit": True, "prepare_threshold": None},
             timeout=settings.connection_timeout_seconds,
+            # Its attempts come at longer and longer intervals; asking again begins anew.
+            reconnect_timeout=_RECONNECT_SECONDS,
             open=True,
             name="pgtrickle",
         )
@@ -169,7 +186,6 @@ class Trickle:
         self._applied = applied or []  # migrations
         self._runtime = runtime
         self._resources = resources
-        self._requests: RequestServer | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -206,11 +222,15 @@ class Trickle:
         initialize: bool = True,
         max_delta_fraction: float | None = None,
         cdc_mode: str | None = None,
+        diamond_consistency: str | None = None,
+        diamond_schedule_policy: str | None = None,
     ) -> RefreshReport | None:
         """Declare a stream table and, unless told otherwise, load it.
 
         ``max_delta_fraction`` is its own share of changed rows above which AUTO recomputes,
         ``cdc_mode`` how its sources are captured: ``trigger``, ``wal`` or ``auto``.
+        ``diamond_consistency`` says whether the paths that meet in it are refreshed together,
+        ``atomic`` or ``none``, and ``diamond_schedule_policy`` when: ``fastest`` or ``slowest``.
         """
         return create_stream_table(
             self._runtime,
@@ -221,6 +241,7 @@ class Trickle:
             initialize=initialize,
             max_delta_fraction=max_delta_fraction,
             cdc_mode=parse_cdc_mode(cdc_mode) if cdc_mode is not None else None,
+            diamond=Diamond.parse(diamond_consistency, diamond_schedule_policy),
         )
 
     def validate_query(self, query: str) -> Validation:
@@ -252,6 +273,9 @@ class Trickle:
         *,
         max_delta_fraction: Fraction | None = None,
         cdc_mode: str | None = None,
+        diamond_consistency: str | None = None,
+        diamond_schedule_policy: str | None = None,
+        tier: str | None = None,
     ) -> StreamTable:
         """Change how a stream table is maintained; what is None stays.
 
@@ -265,6 +289,8 @@ class Trickle:
             status=parse_status(status) if status is not None else None,
             max_delta_fraction=max_delta_fraction,
             cdc_mode=parse_cdc_mode(cdc_mode) if cdc_mode is not None else None,
+            diamond=Diamond.parse(diamond_consistency, diamond_schedule_policy),
+            tier=None if tier is None else parse_tier(tier),
         )
 
     def drop_stream_table(self, name: str, *, cascade: bool = False) -> list[str]:
@@ -312,9 +338,60 @@ class Trickle:
         """Return, for each stream table, the stream tables it reads."""
         return show_dependencies(self._runtime)
 
+    def version(self) -> str:
+        """Return what differs whenever anything does on which the schedule depends."""
+        with self._runtime.connection() as connection:
+            return get_schedule_version(connection)
+
+    def shape(self) -> Shape:
+        """Return who reads whom, and which stream tables are refreshed together."""
+        return show_shape(self._runtime)
+
+    def refresh_unit(self, names: Sequence[str]) -> list[RefreshReport]:
+        """Refresh a stream table for the scheduler, or several that belong together."""
+        return refresh_unit(self._runtime, [self._name(name) for name in names])
+
     def find_idle(self, stream_tables: Sequence[StreamTable]) -> frozenset[int]:
         """Return the ids of those with nothing to do, by one query; note that they are current."""
         return find_idle(self._runtime, stream_tables)
+
+    def find_held(self) -> dict[int, str]:
+        """Return the ids of the stream tables that the scheduler leaves alone, and why."""
+        with self._runtime.connection() as connection:
+            switched_off = "its capture is paused, or pg_trickle.enabled is off"
+            held_back = dict.fromkeys(list_held_back(connection), switched_off)
+            return held_back | list_holds(connection)
+
+    def check_catalog(self) -> None:
+        """Raise if another version of the package has taken the catalog over."""
+        with self._runtime.connection() as connection:
+            check_version(connection)
+
+    def time_zone(self) -> str:
+        """Return the time zone in which cron schedules are meant: the server's."""
+        return show_time_zone(self._runtime)
+
+    @property
+    def auto_backoff(self) -> bool:
+        """Whether a stream table that cannot keep its schedule is refreshed less often."""
+        return self._runtime.settings.auto_backoff
+
+    @property
+    def max_concurrent_refreshes(self) -> int:
+        """How many refreshes may go on at a time."""
+        return self._runtime.settings.max_concurrent_refreshes
+
+    def prune_history(self) -> int:
+        """Delete the history that is older than the settings keep it; return how many rows."""
+        return prune_history(self._runtime)
+
+    def pruning_history(self) -> AbstractContextManager[None]:
+        """Prune the history again and again, for the length of a block."""
+        return pruning_history(self._runtime)
+
+    def standing_for_leader(self) -> AbstractContextManager[Leadership]:
+        """Ask for the lead among the daemons on this database, for the length of a block."""
+        return standing_for_leader(self._runtime)
 
     def tend_capture(self) -> None:
         """Read the log, watch the slot and hand sources over, if it is time for that."""
@@ -326,13 +403,19 @@ class Trickle:
             return find_slot_health(connection, self._runtime.settings)
 
     def serve_requests(self) -> int:
-        """Execute what SQL sessions ask for; return how many requests that were.
+        """Execute what SQL sessions ask for by now; return how many requests that were."""
+        with RequestServer(self._runtime) as server:
+            return server.serve()
 
-        From the first call on, until this object is closed, calls from SQL find a daemon.
+    def serving_requests(
+        self, leads: Callable[[], bool] = lambda: True
+    ) -> AbstractContextManager[object]:
+        """Execute what SQL sessions ask for, from threads, for the length of a block.
+
+        Takes nothing on while ``leads`` says no: then another process does.
         """
-        if self._requests is None:
-            self._requests = self._resources.enter_context(RequestServer(self._runtime))
-        return self._requests.serve()
+        workers = self._runtime.settings.max_concurrent_refreshes
+        return RequestServer(self._runtime, leads=leads, workers=workers)
 
     def list_settings(self) -> list[SettingInEffect]:
         """Return every setting of this process, and where its value comes from."""

@@ -39,6 +39,7 @@ class TrickleError(Exception):
         super().__init__(message)
         self.detail = detail
         self.hint = hint
+        self.sqlstate: str | None = None  # by which PostgreSQL reported it, if it did
 
 
 class QuerySyntaxError(TrickleError, code="ST101"):
@@ -71,6 +72,10 @@ class QueryRejectedError(TrickleError, code="ST107"):
 
 class QueryTooLargeError(TrickleError, code="ST108"):
     """The defining query is larger or nests deeper than can be handled."""
+
+
+class CircularDependencyError(TrickleError, code="ST109"):
+    """The defining query reads, directly or through others, the stream table it defines."""
 
 
 class StreamTableNotFoundError(TrickleError, code="ST201"):
@@ -119,6 +124,10 @@ class LeaseLostError(TrickleError, code="ST210"):
 
 class StatusForbidsError(TrickleError, code="ST211"):
     """The status of the stream table does not allow the operation."""
+
+
+class FuseBlownError(TrickleError, code="ST212"):
+    """A source changed by more than the fuse of the stream table lets pass without asking."""
 
 
 class SourceNotFoundError(TrickleError, code="ST301"):

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.sql.translate import Dialect
+
+# The refresh that this thread works on, for whoever shows or cancels what the engine does.
+current_job: ContextVar[str | None] = ContextVar("current_job", default=None)
+
+
+@contextmanager
+def job_named(name: str) -> Iterator[None]:
+    """Let the engine know, for the length of a block, for which refresh this thread works."""
+    before = current_job.set(name)
+    try:
+        yield
+    finally:
+        current_job.reset(before)
 
 
 class ResultTooLargeError(Exception):
@@ -43,6 +58,10 @@ class Engine(Protocol):
         An input is an Arrow table or the description of a read, as the engine's adapter has it.
         What is written is counted in the table ``parts``, under the name ``staged``.
         """
+        ...
+
+    def cancel(self, job: str) -> None:
+        """Cancel what runs for a refresh (see ``job_named``), which then fails; any thread may."""
         ...
 
     def close(self) -> None:

@@ -60,6 +60,34 @@ class Settings:
     force_full_refresh: bool = _setting(
         default=False, doc="Under AUTO, recompute in full at every refresh."
     )
+    max_concurrent_refreshes: int = _setting(
+        4, "How many refreshes `pgtrickle run` works on at a time.", 1, 64
+    )
+    auto_backoff: bool = _setting(
+        default=True,
+        doc="Refresh a stream table half as often after three refreshes in a row that took longer"
+        " than its schedule, down to an eighth, until one takes no longer.",
+    )
+    fuse_default_ceiling: int = _setting(
+        0,
+        "Changed rows above which the fuse of a stream table blows that has no ceiling of its own;"
+        " 0: none.",
+        0,
+        None,
+    )
+    max_consecutive_errors: int = _setting(
+        3,
+        "After how many errors in a row that do not heal by themselves `pgtrickle run` suspends a"
+        " stream table; 0: never.",
+        0,
+        1000,
+    )
+    history_retention_days: int = _setting(
+        90, "How long the history keeps a refresh; 0: for ever.", 0, 36500
+    )
+    history_prune_interval_seconds: float = _setting(
+        60.0, "How often `pgtrickle run` looks for history to delete.", 1, 86400
+    )
     read_connections: int = _setting(
         4, "How many connections read side by side during one refresh.", 1, 64
     )

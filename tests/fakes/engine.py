@@ -54,6 +54,9 @@ class DuckDbEngine:
         """Never asked: the engine is not distributed."""
         raise NotImplementedError
 
+    def cancel(self, job: str) -> None:
+        self._connection.interrupt()
+
     def close(self) -> None:
         """Release what the engine holds."""
         self._connection.close()

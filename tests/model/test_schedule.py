@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -51,6 +51,15 @@ def test_duration_out_of_range_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["* * * * *", "*/5 0 * * 1-5", "0 0 * * * *", "@hourly", "@daily", "@Weekly"]
 )
-def test_cron_is_refused_by_name(text: str) -> None:
-    with pytest.raises(SettingError, match=r"cron schedule .* is not supported yet"):
-        parse_schedule(text)
+def test_cron_has_no_length(text: str) -> None:
+    schedule = parse_schedule(f" {text} ")
+
+    assert (schedule.text, schedule.every) == (text, None)
+    assert schedule.cron is not None
+    assert not schedule.calculated
+
+
+def test_next_after_a_duration_counts_from_the_start() -> None:
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+    assert parse_schedule("90s").next_after(noon) == noon + timedelta(seconds=90)

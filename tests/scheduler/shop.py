@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from pgtrickle.errors import TrickleError
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.report import RefreshReport
-from pgtrickle.model.stream_table import Action, InitiatedBy, RefreshMode, Status, StreamTable
+from pgtrickle.model.stream_table import Action, RefreshMode, Status, StreamTable
+from pgtrickle.model.tier import Tier
+from pgtrickle.scheduler.units import Shape
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -61,20 +65,29 @@ class Shop:
     clock: Clock = field(default_factory=Clock)
     tables: dict[str, StreamTable] = field(default_factory=dict)
     reads: dict[str, list[str]] = field(default_factory=dict)
+    groups: list[tuple[str, ...]] = field(default_factory=list)
+    slowest: set[str] = field(default_factory=set)
     refreshes: list[tuple[float, str]] = field(default_factory=list)
     trouble: dict[str, Exception] = field(default_factory=dict)
-    lost: list[TrickleError] = field(default_factory=list)  # raised by the next lists, in turn
+    lost: list[TrickleError] = field(default_factory=list)  # raised by the next looks, in turn
     idle: set[str] = field(default_factory=set)  # names with nothing to do
     looked_at: list[list[str]] = field(default_factory=list)  # by find_idle, call by call
+    catalog: TrickleError | None = None  # what is wrong with it
+    held: set[str] = field(default_factory=set)  # names that are to be left alone
     tended: int = 0  # how often
+    version_told: str | None = None  # whatever changes
     takes: timedelta = timedelta(milliseconds=100)
     on_refresh: Callable[[], None] = lambda: None
 
+    def check_catalog(self) -> None:
+        if self.catalog is not None:
+            raise self.catalog
+
+    def find_held(self) -> dict[int, str]:
+        return {self.tables[name].id: "because" for name in self.held}
+
     def tend_capture(self) -> None:
         self.tended += 1
-
-    def serve_requests(self) -> int:
-        return 0
 
     def add(
         self,
@@ -83,6 +96,7 @@ class Shop:
         reads: tuple[str, ...] = (),
         status: Status = Status.ACTIVE,
         last_refresh_at: datetime | None = None,
+        tier: Tier = Tier.HOT,
     ) -> None:
         self.reads[f"public.{name}"] = [f"public.{one}" for one in reads]
         self.tables[f"public.{name}"] = StreamTable(
@@ -104,25 +118,47 @@ class Shop:
             consecutive_errors=0,
             last_error_message=None,
             owner="ann",
+            tier=tier,
+        )
+
+    def version(self) -> str:
+        if self.lost:
+            raise self.lost.pop()
+        return self.version_told or repr(
+            [(t.id, t.schedule, t.status, t.tier) for t in self.tables.values()]
         )
 
     def list_stream_tables(self) -> list[StreamTable]:
-        if self.lost:
-            raise self.lost.pop()
         return list(self.tables.values())
 
-    def dependencies(self) -> dict[str, list[str]]:
-        return self.reads
+    def shape(self) -> Shape:
+        return Shape(self.reads, tuple(self.groups), frozenset(self.slowest))
 
     def find_idle(self, stream_tables: Sequence[StreamTable]) -> frozenset[int]:
         self.looked_at.append([str(table.name) for table in stream_tables])
         return frozenset(table.id for table in stream_tables if str(table.name) in self.idle)
 
-    def refresh_stream_table(self, name: str, *, initiated_by: InitiatedBy) -> RefreshReport:
-        self.refreshes.append((round((self.clock.at - NOON).total_seconds(), 1), name))
+    def refresh_unit(self, names: Sequence[str]) -> list[RefreshReport]:
+        self.refreshes += [(round((self.clock.at - NOON).total_seconds(), 1), one) for one in names]
         self.clock.at += self.takes
         self.on_refresh()
-        if name in self.trouble:
-            raise self.trouble[name]
-        self.tables[name] = replace(self.tables[name], last_refresh_at=self.clock.at)
-        return RefreshReport(name, len(self.refreshes), Action.DIFFERENTIAL, "", 1, 0, 100.0)
+        for name in names:
+            if name in self.trouble:
+                raise self.trouble[name]
+        for name in names:
+            self.tables[name] = replace(self.tables[name], last_refresh_at=self.clock.at)
+            # What it changed is news to those who read it.
+            self.idle -= {reader for reader, reads in self.reads.items() if name in reads}
+        return [
+            RefreshReport(name, len(self.refreshes), Action.DIFFERENTIAL, "", 1, 0, 100.0)
+            for name in names
+        ]
+
+
+class SameThread(Executor):
+    """Workers that work at once, in the thread of whoever asks."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+import time
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 
 from pgtrickle.errors import CatalogTooNewError, ConnectionLostError, SourceNotFoundError
 from pgtrickle.model.stream_table import Status
-from pgtrickle.scheduler.loop import Loop
-from tests.scheduler.shop import NOON, Shop, Stop, Watched
+from pgtrickle.model.tier import Tier
+from pgtrickle.scheduler.loop import Loop, worker_threads
+from tests.scheduler.shop import NOON, SameThread, Shop, Stop, Watched
 
 
 @pytest.fixture
@@ -25,7 +29,7 @@ def watched() -> Watched:
 
 @pytest.fixture
 def loop(shop: Shop, watched: Watched) -> Loop:
-    return Loop(shop, watched, now=shop.clock.now)
+    return Loop(shop, watched, now=shop.clock.now, workers=SameThread)
 
 
 def run_for(loop: Loop, shop: Shop, seconds: float) -> None:
@@ -143,7 +147,7 @@ def test_bug_is_reported_and_retried(shop: Shop, loop: Loop, watched: Watched) -
 
 
 def test_schedule_of_a_newer_version_is_reported(shop: Shop, loop: Loop, watched: Watched) -> None:
-    shop.add("a", schedule="@daily")
+    shop.add("a", schedule="@fortnightly")
     shop.add("b")
 
     loop.run_once(threading.Event())
@@ -251,12 +255,323 @@ def test_table_that_becomes_due_meanwhile_waits_to_be_looked_at(shop: Shop, loop
 def test_schedule_of_a_newer_version_is_reported_also_without_changes(
     shop: Shop, loop: Loop, watched: Watched
 ) -> None:
-    shop.add("a", schedule="@daily")
+    shop.add("a", schedule="@fortnightly")
     shop.idle = {"public.a"}
 
     loop.run_once(threading.Event())
 
     assert watched.failures == [("public.a", "ST501", 300.0)]
+
+
+def test_group_goes_to_one_worker_in_order(shop: Shop, loop: Loop) -> None:
+    for name in ("a", "b"):
+        shop.add(name)
+    shop.add("c", reads=("a", "b"))
+    shop.groups = [("public.a", "public.b", "public.c")]
+    shop.idle = {"public.a", "public.c"}
+
+    loop.run_once(threading.Event())
+
+    assert shop.refreshes == [(0, "public.a"), (0, "public.b"), (0, "public.c")]
+
+
+@pytest.mark.parametrize(("slowest", "expected"), [(set[str](), [0, 2, 4]), ({"public.b"}, [0, 3])])
+def test_group_is_due_with_its_first_or_last_member(
+    shop: Shop, loop: Loop, slowest: set[str], expected: list[int]
+) -> None:
+    shop.add("a", schedule="2s")
+    shop.add("b", schedule="3s", reads=("a",))
+    shop.groups = [("public.a", "public.b")]
+    shop.slowest = slowest
+
+    run_for(loop, shop, seconds=5)
+
+    assert [at for at, name in shop.refreshes if name == "public.a"] == expected
+
+
+def test_member_below_a_suspended_one_stays_where_it_is(shop: Shop, loop: Loop) -> None:
+    shop.add("a", status=Status.SUSPENDED)
+    shop.add("b")
+    shop.add("c", reads=("a", "b"))
+    shop.groups = [("public.a", "public.b", "public.c")]
+
+    loop.run_once(threading.Event())
+
+    assert [name for _, name in shop.refreshes] == ["public.b"]
+
+
+def test_chain_of_twenty_is_fresh_after_one_pass(shop: Shop, loop: Loop) -> None:
+    names = [f"n{number:02}" for number in range(20)]
+    for name, above in zip(names, ["", *names], strict=False):
+        shop.add(name, schedule="1h", reads=(above,) if above else ())
+    shop.idle = {f"public.{name}" for name in names[1:]}
+
+    loop.run_once(threading.Event())
+
+    assert [name for _, name in shop.refreshes] == [f"public.{name}" for name in names]
+
+
+def test_workers_refresh_side_by_side_and_a_child_waits(shop: Shop, watched: Watched) -> None:
+    shop.add("a")
+    shop.add("b")
+    shop.add("child", reads=("a", "b"))
+    both = threading.Barrier(2, timeout=10)
+
+    def refresh() -> None:
+        if len(shop.refreshes) <= 2:
+            both.wait()
+
+    shop.on_refresh = refresh
+    loop = Loop(shop, watched, now=shop.clock.now, workers=lambda: worker_threads(2))
+
+    loop.run_once(threading.Event())
+
+    assert {name for _, name in shop.refreshes[:2]} == {"public.a", "public.b"}
+    assert [name for _, name in shop.refreshes[2:]] == ["public.child"]
+
+
+def test_failed_branch_does_not_stop_its_siblings(shop: Shop, loop: Loop) -> None:
+    shop.add("a")
+    shop.add("b")
+    shop.add("child", reads=("b",))
+    shop.trouble["public.a"] = SourceNotFoundError("gone")
+
+    loop.run_once(threading.Event())
+
+    assert [name for _, name in shop.refreshes] == ["public.a", "public.b", "public.child"]
+
+
+def test_parent_that_is_always_due_does_not_starve_its_child(shop: Shop, loop: Loop) -> None:
+    shop.takes = timedelta(seconds=3)  # longer than the schedule
+    shop.add("parent")
+    shop.add("child", reads=("parent",))
+
+    run_for(loop, shop, seconds=30)
+
+    refreshed = [name for _, name in shop.refreshes]
+    assert refreshed.count("public.child") >= refreshed.count("public.parent") // 2
+
+
+def test_stop_waits_for_all_workers(shop: Shop, watched: Watched) -> None:
+    stop = threading.Event()
+    shop.add("a")
+    shop.add("b")
+    both = threading.Barrier(2, timeout=10)
+
+    def refresh() -> None:
+        both.wait()
+        stop.set()
+
+    shop.on_refresh = refresh
+
+    Loop(shop, watched, now=shop.clock.now, workers=lambda: worker_threads(2)).run(stop)
+
+    assert sorted(watched.refreshed_names) == ["public.a", "public.b"]
+
+
+def test_nothing_is_looked_at_while_another_leads(shop: Shop, loop: Loop) -> None:
+    shop.add("a")
+    loop.leads = lambda: shop.clock.at >= NOON + timedelta(seconds=3)
+
+    run_for(loop, shop, seconds=3)
+    assert (shop.tended, shop.refreshes) == (0, [])
+
+    run_for(loop, shop, seconds=5)
+    assert shop.refreshes[0] == (3, "public.a")
+
+
+def test_catalog_of_a_newer_version_ends_the_loop(shop: Shop, loop: Loop) -> None:
+    shop.add("a")
+    shop.catalog = CatalogTooNewError("too new")
+
+    with pytest.raises(CatalogTooNewError):
+        run_for(loop, shop, seconds=4)
+    assert shop.refreshes == []
+
+
+def test_server_that_comes_back_is_noticed_within_seconds(
+    shop: Shop, loop: Loop, watched: Watched
+) -> None:
+    shop.lost = [ConnectionLostError("lost")] * 6
+
+    run_for(loop, shop, seconds=60)
+
+    assert [pause for _, _, pause in watched.failures] == [1, 2, 4, 5, 5, 5]
+
+
+def test_calculated_follows_the_fastest_that_reads_it(shop: Shop, loop: Loop) -> None:
+    shop.add("a", schedule="calculated")
+    shop.add("b", schedule="calculated", reads=("a",))
+    shop.add("slow", schedule="7s", reads=("b",))
+    shop.add("fast", schedule="3s", reads=("b",))
+    shop.add("daily", schedule="@daily", reads=("a",))
+
+    run_for(loop, shop, seconds=8)
+
+    starts = [round(at) for at, name in shop.refreshes if name == "public.a"]
+    assert [after - before for before, after in pairwise(starts)] == [3, 3]
+
+
+def test_calculated_without_readers_is_as_fast_as_can_be(shop: Shop, loop: Loop) -> None:
+    shop.add("a", schedule="calculated")
+
+    run_for(loop, shop, seconds=3)
+
+    assert [at for at, _ in shop.refreshes] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("tier", "expected"),
+    [(Tier.HOT, [0, 1, 2]), (Tier.WARM, [0, 2]), (Tier.COLD, [0]), (Tier.FROZEN, [])],
+)
+def test_tier_makes_a_schedule_longer(
+    shop: Shop, loop: Loop, tier: Tier, expected: list[int]
+) -> None:
+    shop.add("a", tier=tier)
+
+    run_for(loop, shop, seconds=3)
+
+    assert [at for at, _ in shop.refreshes] == expected
+
+
+def test_cron_is_due_at_its_time_in_its_zone(shop: Shop, loop: Loop) -> None:
+    loop.timetable.zone = "Europe/Berlin"
+    shop.add("a", schedule="30 13 * * *", last_refresh_at=NOON, tier=Tier.COLD)
+
+    assert loop.run_once(threading.Event()) == NOON + timedelta(minutes=30)
+
+
+def test_cron_time_that_was_missed_is_made_up_once(shop: Shop, loop: Loop) -> None:
+    shop.add("a", schedule="@hourly", last_refresh_at=NOON - timedelta(days=3))
+
+    run_for(loop, shop, seconds=10)
+
+    assert [at for at, _ in shop.refreshes] == [0]
+
+
+def test_refreshes_that_take_too_long_are_made_less_often(shop: Shop, loop: Loop) -> None:
+    shop.takes = timedelta(seconds=1.5)
+    shop.add("a")
+
+    run_for(loop, shop, seconds=13)
+
+    # Three in a row that are late; then there are two seconds for each.
+    assert [at for at, _ in shop.refreshes] == [0, 1.5, 3, 5, 7, 9, 11]
+
+
+def test_one_refresh_on_time_brings_the_schedule_back(shop: Shop, loop: Loop) -> None:
+    shop.takes = timedelta(seconds=1.5)
+    shop.add("a")
+    run_for(loop, shop, seconds=7)
+    shop.refreshes.clear()
+
+    shop.takes = timedelta(seconds=0.5)
+    run_for(loop, shop, seconds=12)
+
+    assert [at for at, _ in shop.refreshes] == [7, 8, 9, 10, 11]
+
+
+def test_backoff_may_be_switched_off(shop: Shop, loop: Loop) -> None:
+    loop.timetable.auto_backoff = False
+    shop.takes = timedelta(seconds=1.5)
+    shop.add("a")
+
+    run_for(loop, shop, seconds=7)
+
+    assert [at for at, _ in shop.refreshes] == [0, 1.5, 3, 4.5, 6]
+
+
+def test_pauses_after_failures_are_jittered(shop: Shop, loop: Loop, watched: Watched) -> None:
+    loop.timetable.jitter = lambda: 1.5
+    shop.add("a")
+    shop.trouble["public.a"] = SourceNotFoundError("gone")
+
+    run_for(loop, shop, seconds=5)
+
+    assert [pause for _, _, pause in watched.failures] == [1.5, 3.0, 6.0]
+
+
+def test_cost_of_a_pass_follows_what_is_due(watched: Watched) -> None:
+    def calls_of_a_pass(number: int) -> int:
+        """Count the calls of a pass in which one of so many stream tables is due."""
+        shop = Shop(version_told="always the same")
+        shop.add("due")
+        for other in range(number - 1):
+            shop.add(f"t{other}", schedule="1h", reads=(f"t{other - 1}",) if other % 20 else ())
+        loop = Loop(shop, watched, now=shop.clock.now, workers=SameThread)
+        loop.run_once(threading.Event())
+        shop.clock.at = NOON + timedelta(minutes=30)
+        calls: list[str] = []
+
+        def count(_frame: object, event: str, _argument: object) -> None:
+            calls.append(event)
+
+        sys.setprofile(count)
+        try:
+            loop.run_once(threading.Event())
+        finally:
+            sys.setprofile(None)
+        assert shop.refreshes[-1] == (1800.0, "public.due")
+        return len(calls)
+
+    assert calls_of_a_pass(1000) <= 1.2 * calls_of_a_pass(10)
+
+
+def test_graph_that_changes_while_a_member_is_in_flight(shop: Shop, watched: Watched) -> None:
+    """A group that comes about meanwhile waits for the member that is being refreshed."""
+    shop.add("a")
+    shop.add("b")
+    shop.idle = {"public.b"}
+    gate, at_work = threading.Event(), threading.Event()
+
+    def refresh() -> None:
+        if not at_work.is_set():
+            at_work.set()
+            gate.wait(10)
+
+    shop.on_refresh = refresh
+    loop = Loop(shop, watched, workers=lambda: worker_threads(2))
+    stop = threading.Event()
+    thread = threading.Thread(target=loop.run, args=(stop,))
+    thread.start()
+    assert at_work.wait(10)
+    shop.groups = [("public.a", "public.b")]
+    shop.add("c")
+    time.sleep(1.3)
+    together_too_early = len(shop.refreshes)
+    gate.set()
+    time.sleep(1.5)
+    stop.set()
+    thread.join(10)
+
+    names = [name for _, name in shop.refreshes]
+    assert names[:together_too_early].count("public.a") == 1
+    assert names.count("public.b") >= 1
+    assert watched.failures == []
+
+
+def test_table_that_is_held_back_is_left_alone_until_it_is_let_go(shop: Shop, loop: Loop) -> None:
+    shop.add("a")
+    shop.add("b")
+    shop.held = {"public.a"}
+    run_for(loop, shop, seconds=3)
+    assert {name for _, name in shop.refreshes} == {"public.b"}
+
+    shop.held = set()
+    run_for(loop, shop, seconds=5)
+    assert {name for _, name in shop.refreshes} == {"public.a", "public.b"}
+
+
+def test_group_goes_on_without_who_is_held_back_and_who_reads_it(shop: Shop, loop: Loop) -> None:
+    shop.add("a")
+    shop.add("b")
+    shop.add("c", reads=("a", "b"))
+    shop.groups = [("public.a", "public.b", "public.c")]
+    shop.held = {"public.a"}
+
+    run_for(loop, shop, seconds=2)
+
+    assert [name for _, name in shop.refreshes] == ["public.b", "public.b"]
 
 
 def test_clock_that_is_set_back_delays_nothing(shop: Shop, loop: Loop) -> None:

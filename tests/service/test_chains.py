@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from pgtrickle.errors import DependentsExistError
+from pgtrickle.scheduler.loop import Loop, worker_threads
+from tests.scheduler.shop import Watched
 from tests.service.lab import Lab
 
 
@@ -100,3 +104,20 @@ def test_consumed_changes_are_trimmed_beside_a_view(lab: Lab):
     lab.window("INSERT INTO t VALUES (1), (2)", "INSERT INTO u VALUES (1)")
 
     assert lab.value(f"SELECT count(*) FROM {buffer}") == 0
+
+
+def test_change_goes_down_a_chain_of_twenty_in_one_pass(lab: Lab):
+    lab.run("CREATE TABLE t (a int)")
+    below = "t"
+    for number in range(20):
+        lab.create(f"level_{number}", f"SELECT a + 1 AS a FROM {below}")
+        below = f"level_{number}"
+    lab.run("INSERT INTO t VALUES (1), (2)")
+    lab.run("UPDATE pgtrickle.pgt_stream_tables SET last_refresh_at = now() - '1h'::interval")
+    watched = Watched()
+
+    Loop(lab.trickle, watched, workers=lambda: worker_threads(4)).run_once(threading.Event())
+
+    assert watched.failures == []
+    assert watched.refreshed_names == [f"public.level_{number}" for number in range(20)]
+    assert lab.rows("SELECT a FROM level_19") == [(21,), (22,)]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import timedelta
 
 import pytest
 
+from pgtrickle.catalog.leases import claim_lease
 from pgtrickle.errors import (
     ConnectionLostError,
     LeaseHeldError,
@@ -163,3 +165,15 @@ def test_p54_history_says_what_was_committed(counted: Lab):
         "DIFFERENTIAL",
         "FULL",
     ]
+
+
+def test_p54_lease_that_a_crash_brought_back_is_no_rival(counted: Lab):
+    runtime = counted.trickle._runtime
+    number = counted.trickle.get_stream_table("copy").id
+    claim_lease(counted.connection, number, runtime.owner, timedelta(hours=1))
+
+    counted.refresh("copy")
+
+    claim_lease(counted.connection, number, "another process", timedelta(hours=1))
+    with pytest.raises(LeaseHeldError):
+        counted.trickle.refresh_stream_table("copy")

@@ -127,6 +127,35 @@ def release_lease(connection: Connection[TupleRow], stream_table_id: int, token:
     connection.execute(_RELEASE, {"id": stream_table_id, "token": token})
 
 
+_DELETE_GHOST = """
+    DELETE FROM pgtrickle.pgt_leases WHERE pgt_id = %(id)s AND owner = %(owner)s
+"""
+
+
+def delete_ghost(connection: Connection[TupleRow], stream_table_id: int, owner: str) -> bool:
+    """Delete a lease that its owner has given back without the server knowing; tell if it was so.
+
+    The server was gone when it was given back, or forgot it in a crash.  Only the owner can tell.
+    """
+    values = {"id": stream_table_id, "owner": owner}
+    return connection.execute(_DELETE_GHOST, values).rowcount > 0
+
+
+_DELETE_OF_DEAD = """
+    DELETE FROM pgtrickle.pgt_leases AS l
+     USING (SELECT d.pgt_id FROM pgtrickle.pgt_leases AS d
+             WHERE d.owner = %(owner)s
+               -- What a transaction holds that is about to commit is not a dead one's.
+               FOR UPDATE SKIP LOCKED) AS dead
+     WHERE l.pgt_id = dead.pgt_id
+"""
+
+
+def delete_leases_of_dead(connection: Connection[TupleRow], owner: str) -> int:
+    """Free what a process held that is taken for dead; should it live, its commits fail."""
+    return connection.execute(_DELETE_OF_DEAD, {"owner": owner}).rowcount
+
+
 _FIND_RIVAL = """
     SELECT FROM pgtrickle.pgt_leases AS l
       JOIN pgtrickle.pgt_dependencies AS d USING (pgt_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 
 from psycopg import Connection
@@ -252,3 +252,67 @@ def _read(row: TupleRow) -> Refresh:
         error_code=row[21],
         error_message=row[22],
     )
+
+
+_PRUNE = """
+    DELETE FROM pgtrickle.pgt_refresh_history AS h
+     USING (SELECT old.refresh_id FROM pgtrickle.pgt_refresh_history AS old
+             WHERE old.start_time < pg_catalog.clock_timestamp() - %(keep)s
+             ORDER BY old.start_time
+             LIMIT %(batch)s
+               FOR UPDATE SKIP LOCKED) AS old
+     WHERE h.refresh_id = old.refresh_id
+"""
+
+
+def prune_refreshes(connection: Connection[TupleRow], keep: timedelta, batch: int) -> int:
+    """Delete refreshes that began longer ago than ``keep``, at most ``batch``; return how many."""
+    return connection.execute(_PRUNE, {"keep": keep, "batch": batch}).rowcount
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshStatistics:
+    """What the refreshes of a stream table were like lately."""
+
+    stream_table: QualifiedName
+    refreshes: int
+    failures: int
+    p50_ms: float | None  # of those that completed
+    p99_ms: float | None
+    freshness: timedelta | None  # how far the contents are behind now
+
+    @property
+    def error_rate(self) -> float:
+        """The share of refreshes that failed."""
+        return self.failures / self.refreshes if self.refreshes else 0.0
+
+
+_STATISTICS = """
+    SELECT s.pgt_schema, s.pgt_name, h.refreshes, h.failures, h.p50, h.p99,
+           pg_catalog.clock_timestamp() - s.data_timestamp
+      FROM pgtrickle.pgt_stream_tables AS s
+     CROSS JOIN LATERAL (
+        SELECT count(*) AS refreshes,
+               count(*) FILTER (WHERE r.status = 'FAILED') AS failures,
+               percentile_cont(0.5) WITHIN GROUP (ORDER BY r.took)
+                   FILTER (WHERE r.status = 'COMPLETED') AS p50,
+               percentile_cont(0.99) WITHIN GROUP (ORDER BY r.took)
+                   FILTER (WHERE r.status = 'COMPLETED') AS p99
+          FROM (SELECT status,
+                       1000 * extract(epoch FROM end_time - start_time)::float8 AS took
+                  FROM pgtrickle.pgt_refresh_history
+                 WHERE pgt_id = s.pgt_id
+                   AND start_time > pg_catalog.clock_timestamp() - %(window)s) AS r
+     ) AS h
+     ORDER BY s.pgt_schema, s.pgt_name
+"""
+
+
+def list_refresh_statistics(
+    connection: Connection[TupleRow], window: timedelta
+) -> list[RefreshStatistics]:
+    """Return for every stream table what its refreshes within a window before now were like."""
+    return [
+        RefreshStatistics(QualifiedName(schema, name), *rest)
+        for schema, name, *rest in connection.execute(_STATISTICS, {"window": window})
+    ]

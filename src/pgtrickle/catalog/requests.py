@@ -71,6 +71,16 @@ def claim_request(connection: Connection[TupleRow], server: str) -> Request | No
     return Request(request, verb, arguments, caller, tuple(schemas))
 
 
+_IS_ANY_WAITING = """
+    SELECT EXISTS (SELECT FROM pgtrickle.pgt_requests WHERE status = 'QUEUED')
+"""
+
+
+def is_any_waiting(connection: Connection[TupleRow]) -> bool:
+    """Tell whether there may be something to claim."""
+    return bool(connection.execute(_IS_ANY_WAITING).fetchall()[0][0])
+
+
 _FIND_UNWANTED = f"""
     SELECT request_id FROM pgtrickle.pgt_requests
      WHERE request_id = ANY (%(ids)s) AND status = 'RUNNING' AND {_UNWANTED}

@@ -19,13 +19,14 @@ from pgtrickle.model.cdc_mode import CdcMode
 from pgtrickle.model.frontier import Frontier
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.stream_table import RefreshMode, Status, StreamTable
+from pgtrickle.model.tier import Tier
 
 STREAM_TABLE_COLUMNS = """
     s.pgt_id, s.pgt_relid, s.pgt_schema, s.pgt_name, s.defining_query, s.original_query,
     s.schedule, s.refresh_mode, s.effective_refresh_mode, s.downgrade_reason, s.status,
     s.is_populated, s.needs_reinit, s.frontier, s.data_timestamp, s.last_refresh_at,
     s.consecutive_errors, s.last_error_message, s.owner_role, s.max_delta_fraction,
-    s.requested_cdc_mode
+    s.requested_cdc_mode, s.tier
 """
 
 
@@ -52,6 +53,7 @@ def read_stream_table(row: TupleRow) -> StreamTable:
         owner=row[18],
         max_delta_fraction=row[19],
         cdc_mode=None if row[20] is None else CdcMode(row[20]),
+        tier=Tier(row[21]),
     )
 
 
@@ -327,14 +329,33 @@ def update_frontier(
         )
 
 
+_UPDATE_TIER = """
+    UPDATE pgtrickle.pgt_stream_tables
+       SET tier = %(tier)s, updated_at = pg_catalog.now()
+     WHERE pgt_id = %(id)s
+"""
+
+
+def update_tier(connection: Connection[TupleRow], stream_table_id: int, tier: Tier) -> None:
+    """Put a stream table into a tier."""
+    _update(connection, _UPDATE_TIER, stream_table_id, tier=tier.value)
+
+
 _UPDATE_ERROR = """
     UPDATE pgtrickle.pgt_stream_tables
-       SET consecutive_errors = consecutive_errors + 1,
+       SET consecutive_errors = consecutive_errors + %(counted)s::pg_catalog.int4,
            last_error_message = %(message)s,
            last_error_at = pg_catalog.clock_timestamp(),
-           status = COALESCE(%(status)s, status),
+           needs_reinit = needs_reinit OR %(starts_anew)s,
+           status = CASE WHEN %(suspend_after)s > 0 AND status <> 'SUSPENDED'
+                          AND consecutive_errors + %(counted)s::pg_catalog.int4
+                              >= %(suspend_after)s
+                         THEN 'SUSPENDED' ELSE COALESCE(%(status)s, status) END,
            updated_at = pg_catalog.now()
      WHERE pgt_id = %(id)s
+    RETURNING status = 'SUSPENDED' AND %(suspend_after)s > 0
+                  AND consecutive_errors >= %(suspend_after)s,
+              consecutive_errors
 """
 
 
@@ -344,15 +365,26 @@ def update_error(
     message: str,
     *,
     status: Status | None = None,
-) -> None:
-    """Record a refresh that failed and, if given, the status this leads to."""
-    _update(
-        connection,
-        _UPDATE_ERROR,
-        stream_table_id,
-        message=message,
-        status=None if status is None else status.value,
-    )
+    counted: bool = True,
+    suspend_after: int = 0,
+    starts_anew: bool = False,
+) -> int | None:
+    """Record a refresh that failed and, if given, the status this leads to.
+
+    With ``suspend_after`` so many errors in a row suspend the stream table; then their number is
+    returned.  An error that is not ``counted`` is none of them.  ``starts_anew`` leaves the mark
+    that makes the next refresh rebuild the contents.
+    """
+    values = {
+        "id": stream_table_id,
+        "message": message,
+        "status": None if status is None else status.value,
+        "counted": int(counted),
+        "suspend_after": suspend_after if counted else 0,
+        "starts_anew": starts_anew,
+    }
+    row = connection.execute(_UPDATE_ERROR, values).fetchone()
+    return int(row[1]) if row is not None and row[0] else None
 
 
 _DELETE = "DELETE FROM pgtrickle.pgt_stream_tables WHERE pgt_id = %(id)s"

@@ -13,7 +13,9 @@ from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout, worki
 from pgtrickle.cli.session import connected
 from pgtrickle.model.cdc_mode import CdcMode
 from pgtrickle.model.delta_fraction import DEFAULT, Fraction
+from pgtrickle.model.diamonds import DiamondConsistency, DiamondSchedulePolicy
 from pgtrickle.model.stream_table import RefreshMode
+from pgtrickle.model.tier import Tier
 
 
 class WantedStatus(Enum):
@@ -37,7 +39,7 @@ def alter(
     name: Name,
     *,
     schedule: Annotated[
-        str | None, typer.Option(help="How often to refresh: 30s, 5m, 1h30m or calculated.")
+        str | None, typer.Option(help="How often to refresh: 30s, 5m, 1h30m, cron or calculated.")
     ] = None,
     refresh_mode: Annotated[
         RefreshMode | None, typer.Option(case_sensitive=False, help="How to maintain it.")
@@ -57,15 +59,28 @@ def alter(
         CdcMode | None,
         typer.Option(case_sensitive=False, help="How its sources are captured."),
     ] = None,
+    tier: Annotated[
+        Tier | None,
+        typer.Option(case_sensitive=False, help="How much it matters: a factor on its schedule."),
+    ] = None,
+    diamond_consistency: Annotated[
+        DiamondConsistency | None,
+        typer.Option(case_sensitive=False, help="Whether paths that meet in it go together."),
+    ] = None,
+    diamond_schedule_policy: Annotated[
+        DiamondSchedulePolicy | None,
+        typer.Option(case_sensitive=False, help="When those are due: with the first or the last."),
+    ] = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
     """Change the schedule, mode, status, cost limit or capture of a stream table."""
-    given = (schedule, refresh_mode, status, max_delta_fraction, cdc_mode)
+    diamond = (diamond_consistency, diamond_schedule_policy)
+    given = (schedule, refresh_mode, status, max_delta_fraction, cdc_mode, tier, *diamond)
     if all(one is None for one in given):
         raise typer.BadParameter(
-            "say what to change: --schedule, --refresh-mode, --status, --max-delta-fraction"
-            " or --cdc-mode"
+            "say what to change: --schedule, --refresh-mode, --status, --max-delta-fraction,"
+            " --cdc-mode, --tier, --diamond-consistency or --diamond-schedule-policy"
         )
     fraction = _fraction(max_delta_fraction)
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
@@ -77,6 +92,9 @@ def alter(
                 status=None if status is None else status.value,
                 max_delta_fraction=fraction,
                 cdc_mode=None if cdc_mode is None else cdc_mode.value,
+                tier=None if tier is None else tier.value,
+                diamond_consistency=diamond_consistency and diamond_consistency.value,
+                diamond_schedule_policy=(diamond_schedule_policy and diamond_schedule_policy.value),
             )
         if as_json:
             print_json(stream_table_document(table))

@@ -16,6 +16,7 @@ from pgtrickle.cli.query_text import decoded
 from pgtrickle.cli.refresh import describe
 from pgtrickle.cli.session import connected
 from pgtrickle.model.cdc_mode import CdcMode
+from pgtrickle.model.diamonds import DiamondConsistency, DiamondSchedulePolicy
 from pgtrickle.model.schedule import CALCULATED
 from pgtrickle.model.stream_table import RefreshMode
 
@@ -40,7 +41,7 @@ def create(
         ),
     ] = None,
     schedule: Annotated[
-        str, typer.Option(help="How often to refresh: 30s, 5m, 1h30m or calculated.")
+        str, typer.Option(help="How often to refresh: 30s, 5m, 1h30m, cron or calculated.")
     ] = CALCULATED,
     refresh_mode: Annotated[
         RefreshMode, typer.Option(case_sensitive=False, help="How to maintain it.")
@@ -58,6 +59,14 @@ def create(
         CdcMode | None,
         typer.Option(case_sensitive=False, help="How its sources are captured."),
     ] = None,
+    diamond_consistency: Annotated[
+        DiamondConsistency | None,
+        typer.Option(case_sensitive=False, help="Whether paths that meet in it go together."),
+    ] = None,
+    diamond_schedule_policy: Annotated[
+        DiamondSchedulePolicy | None,
+        typer.Option(case_sensitive=False, help="When those are due: with the first or the last."),
+    ] = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
@@ -73,6 +82,8 @@ def create(
                 initialize=initialize,
                 max_delta_fraction=max_delta_fraction,
                 cdc_mode=None if cdc_mode is None else cdc_mode.value,
+                diamond_consistency=diamond_consistency and diamond_consistency.value,
+                diamond_schedule_policy=(diamond_schedule_policy and diamond_schedule_policy.value),
             )
         table = trickle.get_stream_table(name)
         if as_json:

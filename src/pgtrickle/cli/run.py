@@ -2,51 +2,133 @@
 
 from __future__ import annotations
 
+import random
 import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pgtrickle.cli.documents import error_document, report_document
+from pgtrickle.cli.health import Health, serving_health
+from pgtrickle.cli.log_lines import LogFormat, logging_lines
 from pgtrickle.cli.options import Dsn, Json
 from pgtrickle.cli.output import errors_as_exit_codes, print_error, print_json, stderr, stdout
 from pgtrickle.cli.refresh import describe
 from pgtrickle.cli.session import connected
 from pgtrickle.cli.setup import Setup
-from pgtrickle.errors import TrickleError
+from pgtrickle.errors import StandbyError, TrickleError
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import Action
-from pgtrickle.scheduler.loop import Loop
+from pgtrickle.scheduler.loop import Loop, worker_threads
+from pgtrickle.scheduler.timetable import Timetable
+
+if TYPE_CHECKING:  # the package takes longer to import than --help should
+    from pgtrickle import Trickle
+
+
+_JITTER = (0.8, 1.2)  # so that what failed together does not try again together
+_LOOK_AGAIN = 2.0  # seconds between two looks at a standby
 
 
 def run(
     ctx: typer.Context,
     once: Annotated[bool, typer.Option("--once", help="Make one pass and end.")] = False,
+    health_port: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65535, help="Answer /live and /ready on this port of the loopback interface."
+        ),
+    ] = None,
+    log_format: Annotated[
+        LogFormat | None,
+        typer.Option(case_sensitive=False, help="Write a log to standard error, line by line."),
+    ] = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
     """Refresh stream tables when they are due, until Ctrl-C or SIGTERM.
 
-    A schedule of 'calculated' means every second. What failed is tried again, after longer and
-    longer pauses. A signal lets the refresh in progress finish; a second one does not wait.
+    A schedule of 'calculated' follows the stream tables that read it. What failed is tried again,
+    after longer and longer pauses. A signal lets the refreshes in progress finish; a second one
+    does not wait.
+    Of several on one database one works; another takes over within ten seconds if it dies. On a
+    standby it waits until that is promoted.
     With --json each refresh is one line of JSON. With --once the exit code is 1 if one failed.
     """
-    with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
-        printer = _Printer(as_json=as_json, debug=ctx.ensure_object(Setup).debug)
-        loop = Loop(trickle, printer)
-        with _stopped_by_signals() as stop, ThreadPoolExecutor(max_workers=1) as executor:
-            if not once:
-                stderr().print("keeping stream tables fresh; Ctrl-C ends", markup=False)
-            # Not in the main thread: there pyspark would take Ctrl-C over and kill the refresh.
-            executor.submit(loop.run_once if once else loop.run, stop).result()
-        if once and printer.failures:
-            raise typer.Exit(1)
+    printer = _Printer(as_json=as_json, debug=ctx.ensure_object(Setup).debug)
+    health = Health()
+    with (
+        errors_as_exit_codes(ctx, as_json=as_json),
+        logging_lines(log_format),
+        serving_health(health, health_port) as port,
+        _stopped_by_signals() as stop,
+    ):
+        if port is not None and not once:
+            stderr().print(f"health checks on http://127.0.0.1:{port}", markup=False)
+        with _connected_to_primary(ctx, dsn, stop, health, patient=not once) as trickle:
+            if trickle is not None:
+                _keep_fresh(trickle, printer, stop, health, once=once)
+    if once and printer.failures:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _connected_to_primary(
+    ctx: typer.Context, dsn: str | None, stop: threading.Event, health: Health, *, patient: bool
+) -> Iterator[Trickle | None]:
+    """Connect; on a standby wait for its promotion, and yield None if the wait is called off."""
+    with ExitStack() as stack:
+        trickle = None
+        while trickle is None and not stop.is_set():
+            try:
+                trickle = stack.enter_context(connected(ctx, dsn))
+            except StandbyError as error:
+                if not patient:
+                    raise
+                if health.state != "waiting":
+                    stderr().print(f"waiting: {error}", markup=False)
+                health.round("waiting")
+                stop.wait(_LOOK_AGAIN)
+        yield trickle
+
+
+def _keep_fresh(
+    trickle: Trickle, printer: _Printer, stop: threading.Event, health: Health, *, once: bool
+) -> None:
+    loop = Loop(
+        trickle,
+        printer,
+        workers=lambda: worker_threads(trickle.max_concurrent_refreshes),
+        timetable=Timetable(
+            zone=trickle.time_zone(),
+            auto_backoff=trickle.auto_backoff,
+            jitter=lambda: random.uniform(*_JITTER),  # noqa: S311 - nothing is to be kept secret
+        ),
+    )
+    # Not in the main thread: there pyspark would take Ctrl-C over and kill the refresh.
+    with ThreadPoolExecutor(max_workers=1) as executor:
+        if once:
+            executor.submit(trickle.serve_requests).result()
+            executor.submit(loop.run_once, stop).result()
+            return
+        stderr().print("keeping stream tables fresh; Ctrl-C ends", markup=False)
+        with trickle.pruning_history(), trickle.standing_for_leader() as leadership:
+
+            def leads() -> bool:
+                health.problem = None if leadership.problem is None else str(leadership.problem)
+                health.round("leading" if leadership.leads else "standing by")
+                return leadership.leads
+
+            loop.leads = leads
+            with trickle.serving_requests(lambda: leadership.leads and not stop.is_set()):
+                executor.submit(loop.run, stop).result()
+                health.state = "stopping"
 
 
 @dataclass(slots=True)

@@ -37,6 +37,17 @@ class PgSnapshot:
         """Tell whether a transaction had committed when the snapshot was taken."""
         return xid < self.xmin or (xid < self.xmax and xid not in self.in_progress)
 
+    def with_own(self, xid: int) -> PgSnapshot:
+        """Return a snapshot that sees, besides, one transaction that began after it was taken.
+
+        >>> snapshot = PgSnapshot.parse("100:105:101").with_own(107)
+        >>> str(snapshot), [xid for xid in range(100, 109) if snapshot.sees(xid)]
+        ('100:108:101,105,106', [100, 102, 103, 104, 107])
+        """
+        if xid < self.xmax:
+            raise ValueError(f"the transaction {xid} began before the snapshot {self}")
+        return PgSnapshot(self.xmin, xid + 1, self.in_progress | frozenset(range(self.xmax, xid)))
+
     def __str__(self) -> str:
         return f"{self.xmin}:{self.xmax}:{','.join(map(str, sorted(self.in_progress)))}"
 

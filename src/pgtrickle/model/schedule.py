@@ -1,17 +1,18 @@
 """How often a stream table is to be refreshed, as the user writes it.
 
-A schedule is a duration (``30s``, ``5m``, ``1h30m``) or the word ``calculated``, which leaves the
-cadence to pgtrickle: one second for now, whatever reads the stream table.  Cron expressions are
-recognised and refused by name.
+A schedule is a duration (``30s``, ``5m``, ``1h30m``), a cron expression (see ``cron``), or the
+word ``calculated``: then the stream tables that read it decide.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import lru_cache
 
 from pgtrickle.errors import SettingError
+from pgtrickle.model.cron import Cron, parse_cron
 
 CALCULATED = "calculated"
 SHORTEST = timedelta(seconds=1)
@@ -19,21 +20,40 @@ LONGEST = timedelta(weeks=520)  # far beyond any use, and safely inside what a d
 
 _UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}  # in seconds
 _DURATION = re.compile("".join(rf"(?:(?P<{unit}>[0-9]{{1,18}}){unit})?" for unit in _UNITS))
-_CRON = re.compile(r"@[a-z]+|[\d*]\S*(\s+\S+){4,5}", re.IGNORECASE)
-_HINT = "Write a duration such as '30s', '5m' or '1h30m', or the word 'calculated'."
+_CRON = re.compile(r"((CRON_)?TZ=\S+\s+)?(@[a-z]+|[\d*]\S*(\s+\S+){4,})", re.IGNORECASE)
+_HINT = (
+    "Write a duration such as '30s', '5m' or '1h30m', a cron expression such as '0 6 * * *', or"
+    " the word 'calculated'."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A cadence: the text the user chose and the time from one refresh to the next."""
+    """A cadence: the text the user chose, and what it says about the next refresh."""
 
     text: str
-    every: timedelta
+    every: timedelta | None  # from one refresh to the next; None: the clock on the wall decides
+    cron: Cron | None = None
+
+    def next_after(self, moment: datetime, zone: str = "UTC", *, times: int = 1) -> datetime:
+        """Return when the refresh after one that began at a moment is due.
+
+        ``zone`` is that of cron times, ``times`` makes a duration longer.
+        """
+        if self.cron is not None:
+            return self.cron.next_after(moment, zone)
+        return moment + (self.every or SHORTEST) * times
+
+    @property
+    def calculated(self) -> bool:
+        """Whether the stream tables that read it decide."""
+        return self.text == CALCULATED
 
     def __str__(self) -> str:
         return self.text
 
 
+@lru_cache(maxsize=4096)
 def parse_schedule(text: str) -> Schedule:
     """Read a schedule, or raise ST501.
 
@@ -41,15 +61,14 @@ def parse_schedule(text: str) -> Schedule:
     datetime.timedelta(seconds=5400)
     >>> parse_schedule("calculated").every
     datetime.timedelta(seconds=1)
-    >>> parse_schedule("*/5 * * * *")
-    Traceback (most recent call last):
-    pgtrickle.errors.SettingError: the cron schedule "*/5 * * * *" is not supported yet
+    >>> parse_schedule("*/20 * * * *").cron.minutes
+    (0, 20, 40)
     """
     plain = text.strip()
     if plain.lower() == CALCULATED:
         return Schedule(CALCULATED, SHORTEST)
     if _CRON.fullmatch(plain):
-        raise SettingError(f'the cron schedule "{plain}" is not supported yet', hint=_HINT)
+        return Schedule(plain, None, parse_cron(plain))
     match = _DURATION.fullmatch(plain)
     if not plain or match is None:
         raise SettingError(f'the schedule "{plain}" is not a duration', hint=_HINT)

@@ -9,6 +9,7 @@ from enum import Enum
 from pgtrickle.model.cdc_mode import CdcMode
 from pgtrickle.model.frontier import Frontier
 from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.tier import Tier
 
 
 class RefreshMode(Enum):
@@ -71,3 +72,4 @@ class StreamTable:
     owner: str
     max_delta_fraction: float | None = None  # instead of differential_max_change_ratio
     cdc_mode: CdcMode | None = None  # instead of the setting cdc_mode
+    tier: Tier = Tier.HOT

@@ -1,7 +1,8 @@
 """Which stream tables are due, from their schedules and what happened to them last.
 
 A cadence counts from the start of one refresh to the start of the next.  After a failure the next
-attempt waits twice as long as before, up to five minutes, and never less than the schedule says.
+attempt waits twice as long as before, up to five minutes, and never less than the schedule says;
+after one at a cron time, it does not wait for the next such time.
 """
 
 from __future__ import annotations
@@ -15,14 +16,49 @@ LONGEST_BACKOFF = timedelta(minutes=5)
 AT_ONCE = datetime.min.replace(tzinfo=UTC)
 
 _FIRST_BACKOFF = timedelta(seconds=1)
+_LATE = 3
+_LONGEST_STRETCH = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """When a refresh was last tried, and how many in a row have failed."""
+    """When a refresh was last tried, and how that went."""
 
     at: datetime
-    failures: int = 0
+    failures: int = 0  # in a row
+    jitter: float = 1.0  # by how much a pause after them is longer or shorter
+    late: int = 0  # in a row that took longer than the time to the next
+    stretch: int = 1  # by which the time to the next is longer than the schedule says
+
+    def succeeded(self, began: datetime, took: timedelta, every: timedelta | None) -> Attempt:
+        """Return what is left of this one after a refresh that took so long.
+
+        Three in a row that take longer than the time they have double that time; one that takes
+        no longer than the schedule says takes it back.
+
+        >>> noon, second = datetime(2026, 1, 1, 12, tzinfo=UTC), timedelta(seconds=1)
+        >>> attempt = Attempt(noon)
+        >>> for _ in range(7):
+        ...     attempt = attempt.succeeded(noon, 3 * second, second)
+        >>> attempt.stretch, attempt.succeeded(noon, second, second).stretch
+        (4, 1)
+        """
+        if every is None or took <= every:
+            return Attempt(began)
+        if took <= every * self.stretch:
+            return Attempt(began, stretch=self.stretch)
+        if self.late + 1 < _LATE:
+            return Attempt(began, late=self.late + 1, stretch=self.stretch)
+        return Attempt(began, stretch=min(2 * self.stretch, _LONGEST_STRETCH))
+
+    def failed(self, at: datetime, jitter: float) -> Attempt:
+        """Return what is left of this one after a failure."""
+        return Attempt(at, self.failures + 1, jitter, self.late, self.stretch)
+
+    @property
+    def pause(self) -> timedelta:
+        """How long to wait after it at least."""
+        return backoff(self.failures) * self.jitter
 
 
 def backoff(failures: int) -> timedelta:
@@ -38,9 +74,12 @@ def backoff(failures: int) -> timedelta:
 
 
 def due_at(
-    schedule: Schedule, last_refresh_at: datetime | None, attempt: Attempt | None
+    schedule: Schedule,
+    last_refresh_at: datetime | None,
+    attempt: Attempt | None,
+    zone: str = "UTC",
 ) -> datetime:
-    """Return the moment from which a stream table is due.
+    """Return the moment from which a stream table is due; ``zone`` is that of cron schedules.
 
     >>> from pgtrickle.model.schedule import parse_schedule
     >>> noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -50,7 +89,10 @@ def due_at(
     True
     """
     if attempt is not None:
-        return attempt.at + max(schedule.every, backoff(attempt.failures))
+        after = attempt.at + attempt.pause
+        if schedule.cron is not None:
+            return after if attempt.failures else schedule.next_after(attempt.at, zone)
+        return max(schedule.next_after(attempt.at, zone, times=attempt.stretch), after)
     if last_refresh_at is not None:
-        return last_refresh_at + schedule.every
+        return schedule.next_after(last_refresh_at, zone)
     return AT_ONCE

@@ -1,53 +1,70 @@
-"""The loop that keeps stream tables fresh: refresh what is due, wait, repeat.
+"""The loop that keeps stream tables fresh: hand what is due to workers, wait, repeat.
 
-One process, one refresh at a time, no state of its own beyond the last attempts: what it forgets
-when it ends, the catalog knows.  Two loops on one database do no harm, because a refresh holds
-its stream table's lease.
+All decisions are made in one thread; workers only refresh.  The loop has no state of its own
+beyond the last attempts and what is in flight: what it forgets when it ends, the catalog knows.
+Two loops on one database do no harm, because a refresh holds its stream table's lease.
+
+A unit that is due while something it reads is being refreshed waits for that, once, so that a
+change goes down a whole chain without waiting for each schedule.  Once: what it waited for may be
+due again by then, and must not go first for ever.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from pgtrickle.errors import InternalError, Retry, SettingError, TrickleError
+from pgtrickle.errors import InternalError, Retry, TrickleError
 from pgtrickle.model.report import RefreshReport
-from pgtrickle.model.schedule import Schedule, parse_schedule
-from pgtrickle.model.stream_table import Action, InitiatedBy, Status, StreamTable
-from pgtrickle.scheduler.due import LONGEST_BACKOFF, Attempt, backoff, due_at
-from pgtrickle.scheduler.order import in_dependency_order
+from pgtrickle.model.schedule import parse_schedule
+from pgtrickle.model.stream_table import StreamTable
+from pgtrickle.scheduler.cadence import is_known
+from pgtrickle.scheduler.due import backoff
+from pgtrickle.scheduler.timetable import Timetable
+from pgtrickle.scheduler.units import Shape, Unit
 
 _TICK = timedelta(seconds=1)  # how soon a new or altered stream table is noticed
+_LONGEST_PAUSE = timedelta(seconds=5)  # after which a server that came back is noticed
+_STOP_NOTICED = timedelta(seconds=0.1)  # while workers are busy
 
 
 class StreamTables(Protocol):
     """What the loop needs to know and to do."""
 
+    def version(self) -> str:
+        """Return what differs whenever the list of stream tables or the graph does."""
+        ...
+
     def list_stream_tables(self) -> list[StreamTable]:
         """Return every stream table."""
         ...
 
-    def dependencies(self) -> dict[str, list[str]]:
-        """Return, for each stream table, the stream tables it reads."""
+    def shape(self) -> Shape:
+        """Return who reads whom, and who is refreshed together."""
         ...
 
     def find_idle(self, stream_tables: Sequence[StreamTable]) -> frozenset[int]:
         """Return the ids of those with nothing to do, and note that they are current."""
         ...
 
+    def check_catalog(self) -> None:
+        """Raise if another version of the package has taken the catalog over."""
+        ...
+
+    def find_held(self) -> Mapping[int, str]:
+        """Return the ids of those that the user wants left alone, with a reason each."""
+        ...
+
     def tend_capture(self) -> None:
         """Keep the capture of changes going, however little is due."""
         ...
 
-    def serve_requests(self) -> int:
-        """Execute what SQL sessions ask for."""
-        ...
-
-    def refresh_stream_table(self, name: str, *, initiated_by: InitiatedBy) -> RefreshReport:
-        """Bring one stream table up to date."""
+    def refresh_unit(self, names: Sequence[str]) -> list[RefreshReport]:
+        """Bring stream tables up to date, several of them to one moment; any thread may call."""
         ...
 
 
@@ -59,12 +76,27 @@ class Watcher(Protocol):
         ...
 
     def failed(self, name: str | None, error: TrickleError, retry_in: timedelta) -> None:
-        """Take note of a failure: of one stream table, or of looking for them."""
+        """Take note of a failure: of a stream table or group, or of looking for them."""
         ...
 
 
 def _utc_now() -> datetime:
     return datetime.now(UTC)
+
+
+def worker_threads(number: int) -> Executor:
+    """Return threads that refresh, as many at a time as ``number`` says."""
+    return ThreadPoolExecutor(number, "pgtrickle-refresh")
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What a worker has to tell."""
+
+    began: datetime
+    took: timedelta = timedelta()
+    reports: Sequence[RefreshReport] = ()
+    error: TrickleError | None = None
 
 
 @dataclass(slots=True)
@@ -74,131 +106,169 @@ class Loop:
     stream_tables: StreamTables
     watcher: Watcher
     now: Callable[[], datetime] = _utc_now
-    _attempts: dict[int, Attempt] = field(default_factory=dict)
+    leads: Callable[[], bool] = lambda: True  # or another daemon does, and this one stands by
+    workers: Callable[[], Executor] = lambda: worker_threads(1)
+    timetable: Timetable = field(default_factory=Timetable)
+    _version: str | None = None  # of what the timetable was loaded from
+    _in_flight: dict[Unit, Future[_Outcome]] = field(default_factory=dict)
+    # What was finished since a unit that is due began to wait.
+    _waited: dict[Unit, set[Unit]] = field(default_factory=dict)
 
     def run(self, stop: threading.Event) -> None:
-        """Make one pass after another; ``stop`` ends the loop after the refresh in progress."""
+        """Make one pass after another; ``stop`` ends the loop after the refreshes in flight."""
         failures = 0
-        while not stop.is_set():
-            try:
-                next_due = self.run_once(stop)
-                failures = 0
-            except TrickleError as error:
-                if error.retry is not Retry.BACKOFF:
-                    raise
-                failures += 1
-                pause = backoff(failures)
-                self.watcher.failed(None, error, pause)
-            else:
-                pause = min(_TICK, next_due - self.now()) if next_due is not None else _TICK
-            stop.wait(max(pause.total_seconds(), 0))
+        with self.workers() as pool:
+            while not stop.is_set():
+                try:
+                    next_due = self._pass(pool, stop)
+                    failures = 0
+                except TrickleError as error:
+                    if error.retry is not Retry.BACKOFF:
+                        raise
+                    failures += 1
+                    pause = min(backoff(failures), _LONGEST_PAUSE)
+                    self.watcher.failed(None, error, pause)
+                else:
+                    pause = min(_TICK, next_due - self.now()) if next_due is not None else _TICK
+                self._wait(stop, max(pause, timedelta()))
+        self._collect()
 
     def run_once(self, stop: threading.Event) -> datetime | None:
-        """Bring every stream table up to date that is due, in dependency order.
+        """Bring every stream table up to date that is due, each once, and what follows from it.
 
-        One query tells for all of them which have nothing to do; only the others are refreshed.
         Returns when the next one will be due, None if there is none.
         """
+        decided: set[Unit] = set()
+        with self.workers() as pool:
+            next_due = self._pass(pool, stop, decided)
+            while self._in_flight:
+                wait(self._in_flight.values(), return_when=FIRST_COMPLETED)
+                next_due = self._pass(pool, stop, decided)
+        return next_due
+
+    def _pass(
+        self, pool: Executor, stop: threading.Event, decided: set[Unit] | None = None
+    ) -> datetime | None:
+        """Hand over what is due and can go; leave out what is ``decided``, and add to it."""
+        self._collect()
+        if not self.leads():
+            return None
+        self.stream_tables.check_catalog()
         self.stream_tables.tend_capture()
-        self.stream_tables.serve_requests()
-        tables = {
-            str(table.name): table
-            for table in self.stream_tables.list_stream_tables()
-            if table.status is not Status.SUSPENDED
-        }
-        self._forget_all_but({table.id for table in tables.values()})
-        due = {name: table for name, table in tables.items() if self._due(table)}
-        busy = self._pass_over_idle(due)
-        if busy:
-            self._refresh_in_order(tables, due, busy, stop)
-        return min(map(self._due_at, tables.values()), default=None)
+        self._load()
+        left = self._decide(pool, stop, self._find_due(), decided)
+        for unit in left:
+            self.timetable.put_back(unit, self.now())
+        return self.timetable.next_due()
 
-    def _pass_over_idle(self, due: Mapping[str, StreamTable]) -> set[str]:
-        """Take note of the stream tables with nothing to do; return the names of the others."""
-        # A schedule that cannot be read is complained about by an attempt, changes or not.
-        known = [table for table in due.values() if _has_known_schedule(table)]
-        began = self.now()
-        idle = self.stream_tables.find_idle(known) if known else frozenset[int]()
-        self._attempts |= {number: Attempt(began) for number in idle}
-        return {name for name, table in due.items() if table.id not in idle}
+    def _load(self) -> None:
+        """Take over what changed in the catalog, if anything did."""
+        version = self.stream_tables.version()
+        if version == self._version:
+            return
+        tables, shape = self.stream_tables.list_stream_tables(), self.stream_tables.shape()
+        self._waited = {unit: self._waited[unit] for unit in shape.units if unit in self._waited}
+        taken = self._in_flight.keys() | self._waited.keys()
+        self.timetable.load(tables, shape, self.now(), taken)
+        self._version = version
 
-    def _refresh_in_order(
-        self,
-        tables: Mapping[str, StreamTable],
-        due: Mapping[str, StreamTable],
-        busy: set[str],
-        stop: threading.Event,
-    ) -> None:
-        """Refresh ``busy``, and what follows from it.
+    def _find_due(self) -> list[Unit]:
+        """Return what is due, in order; who waits for something to finish has been due before."""
+        waiting = self._waited.keys()
+        due = self.timetable.take_due(self.now(), self._in_flight.keys() | waiting)
+        return self.timetable.in_order([*due, *waiting]) if waiting else due
 
-        A stream table that had nothing to do, or was not due yet, follows when one that it reads
-        has been refreshed in this pass, so that a change needs one pass for a whole chain.
-        """
-        dependencies = self.stream_tables.dependencies()
-        refreshed: set[str] = set()
-        for name in in_dependency_order(tables, dependencies):
+    def _decide(
+        self, pool: Executor, stop: threading.Event, due: list[Unit], decided: set[Unit] | None
+    ) -> list[Unit]:
+        """Hand over what can go, take note of what has nothing to do; return what is left."""
+        left = [unit for unit in due if decided is not None and unit in decided]
+        held = self.stream_tables.find_held() if due else {}
+        asked = {unit: self.timetable.members(unit, held) for unit in due if unit not in left}
+        idle = self._find_idle([one for members in asked.values() for one in members])
+        for unit, members in asked.items():
             if stop.is_set():
-                break
-            follows = not refreshed.isdisjoint(dependencies.get(name, ()))
-            wanted = name in due or self._due(tables[name])
-            if (name in busy or (follows and wanted)) and self._refresh(name, tables[name]):
-                refreshed.add(name)
+                left.append(unit)
+                continue
+            if self._must_wait(unit):
+                continue
+            self._waited.pop(unit, None)
+            if decided is not None:
+                decided.add(unit)
+            if all(table.id in idle for table in members):
+                # Who is held back is asked again when it is due the next time.
+                for table in self.timetable.members(unit):
+                    self.timetable.note_success(table, self.now(), timedelta())
+                left.append(unit)
+            else:
+                self._in_flight[unit] = pool.submit(self._work, members, stop)
+        return left
 
-    def _due(self, table: StreamTable) -> bool:
-        return self._due_at(table) <= self.now()
+    def _must_wait(self, unit: Unit) -> bool:
+        """Tell whether something that a unit reads is in flight, and it has not waited for it."""
+        flying = self.timetable.shape.ancestors[unit] & self._in_flight.keys()
+        # Of a unit that had other members before the graph changed, some may be in flight.
+        flying |= {one for one in self._in_flight if one.shares_members(unit)}
+        if flying <= self._waited.get(unit, frozenset()):
+            return False
+        self._waited.setdefault(unit, set())
+        return True
 
-    def _due_at(self, table: StreamTable) -> datetime:
-        attempt, last = self._attempts.get(table.id), table.last_refresh_at
-        # What lies in the future happened before the clock was set back: nobody waits for it.
-        now = self.now()
-        if attempt is not None and attempt.at > now:
-            attempt = None
-        if last is not None and last > now:
-            last = None
-        return due_at(_schedule_of(table), last, attempt)
+    def _find_idle(self, due: Sequence[StreamTable]) -> frozenset[int]:
+        """Ask by one query which of those that are due have nothing to do."""
+        # A schedule that cannot be read is complained about by an attempt, changes or not.
+        known = [table for table in due if is_known(table)]
+        return self.stream_tables.find_idle(known) if known else frozenset()
 
-    def _refresh(self, name: str, table: StreamTable) -> bool:
-        """Refresh one stream table; tell whether that may have changed it."""
+    def _work(self, members: Sequence[StreamTable], stop: threading.Event) -> _Outcome:
+        """Refresh a unit; runs in a worker."""
         began = self.now()
+        if stop.is_set():
+            return _Outcome(began)
         try:
-            parse_schedule(table.schedule)
-            report = self.stream_tables.refresh_stream_table(
-                name, initiated_by=InitiatedBy.SCHEDULER
-            )
+            for table in members:
+                parse_schedule(table.schedule)
+            reports = self.stream_tables.refresh_unit([str(table.name) for table in members])
+            return _Outcome(began, self.now() - began, reports)
         except TrickleError as error:
-            self._note_failure(name, table, error)
+            return _Outcome(began, error=error)
         except Exception as error:  # noqa: BLE001 - a bug met by one stream table must not stop the others
             wrapped = InternalError(f"unexpected {type(error).__name__}: {error}")
             wrapped.__cause__ = error
-            self._note_failure(name, table, wrapped)
-        else:
-            self._attempts[table.id] = Attempt(began)
+            return _Outcome(began, error=wrapped)
+
+    def _collect(self) -> None:
+        """Take note of what the workers have finished."""
+        for unit in [unit for unit, future in self._in_flight.items() if future.done()]:
+            future = self._in_flight.pop(unit)
+            for waited in self._waited.values():
+                waited.add(unit)
+            if not future.cancelled():
+                self._note(unit, future.result())
+            self.timetable.put_back(unit, self.now())
+
+    def _note(self, unit: Unit, outcome: _Outcome) -> None:
+        if outcome.error is not None:
+            now = self.now()
+            members = self.timetable.members(unit)
+            pauses = [self.timetable.note_failure(table, now) for table in members]
+            retry_in = max(pauses, default=timedelta())
+            self.watcher.failed(", ".join(unit.members), outcome.error, retry_in)
+        if outcome.reports:
+            # Members that were held back, too: the unit is not due at once because of them.
+            for table in self.timetable.members(unit):
+                self.timetable.note_success(table, outcome.began, outcome.took)
+        for report in outcome.reports:
             self.watcher.refreshed(report)
-            return report.action is not Action.NO_DATA
-        return False
 
-    def _note_failure(self, name: str, table: StreamTable, error: TrickleError) -> None:
-        before = self._attempts.get(table.id)
-        # From the end of the attempt: one that took minutes to fail is not repeated at once.
-        attempt = Attempt(self.now(), before.failures + 1 if before else 1)
-        self._attempts[table.id] = attempt
-        self.watcher.failed(name, error, self._due_at(table) - attempt.at)
-
-    def _forget_all_but(self, ids: set[int]) -> None:
-        self._attempts = {key: self._attempts[key] for key in self._attempts.keys() & ids}
-
-
-def _has_known_schedule(table: StreamTable) -> bool:
-    try:
-        parse_schedule(table.schedule)
-    except SettingError:
-        return False
-    return True
-
-
-def _schedule_of(table: StreamTable) -> Schedule:
-    try:
-        return parse_schedule(table.schedule)
-    except SettingError:
-        # A newer version may have written it: complain at each attempt, keep the others fresh.
-        return Schedule(table.schedule, LONGEST_BACKOFF)
+    def _wait(self, stop: threading.Event, pause: timedelta) -> None:
+        """Wait until a worker has finished or it is time for the next pass."""
+        if not self._in_flight:
+            stop.wait(pause.total_seconds())
+            return
+        until = self.now() + pause
+        while not stop.wait(0) and (left := until - self.now()) > timedelta():
+            slice_ = min(left, _STOP_NOTICED).total_seconds()
+            done, _ = wait(self._in_flight.values(), timeout=slice_, return_when=FIRST_COMPLETED)
+            if done:
+                return

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from pgtrickle.catalog.dependencies import list_dependencies
+from pgtrickle.catalog.graph import update_diamond
 from pgtrickle.catalog.stream_tables import (
     get_stream_table,
     update_max_delta_fraction,
     update_refresh_mode,
     update_schedule,
     update_status,
+    update_tier,
 )
 from pgtrickle.catalog.wal_capture import update_requested_cdc_mode
 from pgtrickle.errors import StatusForbidsError
 from pgtrickle.model.cdc_mode import CdcMode
 from pgtrickle.model.delta_fraction import DEFAULT, Fraction, check_fraction
+from pgtrickle.model.diamonds import Diamond
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.schedule import parse_schedule
 from pgtrickle.model.stream_table import RefreshMode, Status, StreamTable
+from pgtrickle.model.tier import Tier
 from pgtrickle.service.capture_mode import settle_capture
 from pgtrickle.service.compile import compile_stream_table, effective_mode
 from pgtrickle.service.ownership import check_owner
 from pgtrickle.service.runtime import Runtime
 
+_AS_IT_IS = Diamond()
 _SETTABLE = (Status.ACTIVE, Status.SUSPENDED)
 
 
@@ -34,6 +39,8 @@ def alter_stream_table(
     status: Status | None,
     max_delta_fraction: Fraction | None = None,
     cdc_mode: CdcMode | None = None,
+    diamond: Diamond = _AS_IT_IS,
+    tier: Tier | None = None,
 ) -> StreamTable:
     """Apply the changes that are not None, all or none of them.
 
@@ -68,6 +75,10 @@ def alter_stream_table(
             update_max_delta_fraction(connection, stream_table.id, own)
         if cdc_mode is not None:
             update_requested_cdc_mode(connection, stream_table.id, cdc_mode)
+        if tier is not None:
+            update_tier(connection, stream_table.id, tier)
+        if diamond:
+            update_diamond(connection, stream_table.id, diamond)
         if status is not None:
             update_status(connection, stream_table.id, status)
         sources = [one.source_relid for one in list_dependencies(connection, stream_table.id)]

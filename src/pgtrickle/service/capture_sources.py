@@ -23,8 +23,9 @@ from pgtrickle.catalog.dependencies import (
     insert_dependencies,
 )
 from pgtrickle.catalog.functions_used import record_functions
+from pgtrickle.catalog.graph import find_circle
 from pgtrickle.catalog.stream_tables import find_stream_table_by_relid
-from pgtrickle.errors import TrickleError
+from pgtrickle.errors import CircularDependencyError, TrickleError
 from pgtrickle.service.compile import Compiled
 from pgtrickle.service.hand_over import install_source, lock_sources, release_table
 from pgtrickle.service.runtime import Runtime
@@ -42,6 +43,7 @@ def capture_sources(connection: Connection, stream_table_id: int, compiled: Comp
         stream_table_id,
         [*_tables(connection, compiled), *_views(connection, compiled)],
     )
+    _check_circle(connection)
     record_functions(connection, stream_table_id, compiled.binding.functions)
     lock_sources(connection, columns)
     # In the order of oids, so that two creations at once cannot deadlock.
@@ -53,6 +55,16 @@ def capture_sources(connection: Connection, stream_table_id: int, compiled: Comp
             source=capture.source,
             buffer_name=capture.buffer.name,
             captured_columns=capture.columns,
+        )
+
+
+def _check_circle(connection: Connection) -> None:
+    """Refuse what a view that was replaced can bring about: a stream table below itself."""
+    circle = find_circle(connection)
+    if circle:
+        raise CircularDependencyError(
+            f'the stream table "{circle[0]}" would read itself: ' + " -> ".join(map(str, circle)),
+            hint="Let one of them, or the view between them, read something else.",
         )
 
 

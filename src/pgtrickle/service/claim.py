@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
-from pgtrickle.catalog.leases import Lease, claim_lease, release_lease
+from psycopg import Connection
+
+from pgtrickle.catalog.leases import Lease, claim_lease, delete_ghost, release_lease
 from pgtrickle.catalog.stream_tables import get_stream_table
-from pgtrickle.errors import StatusForbidsError, TrickleError
+from pgtrickle.errors import LeaseHeldError, StatusForbidsError, TrickleError
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.stream_table import InitiatedBy, Status, StreamTable
 from pgtrickle.service.ownership import check_owner
@@ -22,20 +24,33 @@ def claimed(
 
     Work that may take longer than a lease renews it (see ``lease_keeper``).
     """
-    with runtime.connection() as connection:
-        stream_table = get_stream_table(connection, name)
-        check_owner(connection, stream_table)
-        if initiated_by is not InitiatedBy.INITIAL:
-            _check_status(stream_table)
-        lease = claim_lease(connection, stream_table.id, runtime.owner, runtime.settings.lease)
-        # Read again under the lease: whoever held it before may have moved the frontier.
-        stream_table = get_stream_table(connection, name)
+    with ExitStack() as stack:
+        with runtime.connection() as connection:
+            stream_table = get_stream_table(connection, name)
+            check_owner(connection, stream_table)
+            if initiated_by is not InitiatedBy.INITIAL:
+                _check_status(stream_table)
+            alone = stack.enter_context(runtime.claims.entered(stream_table.id))
+            lease = _claim(runtime, connection, stream_table.id, alone=alone)
+            # Read again under the lease: whoever held it before may have moved the frontier.
+            stream_table = get_stream_table(connection, name)
+        try:
+            yield stream_table, lease
+        finally:
+            # A lease that cannot be given back, because the server is gone, expires by itself.
+            with suppress(TrickleError), runtime.connection() as connection:
+                release_lease(connection, stream_table.id, lease.token)
+
+
+def _claim(runtime: Runtime, connection: Connection, stream_table_id: int, *, alone: bool) -> Lease:
+    """Claim the lease; ``alone``, if no other thread of this process has or wants it."""
+    owner, duration = runtime.owner, runtime.settings.lease
     try:
-        yield stream_table, lease
-    finally:
-        # A lease that cannot be given back, because the server is gone, expires by itself.
-        with suppress(TrickleError), runtime.connection() as connection:
-            release_lease(connection, stream_table.id, lease.token)
+        return claim_lease(connection, stream_table_id, owner, duration)
+    except LeaseHeldError:
+        if not alone or not delete_ghost(connection, stream_table_id, owner):
+            raise
+        return claim_lease(connection, stream_table_id, owner, duration)
 
 
 def _check_status(stream_table: StreamTable) -> None:

@@ -7,6 +7,7 @@ from contextlib import suppress
 import psycopg
 from psycopg import Connection
 
+from pgtrickle.catalog.graph import update_diamond
 from pgtrickle.catalog.stream_tables import (
     find_stream_table,
     get_stream_table,
@@ -22,6 +23,7 @@ from pgtrickle.errors import (
 )
 from pgtrickle.model.cdc_mode import CdcMode, parse_cdc_mode
 from pgtrickle.model.delta_fraction import check_fraction
+from pgtrickle.model.diamonds import Diamond
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.schedule import parse_schedule
@@ -33,12 +35,13 @@ from pgtrickle.service.compile import Compiled, compile_query, effective_mode
 from pgtrickle.service.control import decide_durability
 from pgtrickle.service.drop import drop_stream_table
 from pgtrickle.service.polled_sources import check_polled
-from pgtrickle.service.refresh import refresh_stream_table
+from pgtrickle.service.refresh_stream_table import refresh_stream_table
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.storage.apply import create_table
 from pgtrickle.storage.state_tables import create_state_tables
 
 _OUR_SCHEMAS = frozenset({"pgtrickle", "pgtrickle_changes", "pgtrickle_state"})
+_AS_EVER = Diamond()
 _RESERVED_COLUMNS = frozenset({"__weight", "__number"})
 
 
@@ -53,6 +56,7 @@ def create_stream_table(
     max_delta_fraction: float | None = None,
     cdc_mode: CdcMode | None = None,
     search_path: str | None = None,
+    diamond: Diamond = _AS_EVER,
 ) -> RefreshReport | None:
     """Create the table, its state and its capture in one transaction, then load it.
 
@@ -77,6 +81,8 @@ def create_stream_table(
             if cdc_mode is not None:
                 stream_table = get_stream_table(connection, name)
                 update_requested_cdc_mode(connection, stream_table.id, cdc_mode)
+            if diamond:
+                update_diamond(connection, get_stream_table(connection, name).id, diamond)
             decide_durability(runtime, connection)
     try:
         wanted = cdc_mode or parse_cdc_mode(runtime.settings.cdc_mode)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.report import SourceRead
 from pgtrickle.service.change_keys import MAX_KEYS
 from pgtrickle.service.window import Window
-from pgtrickle.spark.arrow_reader import SmallRead, SnapshotReader
+from pgtrickle.spark.arrow_reader import FIXED_SETTINGS, SmallRead, SnapshotReader
 from pgtrickle.spark.carriers import Carrier, Use, carrier_for
 from pgtrickle.spark.conform import (
     DATE_INFINITY,
@@ -33,13 +34,22 @@ def read_inputs(
     reader: SnapshotReader,
     writer: Connection,
     limit: int | None = None,
+    *,
+    through_writer: bool = False,
 ) -> dict[str, pa.Table | None]:
     """Return the relations that a stage's SQL names, given each read with its finished query.
 
     Changes of earlier stages exist only inside the writer's transaction; everything else is read
-    under the snapshot or that of the buffers, side by side.  A read that brings more than
-    ``limit`` bytes is given up: None stands in its place.
+    under the snapshot or that of the buffers, side by side, unless ``through_writer`` says that
+    sources were written there too.  A read that brings more than ``limit`` bytes is given up:
+    None stands in its place.
     """
+    if through_writer:
+        with _fixed_settings(writer):
+            return {
+                view: _read_stage(writer, read, sql, carriers_of(read), limit)
+                for view, (read, sql) in reads.items()
+            }
     tables: dict[str, pa.Table | None] = {}
     small: dict[str, SmallRead] = {}
     windows: dict[str, SmallRead] = {}
@@ -164,6 +174,22 @@ def _read_stage(
     for name, carrier, values in zip(names_of(read), carriers, columns, strict=True):
         arrays.append(_array(values, carrier, name))
     return pa.Table.from_arrays(arrays, names=names_of(read))
+
+
+_SHOW_SETTINGS = (
+    "SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.unnest("
+    "ARRAY['datestyle', 'intervalstyle', 'bytea_output', 'extra_float_digits']) AS name"
+)
+
+
+@contextmanager
+def _fixed_settings(writer: Connection) -> Iterator[None]:
+    """Read texts in one form for the length of a block; what is written keeps the database's."""
+    before = writer.execute(_SHOW_SETTINGS).fetchall()
+    writer.execute(FIXED_SETTINGS)
+    yield
+    for name, value in before:
+        writer.execute("SELECT pg_catalog.set_config(%s, %s, true)", [name, value])
 
 
 def _portable(name: str, carrier: Carrier) -> str:

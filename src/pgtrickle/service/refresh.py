@@ -1,4 +1,4 @@
-"""``refresh_stream_table``: the way of a change from the window to the maintained row.
+"""One refresh: the way of a change from the window to the maintained row.
 
 The order of steps is the order of functions here: claim the lease, open the snapshot, decide,
 read, compute, merge, apply, commit, trim.  Two transactions take part.  The *reader* holds the
@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -22,11 +22,11 @@ from pgtrickle.algebra.nodes import Scan
 from pgtrickle.capture.fingerprint import list_all_files
 from pgtrickle.catalog.capture_gaps import note_crashes, tells_of_crash
 from pgtrickle.catalog.dependencies import Dependency, list_dependencies
+from pgtrickle.catalog.fuses import restore_fuse
 from pgtrickle.catalog.leases import Lease, check_lease
 from pgtrickle.catalog.refresh_history import RefreshStatus, insert_refresh
 from pgtrickle.catalog.stream_tables import (
     find_stream_table,
-    update_error,
     update_frontier,
     update_needs_reinit,
     update_plan,
@@ -49,7 +49,7 @@ from pgtrickle.model.stream_table import (
     RefreshMode,
     StreamTable,
 )
-from pgtrickle.ports import ResultTooLargeError
+from pgtrickle.ports import ResultTooLargeError, job_named
 from pgtrickle.refresh.decide import Decision, decide
 from pgtrickle.refresh.stages import (
     StagePlan,
@@ -64,6 +64,8 @@ from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import Compiled, compile_stream_table
 from pgtrickle.service.costs import record_costs
 from pgtrickle.service.facts import captured, find_reshaped, gather_facts
+from pgtrickle.service.failures import note_failure
+from pgtrickle.service.fuse import check_fuse
 from pgtrickle.service.large_inputs import count_large_reads
 from pgtrickle.service.lease_keeper import keep_lease
 from pgtrickle.service.other_versions import add_versions, write_versions
@@ -99,14 +101,14 @@ _ATTEMPTS = 5  # to meet sources that nobody alters between the check and the sn
 _LOSSES_MET = 20  # sources that the log may lose while one refresh looks on
 
 
-def refresh_stream_table(
+def refresh_alone(
     runtime: Runtime,
     name: QualifiedName,
     *,
     full: bool = False,
     initiated_by: InitiatedBy = InitiatedBy.MANUAL,
 ) -> RefreshReport:
-    """Bring one stream table up to date and report what that took."""
+    """Bring one stream table up to date with its sources as they are."""
     with claimed(runtime, name, initiated_by) as (stream_table, lease):
         refresh = Refresh(runtime, stream_table, lease, initiated_by, requested_full=full)
         with refresh.recorded():
@@ -123,6 +125,8 @@ class Refresh:
     initiated_by: InitiatedBy
     requested_full: bool = False
     hold_snapshot: bool = False  # until the caller has compared something under it
+    # Relids of stream tables that were changed before in the same transaction: see ADR 0017.
+    changed_before: frozenset[int] = frozenset()
     started: float = field(default_factory=time.perf_counter)
     timings: dict[str, float] = field(default_factory=dict)
     reads: list[SourceRead] = field(default_factory=list)
@@ -145,12 +149,12 @@ class Refresh:
         snapshot it belongs to can still be read.
         """
         for attempt in range(_ATTEMPTS):
-            compiled, dependencies = self._prepare(again=attempt > 0)
+            compiled, dependencies = self.prepare(again=attempt > 0)
             sources = [one.source_relid for one in captured(dependencies)]
             with self.timed("prepare"):
                 renew_captures(self.runtime, sources)
             with self._opened(sources) as (snapshot, buffers):
-                report = self._refresh_to(snapshot, buffers, compiled, dependencies)
+                report = self.refresh_to(snapshot, buffers, compiled, dependencies)
                 if report is not None and after is not None:
                     after(snapshot, compiled)
             if report is not None:
@@ -186,7 +190,7 @@ class Refresh:
 
     # Steps
 
-    def _prepare(self, *, again: bool) -> tuple[Compiled, list[Dependency]]:
+    def prepare(self, *, again: bool) -> tuple[Compiled, list[Dependency]]:
         """Make sure that the query is compiled and captured as its sources are now.
 
         That a compiled query still fits is asked once, under the snapshot; ``again`` if that
@@ -239,7 +243,7 @@ class Refresh:
                     break
             yield snapshot, buffers
 
-    def _refresh_to(
+    def refresh_to(
         self,
         snapshot: Snapshot,
         buffers: BufferView,
@@ -274,10 +278,14 @@ class Refresh:
             self.plan = findings.plan
             self.changed_rows = findings.facts.changed_rows
             self.decision = decide(findings.facts)
+        if self.initiated_by is InitiatedBy.SCHEDULER:
+            check_fuse(self.runtime, snapshot.connection, self.stream_table, self.changed_rows)
         try:
             if self.decision.action is Action.NO_DATA:
                 return self._commit_nothing(snapshot)
-            with keep_lease(self.runtime, self.lease):
+            # The transaction of a group has locked the lease: nobody else can take it.
+            kept = nullcontext() if snapshot.writes else keep_lease(self.runtime, self.lease)
+            with kept, job_named(str(self.stream_table.name)):
                 return self._execute(snapshot, buffers, compiled, findings.changed)
         except _ReadInVainError:
             return None
@@ -344,11 +352,7 @@ class Refresh:
     ) -> RefreshReport:
         staging = Staging(self.runtime, self.stream_table)
         self.moved = set(changed)
-        with (
-            staging.cleaned_up(),
-            self.runtime.connection() as writer,
-            writer.transaction(),
-        ):
+        with staging.cleaned_up(), self._writing(snapshot) as writer:
             with ExitStack() as stack:
                 connections = stack.enter_context(self._reader(snapshot.name))
                 of_buffers = connections
@@ -363,6 +367,7 @@ class Refresh:
                     writer,
                     staging,
                     self.changed_rows,
+                    through_writer=not self.changed_before.isdisjoint(self.sources),
                 )
                 stages = (
                     self._full_stages(compiled)
@@ -382,6 +387,17 @@ class Refresh:
                     # The state tables have not followed: the next refresh starts them anew.
                     update_needs_reinit(writer, self.stream_table.id, needs_reinit=True)
         return report
+
+    @contextmanager
+    def _writing(self, snapshot: Snapshot) -> Iterator[Connection]:
+        """Yield the connection in whose transaction everything is written."""
+        if snapshot.writes:
+            # Only what this stream table wrote is taken back if it has to be done in another way.
+            with snapshot.connection.transaction():
+                yield snapshot.connection
+        else:
+            with self.runtime.connection() as writer, writer.transaction():
+                yield writer
 
     def _reader(self, snapshot: str) -> SnapshotReader:
         width = self.runtime.settings.read_connections
@@ -535,7 +551,9 @@ class Refresh:
 
     def _commit(self, writer: Connection, snapshot: Snapshot, applied: Applied) -> RefreshReport:
         """Make contents, state, frontier, history and notification visible at once."""
-        if list_all_files(writer, self.sources) != self.files:
+        # The transaction of a group sees the catalog as it was.
+        files = None if snapshot.writes else list_all_files(writer, self.sources)
+        if self._read_in_vain() if files is None else files != self.files:
             raise _ReadInVainError
         check_lease(writer, self.stream_table.id, self.lease.token)
         update_frontier(
@@ -548,6 +566,8 @@ class Refresh:
         decision = self.decision or Decision(Action.FULL, "")
         if decision.action in {Action.FULL, Action.REINITIALIZE}:
             update_plan(writer, self.stream_table.id, self.plan)
+        if self.changed_rows:
+            restore_fuse(writer, self.stream_table.id)
         refresh_id = insert_refresh(
             writer,
             self.stream_table.id,
@@ -589,7 +609,9 @@ class Refresh:
         return self._report(refresh_id, applied)
 
     def _commit_nothing(self, snapshot: Snapshot) -> RefreshReport:
-        with self.timed("commit"), self.runtime.connection() as writer, writer.transaction():
+        with self.timed("commit"), self._writing(snapshot) as writer:
+            if snapshot.writes:
+                return self._commit(writer, snapshot, Applied(0, 0))
             # A crash that forgets this only makes the next refresh look at the same window.
             writer.execute("SET LOCAL synchronous_commit = off")
             return self._commit(writer, snapshot, Applied(0, 0))
@@ -609,7 +631,7 @@ class Refresh:
                 error_code=error.code,
                 error_message=str(error),
             )
-            update_error(connection, self.stream_table.id, f"{error.code}: {error}")
+            note_failure(self.runtime, connection, self.stream_table, error, self.initiated_by)
 
     def _costs(self, decision: Decision | None) -> CostRecord:
         spent = (time.perf_counter() - self.started) * 1000 - self.timings.get("prepare", 0.0)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import os
 import socket
+import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 import psycopg
@@ -24,9 +26,32 @@ from pgtrickle.settings import Settings
 from pgtrickle.spark.arrow_reader import ReadConnections
 from pgtrickle.spark.pg_errors import error_for
 
+_PATIENCE = 3.0  # seconds for which one request for a connection waits
+
 
 def _owner() -> str:
     return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+
+
+class Claims:
+    """The stream tables whose lease some thread of this process has or wants."""
+
+    def __init__(self) -> None:
+        self._ids: set[int] = set()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def entered(self, stream_table_id: int) -> Iterator[bool]:
+        """Enter one for the length of a block; yields whether no other thread has."""
+        with self._lock:
+            alone = stream_table_id not in self._ids
+            self._ids.add(stream_table_id)
+        try:
+            yield alone
+        finally:
+            if alone:
+                with self._lock:
+                    self._ids.discard(stream_table_id)
 
 
 @dataclass(slots=True)
@@ -38,6 +63,7 @@ class Runtime:
     engine: Engine
     settings: Settings
     owner: str = field(default_factory=_owner)
+    claims: Claims = field(default_factory=Claims)
     compiled: dict[tuple[int, str], Compiled] = field(default_factory=dict)
     # The fingerprints of the sources for which each was compiled, by stream table: another process
     # may have started it anew since.
@@ -54,12 +80,32 @@ class Runtime:
     def connection(self) -> Iterator[Connection[TupleRow]]:
         """Lend a connection in autocommit mode; errors of the server leave with a code."""
         try:
-            with translated_errors(), self.pool.connection() as connection:
+            with translated_errors(), self._lent() as connection:
                 yield connection
         except ConnectionLostError:
             # What ended one connection may have ended all: the next attempt gets live ones.
             self.pool.check()
             raise
+
+    @contextmanager
+    def _lent(self) -> Iterator[Connection[TupleRow]]:
+        """Lend a connection of the pool, and ask for it more than once.
+
+        The pool gives up a server that is gone; who waited before that would wait in vain.
+        """
+        end = time.monotonic() + self.pool.timeout
+        with ExitStack() as stack:
+            while True:
+                left = end - time.monotonic()
+                try:
+                    patience = max(min(left, _PATIENCE), 0.1)
+                    connection = stack.enter_context(self.pool.connection(timeout=patience))
+                except PoolTimeout:
+                    if left <= _PATIENCE:
+                        raise
+                else:
+                    break
+            yield connection
 
 
 @contextmanager

@@ -30,11 +30,13 @@ class Snapshot:
     name: str  # under which other connections import it
     taken_at: datetime
     released: bool = False
+    writes: bool = False  # the transaction is the writer's: it ends with the commit
 
     def release(self) -> None:
         """End the transaction, so that vacuum can go on; nothing more is read under it."""
-        self.connection.rollback()
-        self.released = True
+        if not self.writes:
+            self.connection.rollback()
+            self.released = True
 
 
 @contextmanager

@@ -23,6 +23,10 @@ from pgtrickle.spark.carriers import Carrier
 from pgtrickle.spark.large_read import LargeRead
 
 
+class TooMuchUnseenError(Exception):
+    """What only the writer's transaction sees is too much to be read through it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Inputs:
     """What a stage's SQL names: relations in memory, and reads that the executors make."""
@@ -65,6 +69,7 @@ class InputReader:
     writer: Connection
     staging: Staging
     changed_rows: Mapping[str, int]  # in the windows, by source
+    through_writer: bool = False  # because sources were written in its transaction
     # What was read already, by query and form: several stages may ask the same.
     remembered: dict[tuple[str, tuple[Carrier, ...]], pa.Table] = field(default_factory=dict)
 
@@ -74,7 +79,7 @@ class InputReader:
         ``changes`` are those that were read before: their values bound the reads.
         """
         changes = changes or Inputs()
-        distributed = self.runtime.engine.distributed
+        distributed = self._distributed
         large = LargeInputs(
             self.runtime,
             self.stream_table.id,
@@ -108,8 +113,16 @@ class InputReader:
             for read in reads
             if not distributed or not large.is_large(read)
         }
-        limit = self.runtime.settings.large_read_bytes if distributed else None
-        found = read_inputs(small, self.window, self.reader, self.writer, limit)
+        found = read_inputs(
+            small,
+            self.window,
+            self.reader,
+            self.writer,
+            self._limit,
+            through_writer=self.through_writer,
+        )
+        if self.through_writer and None in found.values():
+            raise TooMuchUnseenError
         tables = {view: table for view, table in found.items() if table is not None}
         self.remembered.update(
             (forms[read.view], tables[read.view])
@@ -126,8 +139,19 @@ class InputReader:
             },
         )
 
+    @property
+    def _distributed(self) -> bool:
+        return self.runtime.engine.distributed and not self.through_writer
+
+    @property
+    def _limit(self) -> int | None:
+        """How many bytes one read may bring into this process."""
+        if self.through_writer:
+            return self.runtime.settings.driver_result_bytes
+        return self.runtime.settings.large_read_bytes if self._distributed else None
+
     def _known_keys(self, changes: Mapping[str, pa.Table]) -> Callable[[KeyArray], str | None]:
         """Return how to write the key values that a read does not have to find by itself."""
         at_hand = known_keys(changes)
-        share = self.staging.share_keys if self.runtime.engine.distributed else None
+        share = self.staging.share_keys if self._distributed else None
         return lambda array: at_hand(array) or self.window.find_keys(array, share)

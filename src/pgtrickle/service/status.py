@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
 from pgtrickle.catalog.dependencies import list_parents
+from pgtrickle.catalog.graph import groups_of, list_nodes
+from pgtrickle.catalog.refresh_groups import list_refresh_groups
 from pgtrickle.catalog.refresh_history import Refresh, list_refreshes
 from pgtrickle.catalog.stream_tables import get_stream_table, list_stream_tables
+from pgtrickle.model.diamonds import DiamondSchedulePolicy
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.stream_table import StreamTable
+from pgtrickle.scheduler.units import Shape
 from pgtrickle.service.runtime import Runtime
 
 
@@ -34,3 +40,33 @@ def show_dependencies(runtime: Runtime) -> dict[str, list[str]]:
     """Return, for each stream table, the stream tables it reads."""
     with runtime.connection() as connection:
         return list_parents(connection)
+
+
+def show_shape(runtime: Runtime) -> Shape:
+    """Return who reads whom, and which stream tables are refreshed together."""
+    with runtime.connection() as connection:
+        nodes = {one.relid: one for one in list_nodes(connection)}
+        wanted = list_refresh_groups(connection)
+    names = {relid: str(one.name) for relid, one in nodes.items()}
+    slowest = DiamondSchedulePolicy.SLOWEST
+    return Shape(
+        {
+            names[relid]: [names[read] for read in one.reads if read in names]
+            for relid, one in nodes.items()
+        },
+        tuple(tuple(names[one] for one in group) for group in groups_of(nodes.values(), wanted)),
+        frozenset(str(n.name) for n in nodes.values() if n.diamond_schedule_policy is slowest),
+    )
+
+
+_GET_TIME_ZONE = "SELECT pg_catalog.current_setting('TimeZone')"
+
+
+def show_time_zone(runtime: Runtime) -> str:
+    """Return the server's time zone; UTC for one that only PostgreSQL knows."""
+    with runtime.connection() as connection:
+        [(name,)] = connection.execute(_GET_TIME_ZONE).fetchall()
+    try:
+        return ZoneInfo(name).key
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return "UTC"

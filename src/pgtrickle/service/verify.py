@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from psycopg import Connection
 
+from pgtrickle.catalog.graph import list_companions
 from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.report import VerifyReport
 from pgtrickle.model.sql_type import Column
@@ -21,6 +22,7 @@ from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import Compiled
 from pgtrickle.service.lease_keeper import keep_lease
 from pgtrickle.service.refresh import Refresh
+from pgtrickle.service.refresh_together import refresh_together
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.service.snapshot import Snapshot
 from pgtrickle.storage.definitions import column_definitions
@@ -41,8 +43,13 @@ def verify_stream_table(runtime: Runtime, name: QualifiedName) -> VerifyReport:
 
     def compare(snapshot: Snapshot, compiled: Compiled) -> None:
         with translated_errors():
-            reports.append(_compare(runtime, snapshot.connection, name, compiled))
+            reports.append(_compare(runtime, snapshot, name, compiled))
 
+    with runtime.connection() as connection:
+        names = list_companions(connection, name)
+    if len(names) > 1:
+        refresh_together(runtime, names, initiated_by=InitiatedBy.MANUAL, after=compare)
+        return reports[0]
     with claimed(runtime, name, InitiatedBy.MANUAL) as (stream_table, lease):
         refresh = Refresh(runtime, stream_table, lease, InitiatedBy.MANUAL, hold_snapshot=True)
         with keep_lease(runtime, lease), refresh.recorded():
@@ -51,9 +58,14 @@ def verify_stream_table(runtime: Runtime, name: QualifiedName) -> VerifyReport:
 
 
 def _compare(
-    runtime: Runtime, reader: Connection, name: QualifiedName, compiled: Compiled
+    runtime: Runtime, snapshot: Snapshot, name: QualifiedName, compiled: Compiled
 ) -> VerifyReport:
-    _copy_stored(runtime, reader, name, compiled.columns)
+    reader = snapshot.connection
+    _create_stored(reader, compiled.columns)
+    if snapshot.writes:
+        reader.execute(f"INSERT INTO {_STORED} SELECT * FROM {name.sql}".encode())
+    else:
+        _copy_stored(runtime, reader, name)
     columns = ", ".join(
         comparable(quote_identifier(column.name), column.type) for column in compiled.columns
     )
@@ -74,12 +86,13 @@ def _compare(
     )
 
 
-def _copy_stored(
-    runtime: Runtime, reader: Connection, name: QualifiedName, columns: Sequence[Column]
-) -> None:
-    """Bring the table's committed rows into the snapshot's transaction, which is older."""
+def _create_stored(reader: Connection, columns: Sequence[Column]) -> None:
     listed = column_definitions(columns)
     reader.execute(f"CREATE TEMPORARY TABLE {_STORED} ({listed}) ON COMMIT DROP".encode())
+
+
+def _copy_stored(runtime: Runtime, reader: Connection, name: QualifiedName) -> None:
+    """Bring the table's committed rows into the snapshot's transaction, which is older."""
     out = f"COPY (SELECT * FROM {name.sql}) TO STDOUT (FORMAT binary)".encode()
     into = f"COPY {_STORED} FROM STDIN (FORMAT binary)".encode()
     with (

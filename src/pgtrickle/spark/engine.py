@@ -10,9 +10,11 @@ from psycopg.conninfo import make_conninfo
 
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.spark.connection_file import connection_file
+from pgtrickle.spark.job_tags import cancel, tagged
 from pgtrickle.spark.large_read import LargeRead
 from pgtrickle.spark.run_stage import run, run_small, stage
 from pgtrickle.spark.session import SparkSessions
+from pgtrickle.spark.spark_errors import translated
 from pgtrickle.sql.emit import ONE_PARTITION
 from pgtrickle.sql.marks import fill
 from pgtrickle.sql.translate import Dialect
@@ -42,9 +44,13 @@ class SparkEngine:
     def run(self, sql: str, inputs: Mapping[str, pa.Table]) -> pa.Table:
         """Evaluate ``sql`` over relations in memory: few rows in one task, many in parallel."""
         if sum(table.num_rows for table in inputs.values()) > _SMALL_ROWS:
-            return run(self.sessions.large(), inputs, sql)
+            session = self.sessions.large()
+            with translated("run a stage"), tagged(session):
+                return run(session, inputs, sql)
         hinted = fill(sql, re.escape(ONE_PARTITION), lambda _: _COALESCE, spark=True)
-        return run_small(self.sessions.small(), inputs, hinted)
+        session = self.sessions.small()
+        with translated("run a stage"), tagged(session):
+            return run_small(session, inputs, hinted)
 
     def stage(
         self,
@@ -55,15 +61,23 @@ class SparkEngine:
     ) -> None:
         """Evaluate ``sql`` on the executors, which COPY the result into ``target``."""
         # The name by which the sessions of this refresh's executors can be found.
-        with connection_file(make_conninfo(self._dsn, application_name=parts.name)) as path:
+        session = self.sessions.large()
+        address = make_conninfo(self._dsn, application_name=parts.name)
+        with connection_file(address) as path, translated("stage a result"), tagged(session):
             stage(
-                self.sessions.large(),
+                session,
                 inputs,
                 sql,
                 (target.schema, target.name),
                 connection_file=str(path),
                 report=(parts.schema, parts.name, "staged"),
             )
+
+    def cancel(self, job: str) -> None:
+        """Cancel what runs for a refresh, if Spark runs at all."""
+        if self.sessions.started:
+            for session in (self.sessions.small(), self.sessions.large()):
+                cancel(session, job)
 
     def close(self) -> None:
         """Stop Spark if it was started."""

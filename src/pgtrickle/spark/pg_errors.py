@@ -50,4 +50,6 @@ def error_for(sqlstate: str | None, message: str, *, doing: str) -> TrickleError
     what = f"PostgreSQL could not {doing}" + (f" (SQLSTATE {sqlstate})" if sqlstate else "")
     if sqlstate == "21000":
         what = "a subquery used as a value gave more than one row (SQLSTATE 21000)"
-    return kind(what, detail=message.strip(), hint=_HINTS.get(kind, ""))
+    error = kind(what, detail=message.strip(), hint=_HINTS.get(kind, ""))
+    error.sqlstate = sqlstate
+    return error

@@ -68,6 +68,8 @@ def context_settings(
         "spark.driver.maxResultSize": str(result_bytes),
         # A JVM that limps on after an OutOfMemoryError answers nothing and says nothing.
         "spark.driver.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError",
+        # Each refresh has a pool: a long one leaves room for the others.
+        "spark.scheduler.mode": "FAIR",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",

@@ -1,8 +1,12 @@
 """Execute what SQL sessions ask for (see ADR 0019).
 
 A daemon has one server.  ``serve`` executes every request that waits, one after the other, in the
-caller's thread; several threads may call it.  A thread of the server's own shows that it lives,
-stops requests whose callers took them back, and sends notices that were held back.
+caller's thread; several threads may call it, and with ``workers`` the server has some of its own.
+A thread of the server's shows that it lives, wakes the workers, stops requests whose callers took
+them back, and sends notices that were held back.
+
+Of several daemons only the one that leads takes requests on.  That is a matter of economy, since
+it has Spark at work already; two that took them on would never take the same.
 """
 
 from __future__ import annotations
@@ -10,6 +14,8 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Self
 
@@ -21,6 +27,7 @@ from pgtrickle.catalog.requests import (
     complete_request,
     fail_request,
     fall_silent,
+    is_any_waiting,
     list_unwanted,
     sweep_requests,
 )
@@ -40,11 +47,19 @@ _SWEEP_EVERY = 40
 class RequestServer:
     """Executes requests until it is closed; use it as a context manager."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(
+        self, runtime: Runtime, *, leads: Callable[[], bool] = lambda: True, workers: int = 0
+    ) -> None:
         self._runtime = runtime
+        self._leads = leads
         self._running: dict[int, CancellableRuntime] = {}  # by request
         self._claiming = threading.Lock()  # what is claimed and not in the list looks abandoned
+        self._draining = threading.Event()
         self._closed = threading.Event()
+        self._heard = False  # callers know of this server
+        self._workers = workers
+        self._pool = ThreadPoolExecutor(max(workers, 1), "pgtrickle-request")
+        self._serving: list[Future[None]] = []
         self._beat()
         self._sweep()
         self._pulse = threading.Thread(target=self._live, name="pgtrickle-requests", daemon=True)
@@ -62,12 +77,13 @@ class RequestServer:
         self.close()
 
     def close(self) -> None:
-        """Tell callers that nobody serves them any more."""
+        """Bring to an end what was begun, and tell callers that nobody serves them any more."""
+        self._draining.set()
+        self._pool.shutdown(wait=True)
         self._closed.set()
         self._pulse.join()
         try:
-            with self._runtime.connection() as connection:
-                fall_silent(connection, self._runtime.owner)
+            self._fall_silent()
         except TrickleError as error:
             # Callers will notice within seconds that there is no sign of life.
             logger.warning("could not sign off", extra={"code": error.code})
@@ -75,7 +91,7 @@ class RequestServer:
     def serve(self) -> int:
         """Execute the requests that wait; return how many."""
         served = 0
-        while not self._closed.is_set():
+        while self._leads() and not self._draining.is_set():
             runtime = CancellableRuntime.like(self._runtime)
             with self._claiming, self._runtime.connection() as connection:
                 request = claim_request(connection, self._runtime.owner)
@@ -125,10 +141,12 @@ class RequestServer:
             try:
                 if pulse % _BEAT_EVERY == 0:
                     self._beat()
-                if pulse % _SWEEP_EVERY == 0:
-                    self._sweep()
                 self._stop_unwanted()
-                self._tell_pending()
+                if self._leads():
+                    self._wake_workers()
+                    self._tell_pending()
+                    if pulse % _SWEEP_EVERY == 0:
+                        self._sweep()
             except TrickleError as error:
                 logger.warning("no sign of life was possible", extra={"code": error.code})
             except Exception:
@@ -136,8 +154,35 @@ class RequestServer:
                 logger.exception("the pulse of the request server met an error")
 
     def _beat(self) -> None:
+        """Show a sign of life, or that there is none: what was begun is brought to its end."""
+        if self._leads() or self._running:
+            with self._runtime.connection() as connection:
+                beat(connection, self._runtime.owner)
+            self._heard = True
+        elif self._heard:
+            self._fall_silent()
+
+    def _fall_silent(self) -> None:
         with self._runtime.connection() as connection:
-            beat(connection, self._runtime.owner)
+            fall_silent(connection, self._runtime.owner)
+        self._heard = False
+
+    def _wake_workers(self) -> None:
+        """Let one more worker look, if something waits although all that look are busy."""
+        self._serving = [one for one in self._serving if not one.done()]
+        if len(self._serving) >= self._workers or self._draining.is_set():
+            return
+        with self._runtime.connection() as connection:
+            waiting = is_any_waiting(connection)
+        if waiting:
+            self._serving.append(self._pool.submit(self._work))
+
+    def _work(self) -> None:
+        try:
+            self.serve()
+        except TrickleError as error:
+            # The request that was being executed, if any, is told to be lost by the next sweep.
+            logger.warning("could not look for requests", extra={"code": error.code})
 
     def _sweep(self) -> None:
         with self._claiming, self._runtime.connection() as connection:

@@ -31,7 +31,7 @@ from pgtrickle.service.control import repair_stream_table
 from pgtrickle.service.create import create_stream_table
 from pgtrickle.service.drop import drop_stream_table
 from pgtrickle.service.explain import explain_stream_table
-from pgtrickle.service.refresh import refresh_stream_table
+from pgtrickle.service.refresh_stream_table import refresh_stream_table
 from pgtrickle.service.requests.arguments import check_arguments
 from pgtrickle.service.requests.caller import (
     check_may_act_as_server,

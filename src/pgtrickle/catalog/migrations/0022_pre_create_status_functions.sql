@@ -1,4 +1,4 @@
--- 0016 · pre · create the functions and views that tell how stream tables are doing
+-- 0022 · pre · create the functions and views that tell how stream tables are doing
 --
 -- Why:   whoever reads stream tables asks in SQL how fresh they are, what they cost, what is wrong.
 -- Reads: nothing before this version calls them.

@@ -1,4 +1,4 @@
--- 0018 · pre · create the levels of access
+-- 0024 · pre · create the levels of access
 --
 -- Why:   others than the owner of the catalog look at stream tables, operate them, or create them.
 -- Reads: nothing before this version reads the new table.
@@ -44,7 +44,7 @@ VALUES ('reader', 'USAGE', 'SCHEMA pgtrickle'),
        ('reader', 'SELECT', 'TABLE pgtrickle.stream_tables_info'),
        ('reader', 'SELECT', 'TABLE pgtrickle.quick_health'),
        ('operator', 'SELECT', 'TABLE pgtrickle.requests'),
-       -- Who asks is not theirs to say: see 0014.
+       -- Who asks is not theirs to say: see 0020.
        ('operator', 'SELECT, INSERT (verb, arguments, seen_at), UPDATE (seen_at, cancelled_at)',
         'TABLE pgtrickle.pgt_requests');
 

@@ -1,4 +1,4 @@
--- 0019 · pre · create the table of settings
+-- 0025 · pre · create the table of settings
 --
 -- Why:   settings are kept with the database, for every daemon on it, and changed in SQL.
 -- Reads: an earlier version does not look here.

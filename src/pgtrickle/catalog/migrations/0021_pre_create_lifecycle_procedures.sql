@@ -1,11 +1,11 @@
--- 0015 · pre · create the procedures of the life of a stream table
+-- 0021 · pre · create the procedures of the life of a stream table
 --
 -- Why:   stream tables are created, changed and dropped from any SQL session.
 -- Reads: nothing before this version calls them.
 -- Locks: CREATE only.
 -- Undo:  DROP the procedures and functions below.
 
--- Each writes a request and waits (see 0014).  They commit, so they have no SET clause, and every
+-- Each writes a request and waits (see 0020).  They commit, so they have no SET clause, and every
 -- name in them is qualified.
 
 CREATE PROCEDURE pgtrickle.create_stream_table(

@@ -1,4 +1,4 @@
--- 0014 · pre · create the queue of requests
+-- 0020 · pre · create the queue of requests
 --
 -- Why:   SQL sessions ask the daemon for what only it can do, and wait for the answer.
 -- Reads: nothing before this version reads or writes the new tables.

@@ -1,4 +1,4 @@
--- 0017 · pre · create subscriptions
+-- 0023 · pre · create subscriptions
 --
 -- Why:   applications listen on a channel of their own for changes of the stream tables they show.
 -- Reads: an earlier version refreshes without telling subscribers.

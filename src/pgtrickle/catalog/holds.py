@@ -1,0 +1,183 @@
+"""Queries over what holds the scheduler back: gates, watermarks, pauses, the drain, fuses.
+
+They hold back the scheduler alone: a refresh by hand asks nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import psycopg
+from psycopg import Connection
+from psycopg.rows import TupleRow
+
+from pgtrickle.errors import SettingError
+
+# A group is out of step by those of its sources that have a watermark at all.  It concerns who
+# reads several of its sources, directly or through others.
+_LIST = """
+    WITH RECURSIVE astray AS MATERIALIZED (
+        SELECT g.group_name, g.source_relids
+          FROM pgtrickle.pgt_watermark_groups AS g
+          JOIN pgtrickle.pgt_watermarks AS w ON w.source_relid = ANY(g.source_relids)
+         GROUP BY g.group_id
+        HAVING pg_catalog.max(w.watermark) - pg_catalog.min(w.watermark)
+                   > g.tolerance_secs * interval '1 second'
+    ), reads (pgt_id, relid) AS (
+        SELECT d.pgt_id, d.source_relid
+          FROM pgtrickle.pgt_dependencies AS d
+         WHERE EXISTS (SELECT FROM astray)
+         UNION
+        SELECT r.pgt_id, d.source_relid
+          FROM reads AS r
+          JOIN pgtrickle.pgt_stream_tables AS s ON s.pgt_relid = r.relid
+          JOIN pgtrickle.pgt_dependencies AS d ON d.pgt_id = s.pgt_id
+    )
+    SELECT d.pgt_id, 'the source ' || g.source_relid::pg_catalog.regclass || ' is gated'
+      FROM pgtrickle.pgt_source_gates AS g
+      JOIN pgtrickle.pgt_dependencies AS d ON d.source_relid = g.source_relid
+     WHERE g.gated
+     UNION ALL
+    SELECT r.pgt_id, 'the watermarks of the group ' || a.group_name || ' are out of step'
+      FROM astray AS a JOIN reads AS r ON r.relid = ANY(a.source_relids)
+     GROUP BY r.pgt_id, a.group_name
+    HAVING count(*) > 1
+     UNION ALL
+    SELECT s.pgt_id, CASE WHEN p.pgt_id IS NULL THEN 'the scheduler is drained'
+                          ELSE 'the stream table is paused' END
+      FROM pgtrickle.pgt_scheduler_pauses AS p
+      JOIN pgtrickle.pgt_stream_tables AS s ON s.pgt_id = p.pgt_id OR p.pgt_id IS NULL
+     UNION ALL
+    SELECT s.pgt_id, 'its fuse has blown: ' || s.fuse_reason
+      FROM pgtrickle.pgt_stream_tables AS s
+     WHERE s.fuse_blown_at IS NOT NULL
+"""
+
+
+def list_holds(connection: Connection[TupleRow]) -> dict[int, str]:
+    """Return the ids of the stream tables that the scheduler leaves alone, with a reason each."""
+    return dict(connection.execute(_LIST).fetchall())
+
+
+_GATE = """
+    INSERT INTO pgtrickle.pgt_source_gates AS g (source_relid) VALUES (%(relid)s)
+        ON CONFLICT (source_relid) DO UPDATE
+       SET gated = true, gated_at = pg_catalog.now(), gated_by = current_user
+"""
+_UNGATE = """
+    UPDATE pgtrickle.pgt_source_gates
+       SET gated = false, ungated_at = pg_catalog.now()
+     WHERE source_relid = %(relid)s AND gated
+"""
+
+
+def gate_source(connection: Connection[TupleRow], source_relid: int) -> None:
+    """Let the scheduler leave the consumers of a source alone."""
+    connection.execute(_GATE, {"relid": source_relid})
+
+
+def ungate_source(connection: Connection[TupleRow], source_relid: int) -> None:
+    """Let the scheduler go on with the consumers of a source."""
+    connection.execute(_UNGATE, {"relid": source_relid})
+
+
+_ADVANCE = """
+    INSERT INTO pgtrickle.pgt_watermarks AS w (source_relid, watermark)
+    VALUES (%(relid)s, %(watermark)s)
+        ON CONFLICT (source_relid) DO UPDATE
+       SET watermark = excluded.watermark,
+           updated_at = CASE WHEN w.watermark = excluded.watermark THEN w.updated_at
+                             ELSE excluded.updated_at END,
+           advanced_by = excluded.advanced_by
+     WHERE w.watermark <= excluded.watermark
+    RETURNING w.watermark
+"""
+
+
+def advance_watermark(
+    connection: Connection[TupleRow], source_relid: int, watermark: datetime
+) -> None:
+    """Record up to when a source is complete; it never goes back."""
+    values = {"relid": source_relid, "watermark": watermark}
+    if connection.execute(_ADVANCE, values).fetchone() is None:
+        raise SettingError(
+            f"the watermark cannot go back to {watermark.isoformat()}",
+            hint="Give a later moment, or the same.",
+        )
+
+
+_CREATE_GROUP = """
+    INSERT INTO pgtrickle.pgt_watermark_groups (group_name, source_relids, tolerance_secs)
+    VALUES (%(name)s, %(relids)s::pg_catalog.oid[], %(tolerance)s)
+"""
+_DROP_GROUP = "DELETE FROM pgtrickle.pgt_watermark_groups WHERE group_name = %(name)s"
+
+
+def create_watermark_group(
+    connection: Connection[TupleRow], name: str, source_relids: Sequence[int], tolerance: float = 0
+) -> None:
+    """Let who reads several of these sources wait until their watermarks agree."""
+    if len(set(source_relids)) < 2 or tolerance < 0:
+        raise SettingError(
+            f'the watermark group "{name}" needs two sources and a tolerance of 0 or more',
+            hint="Name at least two different sources.",
+        )
+    values = {"name": name, "relids": list(dict.fromkeys(source_relids)), "tolerance": tolerance}
+    try:
+        with connection.transaction():
+            connection.execute(_CREATE_GROUP, values)
+    except psycopg.errors.UniqueViolation as error:
+        raise SettingError(
+            f'the watermark group "{name}" already exists', hint="Drop it first."
+        ) from error
+
+
+def drop_watermark_group(connection: Connection[TupleRow], name: str) -> None:
+    """Forget a group."""
+    if connection.execute(_DROP_GROUP, {"name": name}).rowcount == 0:
+        raise SettingError(f'the watermark group "{name}" does not exist')
+
+
+_PAUSE = """
+    INSERT INTO pgtrickle.pgt_scheduler_pauses (pgt_id)
+    SELECT one.id FROM pg_catalog.unnest(%(ids)s::pg_catalog.int8[]) AS one (id)
+        ON CONFLICT DO NOTHING
+"""
+_RESUME = """
+    DELETE FROM pgtrickle.pgt_scheduler_pauses
+     WHERE pgt_id = ANY(%(ids)s::pg_catalog.int8[])
+        OR (%(all)s AND pgt_id IS NULL)
+"""
+
+
+def pause_scheduler(connection: Connection[TupleRow], stream_table_ids: Sequence[int]) -> None:
+    """Let the scheduler leave stream tables alone; what is in flight comes to its end."""
+    connection.execute(_PAUSE, {"ids": list(stream_table_ids)})
+
+
+def resume_scheduler(connection: Connection[TupleRow], stream_table_ids: Sequence[int]) -> None:
+    """Let the scheduler go on with stream tables."""
+    connection.execute(_RESUME, {"ids": list(stream_table_ids), "all": False})
+
+
+def drain_scheduler(connection: Connection[TupleRow]) -> None:
+    """Let the scheduler begin nothing more."""
+    connection.execute(_PAUSE, {"ids": [None]})
+
+
+def undrain_scheduler(connection: Connection[TupleRow]) -> None:
+    """Let the scheduler begin again."""
+    connection.execute(_RESUME, {"ids": [], "all": True})
+
+
+_IS_DRAINED = """
+    SELECT EXISTS (SELECT FROM pgtrickle.pgt_scheduler_pauses WHERE pgt_id IS NULL)
+       AND NOT EXISTS (SELECT FROM pgtrickle.pgt_leases
+                        WHERE expires_at > pg_catalog.clock_timestamp())
+"""
+
+
+def is_drained(connection: Connection[TupleRow]) -> bool:
+    """Tell whether a drain was asked for and nothing is in flight any more."""
+    return bool(connection.execute(_IS_DRAINED).fetchall()[0][0])

@@ -1,0 +1,93 @@
+"""Liveness and readiness of the daemon over HTTP, for systemd, Kubernetes and people.
+
+``/live`` answers 200 as long as the scheduler makes its rounds, ``/ready`` once this process
+leads or stands by on a server that answers; 503 otherwise.  Both tell why as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from pgtrickle.errors import SettingError
+
+_LOOPBACK = "127.0.0.1"
+_PATIENCE = 60.0  # seconds without a round after which the scheduler is taken for dead
+
+
+@dataclass(slots=True)
+class Health:
+    """What the daemon has told about itself last."""
+
+    state: str = "starting"  # starting, waiting, standing by, leading, stopping
+    problem: str | None = None  # why it cannot work at the moment
+    last_round: float = field(default_factory=time.monotonic)
+
+    def round(self, state: str) -> None:
+        """Take note of a round of the scheduler."""
+        self.state, self.last_round = state, time.monotonic()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the scheduler makes its rounds."""
+        return time.monotonic() - self.last_round < _PATIENCE
+
+    @property
+    def ready(self) -> bool:
+        """Whether it can do its part."""
+        return self.alive and self.problem is None and self.state in {"leading", "standing by"}
+
+    def document(self) -> dict[str, object]:
+        """Return what a probe is told."""
+        return {
+            "state": self.state,
+            "problem": self.problem,
+            "seconds_since_last_round": round(time.monotonic() - self.last_round, 1),
+        }
+
+
+@contextmanager
+def serving_health(health: Health, port: int | None) -> Iterator[int | None]:
+    """Answer probes on a port of the loopback interface, 0 for a free one; yields the port."""
+    if port is None:
+        yield None
+        return
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            answers = {"/live": health.alive, "/ready": health.ready}
+            if self.path not in answers:
+                self.send_error(HTTPStatus.NOT_FOUND)
+                return
+            status = HTTPStatus.OK if answers[self.path] else HTTPStatus.SERVICE_UNAVAILABLE
+            body = json.dumps(health.document()).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
+            """Probes are no news."""
+
+    try:
+        server = ThreadingHTTPServer((_LOOPBACK, port), Handler)
+    except OSError as error:
+        raise SettingError(
+            f"the port {port} cannot be used for health checks: {error.strerror}",
+            hint="Choose another with --health-port.",
+        ) from error
+    thread = threading.Thread(target=server.serve_forever, name="pgtrickle-health", daemon=True)
+    thread.start()
+    try:
+        yield int(server.server_address[1])
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

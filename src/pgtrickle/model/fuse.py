@@ -1,0 +1,44 @@
+"""A fuse: how many changed rows the scheduler applies without asking."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+_SENSITIVITY = 10.0  # times what is usual
+_LEAST = 1000  # rows below which nothing is unusual
+
+
+class FuseMode(Enum):
+    """When a fuse blows."""
+
+    OFF = "off"
+    ON = "on"  # above its ceiling
+    AUTO = "auto"  # also far above what is usual for the stream table
+
+
+@dataclass(frozen=True, slots=True)
+class Fuse:
+    """The fuse of one stream table."""
+
+    mode: FuseMode = FuseMode.OFF
+    ceiling: int | None = None  # in rows; None: the setting decides
+    sensitivity: float | None = None
+    bridged: bool = False  # the next refresh passes
+
+    def limit(self, usual: float | None, default_ceiling: int) -> int | None:
+        """Return the changed rows above which it blows; None if there is no such number.
+
+        ``usual`` is what refreshes found lately, None if there were too few.
+
+        >>> Fuse(FuseMode.ON, 500).limit(10, 0), Fuse(FuseMode.ON).limit(10, 0)
+        (500, None)
+        >>> Fuse(FuseMode.AUTO, 5000).limit(200, 0), Fuse(FuseMode.AUTO).limit(3, 0)
+        (2000, 1000)
+        """
+        if self.mode is FuseMode.OFF or self.bridged:
+            return None
+        limits = [self.ceiling or default_ceiling] if self.ceiling or default_ceiling else []
+        if self.mode is FuseMode.AUTO and usual is not None:
+            limits.append(max(int(usual * (self.sensitivity or _SENSITIVITY)), _LEAST))
+        return min(limits, default=None)

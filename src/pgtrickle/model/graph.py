@@ -1,0 +1,163 @@
+"""The graph of stream tables: who reads whom, in which order, and where paths meet again.
+
+A *diamond* is what lies between a source and a stream table that reads it on several paths.  Its
+members are refreshed together, because a stream table that reads one of them before and another
+after a change would mix two versions of the source: see docs/adr/0017.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+from typing import Generic, TypeVar
+
+Node = TypeVar("Node", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Graph(Generic[Node]):
+    """For each stream table what it reads: stream tables, and sources that are none."""
+
+    reads: Mapping[Node, Collection[Node]]
+
+    @cached_property
+    def order(self) -> tuple[Node, ...]:
+        """The stream tables, each after those it reads; ``graphlib.CycleError`` on a circle.
+
+        >>> Graph({"c": ["b", "a"], "b": ["a"], "a": ["t"]}).order
+        ('a', 'b', 'c')
+        """
+        among = {
+            node: [one for one in reads if one in self.reads] for node, reads in self.reads.items()
+        }
+        return tuple(TopologicalSorter(among).static_order())
+
+    @cached_property
+    def readers(self) -> Mapping[Node, tuple[Node, ...]]:
+        """For each source the stream tables that read it directly."""
+        found: dict[Node, list[Node]] = defaultdict(list)
+        for node, reads in self.reads.items():
+            for one in reads:
+                found[one].append(node)
+        return {one: tuple(readers) for one, readers in found.items()}
+
+    @cached_property
+    def ancestors(self) -> Mapping[Node, frozenset[Node]]:
+        """For each stream table all that it reads, directly or not."""
+        found: dict[Node, frozenset[Node]] = {}
+        for node in self.order:
+            reads = frozenset(self.reads[node])
+            found[node] = reads.union(*(found.get(one, frozenset()) for one in reads))
+        return found
+
+    def diamond(self, node: Node) -> frozenset[Node]:
+        """Return the stream tables on the paths that meet in ``node``, itself included.
+
+        They are those that a path through another parent leads past: whatever all paths go through
+        is read at one version anyway.  A path of length one counts: who reads a table and its sum
+        mixes too.
+
+        >>> graph = Graph({"b": ["t"], "c": ["t"], "d": ["b", "c"], "e": ["d"], "f": ["t", "b"]})
+        >>> sorted(graph.diamond("d")), sorted(graph.diamond("e")), sorted(graph.diamond("f"))
+        (['b', 'c', 'd'], [], ['b', 'f'])
+        """
+        members: set[Node] = set()
+        for parent in set(self.reads[node]) & self.reads.keys():
+            others = set(self.reads[node]) - {parent}
+            members |= {
+                one
+                for one in {parent, *self.ancestors[parent]} & self.reads.keys()
+                if not self.ancestors[one].isdisjoint(self._reach(others, past=one))
+            }
+        return frozenset(members | {node}) if members else frozenset()
+
+    def _reach(self, nodes: Collection[Node], *, past: Node) -> set[Node]:
+        """Return ``nodes`` and all that they read, directly or not, on paths without ``past``."""
+        found = set(nodes) - {past}
+        waiting = list(found)
+        while waiting:
+            for one in self.reads.get(waiting.pop(), ()):
+                if one != past and one not in found:
+                    found.add(one)
+                    waiting.append(one)
+        return found
+
+    def groups(
+        self, atomic: Collection[Node], wanted: Iterable[Collection[Node]] = ()
+    ) -> tuple[tuple[Node, ...], ...]:
+        """Return the diamonds that meet in one of ``atomic``, joined where they overlap.
+
+        ``wanted`` are other groups, and are joined with them.  So are groups of which one could be
+        refreshed neither before nor after another, because each reads from the other.
+
+        >>> Graph({"b": ["t"], "c": ["t"], "d": ["b", "c"], "e": ["d"]}).groups(["d", "e"])
+        (('b', 'c', 'd'),)
+        """
+        together = _Partition[Node]()
+        for node in self.order:
+            if node in atomic:
+                together.join(self.diamond(node))
+        for nodes in wanted:
+            together.join(nodes)
+        while (circle := self._contracted(together).find_cycle()) is not None:
+            together.join(circle)
+        members: dict[Node, list[Node]] = defaultdict(list)
+        for node in self.order:
+            if node in together:
+                members[together.find(node)].append(node)
+        return tuple(map(tuple, members.values()))
+
+    def _contracted(self, together: _Partition[Node]) -> Graph[Node]:
+        """Return the graph in which each group is one node."""
+        reads: dict[Node, set[Node]] = defaultdict(set)
+        for node, read in self.reads.items():
+            own = together.find(node)
+            reads[own] |= {together.find(one) for one in read} - {own}
+        return Graph(reads)
+
+    def find_cycle(self) -> tuple[Node, ...] | None:
+        """Return a path that ends where it began, each reading the next; None if there is none.
+
+        >>> Graph({"a": ["b"], "b": ["t", "c"], "c": ["a"]}).find_cycle()
+        ('a', 'b', 'c', 'a')
+        """
+        try:
+            _ = self.order
+        except CycleError as error:
+            # It names them from what is read to what reads it.
+            path = tuple(reversed(error.args[1]))[:-1]
+            first = path.index(min(path, key=str))
+            turned = path[first:] + path[:first]
+            return (*turned, turned[0])
+        return None
+
+
+class _Partition(Generic[Node]):
+    """Disjoint sets that grow together."""
+
+    def __init__(self) -> None:
+        self._parents: dict[Node, Node] = {}
+
+    def __contains__(self, node: object) -> bool:
+        return node in self._parents
+
+    def find(self, node: Node) -> Node:
+        """Return the one that stands for the set of ``node``."""
+        if node not in self._parents:
+            return node
+        while self._parents[node] != node:
+            node = self._parents[node] = self._parents[self._parents[node]]
+        return node
+
+    def join(self, nodes: Iterable[Node]) -> None:
+        """Make one set of the sets of ``nodes``."""
+        first: Node | None = None
+        for node in nodes:
+            self._parents.setdefault(node, node)
+            if first is None:
+                first = node
+            else:
+                self._parents[self.find(node)] = self.find(first)

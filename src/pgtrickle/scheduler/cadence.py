@@ -1,0 +1,62 @@
+"""How often each stream table is really due: its schedule, its tier, and those who read it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from pgtrickle.errors import SettingError
+from pgtrickle.model.schedule import SHORTEST, Schedule, parse_schedule
+from pgtrickle.model.stream_table import StreamTable
+from pgtrickle.model.tier import Tier
+from pgtrickle.scheduler.due import LONGEST_BACKOFF
+
+_FACTORS = {Tier.HOT: 1, Tier.WARM: 2, Tier.COLD: 10, Tier.FROZEN: 1}
+
+
+def cadences(
+    tables: Mapping[str, StreamTable],
+    reads: Mapping[str, Collection[str]],
+    order: Sequence[str],
+) -> dict[str, Schedule]:
+    """Return the cadence of every stream table; ``order`` has each after those it reads.
+
+    A calculated one is as fast as the fastest that reads it; those with cron times take no part.
+    Where nobody has a say, it is as fast as can be.
+    """
+    wanted: dict[str, timedelta] = {}
+    found: dict[str, Schedule] = {}
+    for name in reversed([name for name in order if name in tables]):
+        own = schedule_of(tables[name])
+        if own.calculated:
+            own = replace(own, every=wanted.get(name, SHORTEST))
+        found[name] = own = _in_tier(own, tables[name].tier)
+        if own.every is not None and tables[name].tier is not Tier.FROZEN:
+            for parent in reads.get(name, ()):
+                wanted[parent] = min(wanted.get(parent, own.every), own.every)
+    return found
+
+
+def _in_tier(schedule: Schedule, tier: Tier) -> Schedule:
+    if schedule.every is None:
+        return schedule
+    return replace(schedule, every=schedule.every * _FACTORS[tier])
+
+
+def schedule_of(table: StreamTable) -> Schedule:
+    """Return what the user chose; something slow where it cannot be read."""
+    try:
+        return parse_schedule(table.schedule)
+    except SettingError:
+        # A newer version may have written it: complain at each attempt, keep the others fresh.
+        return Schedule(table.schedule, LONGEST_BACKOFF)
+
+
+def is_known(table: StreamTable) -> bool:
+    """Tell whether the schedule of a stream table can be read."""
+    try:
+        parse_schedule(table.schedule)
+    except SettingError:
+        return False
+    return True

@@ -1,0 +1,147 @@
+"""The timetable: when each unit is due next, at a cost that follows what is due.
+
+Units stand in a queue by the time they are due.  What is taken out is put back when its refresh
+is over, so a pass looks at nothing that is not due, however many stream tables there are.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from pgtrickle.model.schedule import Schedule
+from pgtrickle.model.stream_table import Status, StreamTable
+from pgtrickle.model.tier import Tier
+from pgtrickle.scheduler.cadence import cadences, schedule_of
+from pgtrickle.scheduler.due import Attempt, due_at
+from pgtrickle.scheduler.units import Shape, Unit
+
+_SET_BACK = timedelta(seconds=2)  # from here on a clock was set, and is not merely adjusted
+
+
+@dataclass(slots=True)
+class Timetable:
+    """When what is due; the stream tables and the graph are as they were last loaded."""
+
+    zone: str = "UTC"  # of cron schedules
+    auto_backoff: bool = True
+    jitter: Callable[[], float] = lambda: 1.0
+    shape: Shape = field(default_factory=lambda: Shape({}))
+    tables: dict[str, StreamTable] = field(default_factory=dict)
+    _attempts: dict[int, Attempt] = field(default_factory=dict)
+    _cadences: dict[str, Schedule] = field(default_factory=dict)
+    _members: dict[Unit, list[StreamTable]] = field(default_factory=dict)
+    _places: dict[Unit, int] = field(default_factory=dict)  # in dependency order
+    _due: dict[Unit, datetime] = field(default_factory=dict)  # of those that wait for their time
+    _queue: list[tuple[datetime, int, Unit]] = field(default_factory=list)  # with outdated entries
+    _looked_at: datetime | None = None
+
+    def load(
+        self, tables: Iterable[StreamTable], shape: Shape, now: datetime, taken: set[Unit]
+    ) -> None:
+        """Take over what the catalog says now; ``taken`` units are put back when they are done."""
+        self.tables = {str(table.name): table for table in tables}
+        self.shape = shape
+        order = [name for unit in shape.units for name in unit.members]
+        self._cadences = cadences(self.tables, shape.reads, order)
+        ids = {table.id for table in self.tables.values()}
+        self._attempts = {key: self._attempts[key] for key in self._attempts.keys() & ids}
+        self._members = {unit: self._taking_part(unit) for unit in shape.units}
+        self._places = {unit: place for place, unit in enumerate(shape.units)}
+        self._fill(now, taken)
+
+    def take_due(self, now: datetime, taken: set[Unit]) -> list[Unit]:
+        """Take out what is due, in dependency order."""
+        if self._looked_at is not None and now < self._looked_at - _SET_BACK:
+            self._fill(now, taken)
+        self._looked_at = now
+        found = []
+        while self._queue and self._queue[0][0] <= now:
+            when, _, unit = heapq.heappop(self._queue)
+            if self._due.get(unit) == when:
+                del self._due[unit]
+                found.append(unit)
+        return self.in_order(found)
+
+    def in_order(self, units: Iterable[Unit]) -> list[Unit]:
+        """Return units, as far as they are known, each after those it reads."""
+        return sorted(
+            (unit for unit in units if unit in self._places), key=self._places.__getitem__
+        )
+
+    def put_back(self, unit: Unit, now: datetime) -> None:
+        """Let a unit wait for its time; nothing happens if it is no longer there."""
+        when = self._unit_due_at(unit, now)
+        if when is None:
+            self._due.pop(unit, None)
+            return
+        self._due[unit] = when
+        heapq.heappush(self._queue, (when, self._places[unit], unit))
+
+    def next_due(self) -> datetime | None:
+        """Return when the next unit is due that waits for nothing else."""
+        while self._queue and self._due.get(self._queue[0][2]) != self._queue[0][0]:
+            heapq.heappop(self._queue)
+        return self._queue[0][0] if self._queue else None
+
+    def members(self, unit: Unit, held: Collection[int] = ()) -> list[StreamTable]:
+        """Return the members of a unit that can be refreshed as things are, in order.
+
+        Those that are ``held`` back, by id, cannot, nor those that read them in the same group.
+        """
+        members = self._members.get(unit, [])
+        if not any(table.id in held for table in members):
+            return members
+        return self._taking_part(unit, held)
+
+    def note_success(self, table: StreamTable, began: datetime, took: timedelta) -> None:
+        """Take note of a refresh that succeeded, or was not needed."""
+        before = self._attempts.get(table.id)
+        if before is None or not self.auto_backoff:
+            before = Attempt(began)
+        self._attempts[table.id] = before.succeeded(began, took, self._cadence(table).every)
+
+    def note_failure(self, table: StreamTable, now: datetime) -> timedelta:
+        """Take note of a refresh that failed; return how long to wait for the next attempt."""
+        # From the end of the attempt: one that took minutes to fail is not repeated at once.
+        before = self._attempts.get(table.id) or Attempt(now)
+        self._attempts[table.id] = before.failed(now, self.jitter())
+        return self._due_at(table, now) - now
+
+    def _fill(self, now: datetime, taken: set[Unit]) -> None:
+        self._due, self._queue = {}, []
+        for unit in self.shape.units:
+            if unit not in taken:
+                self.put_back(unit, now)
+
+    def _taking_part(self, unit: Unit, held: Collection[int] = ()) -> list[StreamTable]:
+        # A stream table that was created since the list was made comes with the next load.
+        absent = {
+            name
+            for name in unit.members
+            if name not in self.tables or _rests(self.tables[name]) or self.tables[name].id in held
+        }
+        return [self.tables[name] for name in self.shape.without(unit, absent)]
+
+    def _unit_due_at(self, unit: Unit, now: datetime) -> datetime | None:
+        due = [self._due_at(table, now) for table in self.members(unit)]
+        return (max if unit.slowest else min)(due, default=None)
+
+    def _due_at(self, table: StreamTable, now: datetime) -> datetime:
+        attempt, last = self._attempts.get(table.id), table.last_refresh_at
+        # What lies in the future happened before the clock was set back: nobody waits for it.
+        if attempt is not None and attempt.at > now:
+            attempt = None
+        if last is not None and last > now:
+            last = None
+        return due_at(self._cadence(table), last, attempt, self.zone)
+
+    def _cadence(self, table: StreamTable) -> Schedule:
+        return self._cadences.get(str(table.name)) or schedule_of(table)
+
+
+def _rests(table: StreamTable) -> bool:
+    """Tell whether a stream table takes no part in what the scheduler does."""
+    return table.status is Status.SUSPENDED or table.tier is Tier.FROZEN

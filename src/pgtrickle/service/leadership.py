@@ -1,0 +1,84 @@
+"""Lead, or stand by to take over: of several daemons on a database one schedules refreshes."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from pgtrickle.catalog.leader import claim_leadership, find_last_leader, release_leadership
+from pgtrickle.catalog.leases import delete_leases_of_dead
+from pgtrickle.errors import TrickleError
+from pgtrickle.service.runtime import Runtime
+
+logger = logging.getLogger(__name__)
+
+# A daemon that died is replaced when its lease ends and another asks: within 7.5 seconds.
+_LEASE = timedelta(seconds=6)
+_ASK_EVERY = 1.5
+
+
+@dataclass(slots=True)
+class Leadership:
+    """Whether this process leads, as far as it knows."""
+
+    runtime: Runtime
+    problem: TrickleError | None = None  # why it could not ask, if so
+    _until: float = field(default=-1.0)  # on the monotonic clock
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process leads: not beyond what it could prolong, even if nobody asked."""
+        return time.monotonic() < self._until
+
+    def ask(self) -> None:
+        """Take or prolong the lead, if it is to be had."""
+        led, asked = self.leads, time.monotonic()
+        try:
+            with self.runtime.connection() as connection:
+                before = find_last_leader(connection)
+                claimed = claim_leadership(connection, self.runtime.owner, _LEASE)
+                if claimed and before is not None and before != self.runtime.owner:
+                    # It has not given a sign of life for the length of a lease.
+                    freed = delete_leases_of_dead(connection, before)
+                    logger.info("took over", extra={"from": before, "leases_freed": freed})
+        except TrickleError as error:
+            # Once: a server that is gone, or a standby, may stay so for days.
+            if self.problem is None or self.problem.code != error.code:
+                logger.warning("waiting: %s", error, extra={"code": error.code})
+            self.problem = error
+            return
+        self.problem = None
+        self._until = asked + _LEASE.total_seconds() if claimed else -1.0
+        if led != claimed:
+            logger.info("leading" if claimed else "standing by", extra={"by": self.runtime.owner})
+
+    def give_up(self) -> None:
+        """Let another lead at once."""
+        self._until = -1.0
+        with suppress(TrickleError), self.runtime.connection() as connection:
+            release_leadership(connection, self.runtime.owner)
+
+
+@contextmanager
+def standing_for_leader(runtime: Runtime) -> Iterator[Leadership]:
+    """Ask for the lead again and again, from a thread, for the length of a block."""
+    leadership, done = Leadership(runtime), threading.Event()
+    leadership.ask()
+
+    def ask() -> None:
+        while not done.wait(_ASK_EVERY):
+            leadership.ask()
+
+    thread = threading.Thread(target=ask, name="pgtrickle-leader", daemon=True)
+    thread.start()
+    try:
+        yield leadership
+    finally:
+        done.set()
+        thread.join()
+        leadership.give_up()

@@ -1,0 +1,55 @@
+"""Delete old history, a batch at a time, beside the refreshes."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+from pgtrickle.catalog.refresh_history import prune_refreshes
+from pgtrickle.errors import TrickleError
+from pgtrickle.service.runtime import Runtime
+
+logger = logging.getLogger(__name__)
+
+_BATCH = 10_000  # rows in one short transaction
+_BREATH = 0.1  # seconds between two batches
+
+
+def prune_history(runtime: Runtime, stop: threading.Event | None = None) -> int:
+    """Delete the history that is older than the settings keep it; return how many rows."""
+    days = runtime.settings.history_retention_days
+    if not days:
+        return 0
+    stop, pruned = stop or threading.Event(), 0
+    while not stop.is_set():
+        with runtime.connection() as connection:
+            deleted = prune_refreshes(connection, timedelta(days=days), _BATCH)
+        pruned += deleted
+        if deleted < _BATCH:
+            break
+        stop.wait(_BREATH)
+    return pruned
+
+
+@contextmanager
+def pruning_history(runtime: Runtime) -> Iterator[None]:
+    """Prune again and again, from a thread, for the length of a block."""
+    done = threading.Event()
+
+    def prune() -> None:
+        while not done.wait(runtime.settings.history_prune_interval_seconds):
+            try:
+                prune_history(runtime, done)
+            except TrickleError as error:
+                logger.warning("could not prune the history", extra={"code": error.code})
+
+    thread = threading.Thread(target=prune, name="pgtrickle-prune", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()

@@ -1,0 +1,47 @@
+"""``refresh_stream_table``: bring a stream table up to date, never from a mixture of versions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgtrickle.catalog.graph import list_companions
+from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.report import RefreshReport
+from pgtrickle.model.stream_table import InitiatedBy
+from pgtrickle.service.refresh import refresh_alone
+from pgtrickle.service.refresh_together import refresh_together
+from pgtrickle.service.runtime import Runtime
+
+
+def refresh_stream_table(
+    runtime: Runtime,
+    name: QualifiedName,
+    *,
+    full: bool = False,
+    initiated_by: InitiatedBy = InitiatedBy.MANUAL,
+) -> RefreshReport:
+    """Bring one stream table up to date and report what that took.
+
+    One below a diamond takes along the stream tables that it reads there: see docs/adr/0017.
+    """
+    with runtime.connection() as connection:
+        names = list_companions(connection, name)
+    if len(names) == 1:
+        return refresh_alone(runtime, name, full=full, initiated_by=initiated_by)
+    initial = initiated_by is InitiatedBy.INITIAL
+    reports = refresh_together(
+        runtime,
+        names,
+        initiated_by=InitiatedBy.MANUAL if initial else initiated_by,
+        full=name if full else None,
+        initial=name if initial else None,
+    )
+    return reports[-1]
+
+
+def refresh_unit(runtime: Runtime, names: Sequence[QualifiedName]) -> list[RefreshReport]:
+    """Refresh what the scheduler hands to one worker: a stream table, or a group in order."""
+    by = InitiatedBy.SCHEDULER
+    if len(names) > 1:
+        return refresh_together(runtime, names, initiated_by=by)
+    return [refresh_alone(runtime, name, initiated_by=by) for name in names]

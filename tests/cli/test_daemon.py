@@ -1,0 +1,227 @@
+"""``pgtrickle run`` as a service: leaders and followers, health, standbys, logs."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from http.client import NOT_FOUND, HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+import pgtrickle
+from pgtrickle.cli.health import Health, serving_health
+from pgtrickle.errors import SettingError
+from tests.fixtures.restartable import OwnServer
+
+_SOURCE = Path(__file__).parents[2] / "src"
+_TAKE_OVER = 10.0  # seconds, as promised
+
+
+@dataclass
+class Daemon:
+    """A process of its own."""
+
+    process: subprocess.Popen[str]
+    lines: Path
+
+    def log(self) -> list[str]:
+        return self.lines.read_text().splitlines()
+
+    @property
+    def health(self) -> str:
+        """Return the address of the health checks, once they are served."""
+        [line] = await_(lambda: [one for one in self.log() if one.startswith("health checks on ")])
+        return str(line.removeprefix("health checks on "))
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=30)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Daemon]]:
+    with ExitStack() as stack:
+
+        def started(dsn: str, *options: str) -> Daemon:
+            return stack.enter_context(_daemon(dsn, options, tmp_path))
+
+        yield started
+
+
+@contextmanager
+def _daemon(dsn: str, options: tuple[str, ...], directory: Path) -> Iterator[Daemon]:
+    program = f"from pgtrickle.cli.main import app; app(['run', *{options!r}])"
+    lines = directory / f"daemon-{len(list(directory.iterdir()))}.log"
+    with lines.open("w") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-c", program],
+            env={"PYTHONPATH": str(_SOURCE), "PGTRICKLE_DSN": dsn, "PATH": "/usr/bin:/bin"},
+            stdout=output,
+            stderr=output,
+            text=True,
+        )
+    try:
+        yield Daemon(process, lines)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def await_(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
+    """Wait until something is so, and return what it is."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, "it does not come about"
+        time.sleep(0.1)
+    return found
+
+
+def leader(dsn: str) -> str | None:
+    with psycopg.connect(dsn) as connection:
+        try:
+            row = connection.execute(
+                "SELECT owner FROM pgtrickle.pgt_leader WHERE expires_at > clock_timestamp()"
+            ).fetchone()
+        except psycopg.errors.UndefinedTable:
+            return None
+        return None if row is None else str(row[0])
+
+
+def pid_of(owner: str) -> int:
+    return int(owner.split(":")[-2])
+
+
+def test_follower_takes_over_when_the_leader_is_killed(
+    database: str, start: Callable[..., Daemon]
+) -> None:
+    first = start(database)
+    await_(lambda: leader(database))
+    second = start(database)
+    await_(lambda: "keeping stream tables fresh; Ctrl-C ends" in second.log())
+    assert pid_of(str(leader(database))) == first.process.pid
+
+    first.process.kill()
+
+    killed = time.monotonic()
+    await_(lambda: (owner := leader(database)) and pid_of(owner) == second.process.pid)
+    assert time.monotonic() - killed < _TAKE_OVER
+
+
+def test_leader_that_is_stopped_makes_way_at_once(
+    database: str, start: Callable[..., Daemon]
+) -> None:
+    first = start(database)
+    await_(lambda: leader(database))
+
+    assert first.stop() == 0
+
+    assert leader(database) is None
+
+
+def test_health_tells_of_leader_and_follower(database: str, start: Callable[..., Daemon]) -> None:
+    first = start(database, "--health-port", "0")
+    assert await_(lambda: answer(f"{first.health}/ready")[0] == 200)
+    second = start(database, "--health-port", "0")
+    await_(lambda: answer(f"{second.health}/ready")[0] == 200)
+
+    assert answer(f"{first.health}/ready")[1]["state"] == "leading"
+    assert answer(f"{second.health}/ready")[1]["state"] == "standing by"
+    assert answer(f"{second.health}/live")[0] == 200
+    assert answer(f"{second.health}/other")[0] == 404
+
+
+def answer(address: str) -> tuple[int, Any]:
+    """Ask for an address; status 0 if nobody answers."""
+    parts = urlsplit(address)
+    connection = HTTPConnection(str(parts.hostname), parts.port, timeout=5)
+    try:
+        connection.request("GET", parts.path)
+        response = connection.getresponse()
+        body = response.read()
+        return response.status, json.loads(body) if response.status != NOT_FOUND else None
+    except OSError:
+        return 0, None
+    finally:
+        connection.close()
+
+
+def test_daemon_waits_on_a_standby_and_works_when_it_is_promoted(
+    own_server: OwnServer, start: Callable[..., Daemon]
+) -> None:
+    with own_server.copy() as standby:
+        standby.start()
+        daemon = start(standby.dsn, "--health-port", "0")
+        await_(lambda: [line for line in daemon.log() if line.startswith("waiting: ")])
+        time.sleep(5)
+        assert len([line for line in daemon.log() if "standby" in line]) == 1
+        assert answer(f"{daemon.health}/live")[0] == 200
+        assert answer(f"{daemon.health}/ready")[0] == 503
+
+        standby.run("pg_ctl", "-D", str(standby.data), "-w", "promote")
+
+        await_(lambda: leader(standby.dsn))
+        assert daemon.stop() == 0
+
+
+def test_daemon_on_a_newer_catalog_refuses_to_work(
+    database: str, start: Callable[..., Daemon]
+) -> None:
+    pgtrickle.connect(database).close()
+    daemon = start(database)
+    await_(lambda: leader(database))
+
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO pgtrickle.pgt_schema_version (version, description, sha256)"
+            " VALUES (9999, 'from the future', repeat('0', 64))"
+        )
+
+    assert daemon.process.wait(timeout=30) == 1
+    assert any(line.startswith("error ST204: ") for line in daemon.log())
+
+
+def test_log_as_json_is_one_document_a_line(database: str, start: Callable[..., Daemon]) -> None:
+    daemon = start(database, "--log-format", "json")
+    await_(lambda: leader(database))
+    daemon.stop()
+
+    documents = [json.loads(line) for line in daemon.log() if line.startswith("{")]
+    assert [one["message"] for one in documents] == ["leading"]
+    assert set(documents[0]) == {"time", "level", "logger", "message", "by"}
+
+
+def test_port_that_is_taken_is_named() -> None:
+    with (
+        serving_health(Health(), 0) as port,
+        pytest.raises(SettingError, match=f"the port {port} cannot be used"),
+        serving_health(Health(), port),
+    ):
+        pass
+
+
+def test_scheduler_that_makes_no_rounds_is_taken_for_dead() -> None:
+    health = Health()
+    health.round("leading")
+    assert (health.alive, health.ready) == (True, True)
+
+    health.last_round -= 120
+
+    assert (health.alive, health.ready) == (False, False)
+
+
+def test_daemon_without_a_server_is_alive_but_not_ready() -> None:
+    health = Health()
+    health.round("standing by")
+    health.problem = "could not connect to PostgreSQL"
+
+    assert (health.alive, health.ready) == (True, False)

@@ -1,0 +1,71 @@
+"""Leading, standing by and taking over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from pgtrickle.catalog.leader import claim_leadership, find_leader
+from pgtrickle.catalog.leases import check_lease, claim_lease
+from pgtrickle.errors import LeaseLostError
+from pgtrickle.service.leadership import Leadership
+from tests.service.lab import Lab
+
+RIVAL = "elsewhere:1:rival"
+
+
+@pytest.fixture
+def leadership(lab: Lab) -> Iterator[Leadership]:
+    lab.run("DELETE FROM pgtrickle.pgt_leader", "CREATE TABLE t (a int)")
+    lab.create("copy", "SELECT a FROM t")
+    leadership = Leadership(lab.trickle._runtime)
+    yield leadership
+    leadership.give_up()
+
+
+def test_first_to_ask_leads_and_goes_on_leading(lab: Lab, leadership: Leadership):
+    leadership.ask()
+    leadership.ask()
+
+    assert leadership.leads
+    assert find_leader(lab.connection) == lab.trickle._runtime.owner
+    leadership.give_up()
+    assert (leadership.leads, find_leader(lab.connection)) == (False, None)
+
+
+def test_nobody_leads_beside_a_living_leader(lab: Lab, leadership: Leadership):
+    number = lab.trickle.get_stream_table("copy").id
+    claim_leadership(lab.connection, RIVAL, timedelta(seconds=6))
+    lease = claim_lease(lab.connection, number, RIVAL, timedelta(hours=1))
+
+    leadership.ask()
+
+    assert not leadership.leads
+    with lab.connection.transaction():
+        check_lease(lab.connection, number, lease.token)
+
+
+def test_who_takes_over_frees_what_the_dead_leader_held(lab: Lab, leadership: Leadership):
+    number = lab.trickle.get_stream_table("copy").id
+    claim_leadership(lab.connection, RIVAL, timedelta(seconds=6))
+    lease = claim_lease(lab.connection, number, RIVAL, timedelta(hours=1))
+    lab.run("UPDATE pgtrickle.pgt_leader SET expires_at = now() - '1s'::interval")
+
+    leadership.ask()
+
+    assert leadership.leads
+    lab.run("INSERT INTO t VALUES (1)")
+    lab.refresh("copy")
+    with pytest.raises(LeaseLostError):
+        check_lease(lab.connection, number, lease.token)
+
+
+def test_lead_that_cannot_be_prolonged_ends_by_itself(lab: Lab, leadership: Leadership):
+    leadership.ask()
+    lab.run("UPDATE pgtrickle.pgt_leader SET owner = 'elsewhere:1:rival'")
+
+    leadership.ask()
+
+    assert not leadership.leads

@@ -1,0 +1,58 @@
+"""The jobs of a refresh have a name, a pool, and an end before their time."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pyarrow as pa
+import pytest
+
+from pgtrickle.errors import SparkFailedError
+from pgtrickle.ports import job_named
+from pgtrickle.spark.engine import SparkEngine
+from pgtrickle.spark.session import SparkSessions
+
+# Far longer than a test may take, in tasks that are short: a running one is not interrupted for
+# another job.
+ENDLESS = "SELECT count(*) AS n FROM range(0, 20000000000, 1, 20000) WHERE id % 7 = 8"
+ONE = {"t": pa.table({"a": [1]})}
+
+
+@pytest.fixture
+def engine(spark_sessions: SparkSessions) -> SparkEngine:
+    return SparkEngine("", spark_sessions)
+
+
+def test_cancelled_refresh_fails_and_another_goes_on(engine: SparkEngine) -> None:
+    engine.run("SELECT a FROM {t}", ONE)
+    errors: list[SparkFailedError] = []
+
+    def refresh() -> None:
+        with job_named("public.endless"):
+            try:
+                engine.run(ENDLESS, {})
+            except SparkFailedError as error:
+                errors.append(error)
+
+    thread = threading.Thread(target=refresh, daemon=True)
+    thread.start()
+    time.sleep(2)
+    with job_named("public.other"):
+        assert engine.run("SELECT a FROM {t}", ONE).num_rows == 1
+    assert thread.is_alive()
+
+    began = time.monotonic()
+    engine.cancel("public.endless")
+    thread.join(timeout=20)
+
+    assert not thread.is_alive()
+    assert time.monotonic() - began < 10
+    assert len(errors) == 1
+    assert engine.run("SELECT a FROM {t}", ONE).num_rows == 1
+
+
+def test_name_with_a_comma_can_be_cancelled(engine: SparkEngine) -> None:
+    with job_named('public."a,b"'):
+        assert engine.run("SELECT a FROM {t}", ONE).num_rows == 1
+    engine.cancel('public."a,b"')
