@@ -13,6 +13,7 @@ from types import MappingProxyType
 PREPARATION = """\
 CREATE TABLE orders (id int PRIMARY KEY, region text, amount numeric(10,2));
 INSERT INTO orders VALUES (1, 'north', 10.00), (2, 'south', 20.00);
+CREATE TABLE customers (id int PRIMARY KEY, name text);
 """
 
 READER, OPERATOR, OWNER = "reader", "operator", "owner of the catalog"
@@ -43,11 +44,36 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "bulk_alter_stream_tables": "CALL pgtrickle.bulk_alter_stream_tables("
             "'{large, regions}', '{\"status\": \"SUSPENDED\"}')",
             "resume_stream_table": "CALL pgtrickle.resume_stream_table('large')",
-            "bulk_drop_stream_tables": "CALL pgtrickle.bulk_drop_stream_tables('{large, regions}')",
+        },
+        "Holding the scheduler back": {
+            "gate_source": "SELECT pgtrickle.gate_source('orders')",
+            "bootstrap_gate_status": "SELECT * FROM pgtrickle.bootstrap_gate_status()",
+            "ungate_source": "SELECT pgtrickle.ungate_source('orders')",
+            "create_watermark_group": "SELECT pgtrickle.create_watermark_group('nightly',"
+            " ARRAY['orders', 'customers'],\n    tolerance_secs => 60)",
+            "advance_watermark": "SELECT pgtrickle.advance_watermark('orders',"
+            " '2026-01-01 06:00+00')",
+            "watermarks": "SELECT * FROM pgtrickle.watermarks()",
+            "watermark_status": "SELECT * FROM pgtrickle.watermark_status()",
+            "drop_watermark_group": "SELECT pgtrickle.drop_watermark_group('nightly')",
+            "pause_scheduler": "CALL pgtrickle.pause_scheduler('{revenue, large}')",
+            "list_holds": "SELECT name, reason FROM pgtrickle.list_holds()",
+            "resume_scheduler": "CALL pgtrickle.resume_scheduler('{revenue, large}')",
+            "drain": "CALL pgtrickle.drain(timeout_s => 10)",
+            "is_drained": "SELECT pgtrickle.is_drained()",
+            "undrain": "SELECT pgtrickle.undrain()",
+            "reset_fuse": "CALL pgtrickle.reset_fuse('revenue', action => 'apply')",
+            "fuse_status": "SELECT * FROM pgtrickle.fuse_status()",
+            "create_refresh_group": "CALL pgtrickle.create_refresh_group('morning',"
+            " '{revenue, large}',\n    isolation => 'repeatable_read')",
+            "refresh_groups": "SELECT * FROM pgtrickle.refresh_groups()",
+            "diamond_groups": "CALL pgtrickle.diamond_groups()",
+            "drop_refresh_group": "CALL pgtrickle.drop_refresh_group('morning')",
         },
         "How a query is maintained": {
             "validate_query": "CALL pgtrickle.validate_query('SELECT count(*) AS n FROM orders')",
             "explain_stream_table": "CALL pgtrickle.explain_stream_table('revenue')",
+            "explain_delta": "CALL pgtrickle.explain_delta('revenue')",
             "explain_refresh_mode": "SELECT * FROM pgtrickle.explain_refresh_mode('revenue')",
             "export_definition": "SELECT pgtrickle.export_definition('revenue')",
             "stream_table_spec": "SELECT pgtrickle.stream_table_spec('revenue')",
@@ -59,10 +85,12 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "get_staleness": "SELECT pgtrickle.get_staleness('revenue')",
             "list_sources": "SELECT * FROM pgtrickle.list_sources('revenue')",
             "dependency_tree": "SELECT tree_line FROM pgtrickle.dependency_tree()",
+            "explain_dag": "SELECT pgtrickle.explain_dag('mermaid')",
             "change_buffer_sizes": "SELECT * FROM pgtrickle.change_buffer_sizes()",
             "check_cdc_health": "SELECT * FROM pgtrickle.check_cdc_health()",
             "refresh_efficiency": "SELECT * FROM pgtrickle.refresh_efficiency()",
             "sla_summary": "SELECT * FROM pgtrickle.sla_summary(24)",
+            "diagnose_errors": "CALL pgtrickle.diagnose_errors('revenue')",
             "health_check": "SELECT * FROM pgtrickle.health_check()",
             "version": "SELECT * FROM pgtrickle.version()",
             "is_served": "SELECT pgtrickle.is_served()",
@@ -89,6 +117,7 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "revoke_access": "SELECT pgtrickle.revoke_access('reporting')",
         },
         "The end": {
+            "bulk_drop_stream_tables": "CALL pgtrickle.bulk_drop_stream_tables('{large, regions}')",
             "drop_stream_table": "CALL pgtrickle.drop_stream_table('revenue')",
         },
     }

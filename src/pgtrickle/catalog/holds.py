@@ -14,45 +14,7 @@ from psycopg.rows import TupleRow
 
 from pgtrickle.errors import SettingError
 
-# A group is out of step by those of its sources that have a watermark at all.  It concerns who
-# reads several of its sources, directly or through others.
-_LIST = """
-    WITH RECURSIVE astray AS MATERIALIZED (
-        SELECT g.group_name, g.source_relids
-          FROM pgtrickle.pgt_watermark_groups AS g
-          JOIN pgtrickle.pgt_watermarks AS w ON w.source_relid = ANY(g.source_relids)
-         GROUP BY g.group_id
-        HAVING pg_catalog.max(w.watermark) - pg_catalog.min(w.watermark)
-                   > g.tolerance_secs * interval '1 second'
-    ), reads (pgt_id, relid) AS (
-        SELECT d.pgt_id, d.source_relid
-          FROM pgtrickle.pgt_dependencies AS d
-         WHERE EXISTS (SELECT FROM astray)
-         UNION
-        SELECT r.pgt_id, d.source_relid
-          FROM reads AS r
-          JOIN pgtrickle.pgt_stream_tables AS s ON s.pgt_relid = r.relid
-          JOIN pgtrickle.pgt_dependencies AS d ON d.pgt_id = s.pgt_id
-    )
-    SELECT d.pgt_id, 'the source ' || g.source_relid::pg_catalog.regclass || ' is gated'
-      FROM pgtrickle.pgt_source_gates AS g
-      JOIN pgtrickle.pgt_dependencies AS d ON d.source_relid = g.source_relid
-     WHERE g.gated
-     UNION ALL
-    SELECT r.pgt_id, 'the watermarks of the group ' || a.group_name || ' are out of step'
-      FROM astray AS a JOIN reads AS r ON r.relid = ANY(a.source_relids)
-     GROUP BY r.pgt_id, a.group_name
-    HAVING count(*) > 1
-     UNION ALL
-    SELECT s.pgt_id, CASE WHEN p.pgt_id IS NULL THEN 'the scheduler is drained'
-                          ELSE 'the stream table is paused' END
-      FROM pgtrickle.pgt_scheduler_pauses AS p
-      JOIN pgtrickle.pgt_stream_tables AS s ON s.pgt_id = p.pgt_id OR p.pgt_id IS NULL
-     UNION ALL
-    SELECT s.pgt_id, 'its fuse has blown: ' || s.fuse_reason
-      FROM pgtrickle.pgt_stream_tables AS s
-     WHERE s.fuse_blown_at IS NOT NULL
-"""
+_LIST = "SELECT pgt_id, reason FROM pgtrickle.list_holds()"
 
 
 def list_holds(connection: Connection[TupleRow]) -> dict[int, str]:

@@ -9,6 +9,7 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from pgtrickle.errors import SettingError
+from pgtrickle.model.names import QualifiedName
 
 REPEATABLE_READ = "repeatable_read"
 _ISOLATIONS = ("read_committed", REPEATABLE_READ)
@@ -26,6 +27,21 @@ _LIST = """
 def list_refresh_groups(connection: Connection[TupleRow]) -> list[tuple[int, ...]]:
     """Return the relids of those that are refreshed at one moment, group by group."""
     return [tuple(members) for (members,) in connection.execute(_LIST)]
+
+
+_LIST_MEMBERS = """
+    SELECT s.pgt_schema, s.pgt_name
+      FROM pgtrickle.pgt_refresh_groups AS g
+      JOIN pgtrickle.pgt_stream_tables AS s ON s.pgt_relid = ANY(g.member_oids)
+     WHERE g.group_name = %(name)s
+     ORDER BY s.pgt_id
+"""
+
+
+def list_members(connection: Connection[TupleRow], name: str) -> list[QualifiedName]:
+    """Return the members of one group, whatever its isolation; nothing if there is none."""
+    rows = connection.execute(_LIST_MEMBERS, {"name": name})
+    return [QualifiedName(schema, table) for schema, table in rows]
 
 
 _LOCK = "LOCK TABLE pgtrickle.pgt_refresh_groups IN SHARE ROW EXCLUSIVE MODE"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from pgtrickle.errors import SettingError
+
 _SENSITIVITY = 10.0  # times what is usual
 _LEAST = 1000  # rows below which nothing is unusual
 
@@ -15,6 +17,21 @@ class FuseMode(Enum):
     OFF = "off"
     ON = "on"  # above its ceiling
     AUTO = "auto"  # also far above what is usual for the stream table
+
+
+def parse_fuse_mode(text: str) -> FuseMode:
+    """Read the mode of a fuse, or raise ST501.
+
+    >>> parse_fuse_mode("Auto")
+    <FuseMode.AUTO: 'auto'>
+    """
+    try:
+        return FuseMode(text.lower())
+    except ValueError:
+        raise SettingError(
+            f'the fuse "{text}" does not exist',
+            hint=f"Choose one of {', '.join(one.value for one in FuseMode)}.",
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)

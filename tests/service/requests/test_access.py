@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -110,6 +111,9 @@ def test_reader_looks_and_does_nothing(owner: Lab, other: psycopg.Connection):
         "export_definition('counts')",
         "stream_table_spec('counts')",
         "check_cdc_health()",
+        "fuse_status()",
+        "is_drained()",
+        "explain_dag()",
     )
     for function in functions:
         assert other.execute(f"SELECT * FROM pgtrickle.{function}".encode()).fetchall(), function
@@ -121,6 +125,10 @@ def test_reader_looks_and_does_nothing(owner: Lab, other: psycopg.Connection):
         "SELECT * FROM pgtrickle.pgt_requests",
         "INSERT INTO pgtrickle.pgt_grants VALUES ('reader', 'ALL', 'TABLE t')",
         "UPDATE pgtrickle.pgt_request_servers SET beat_at = now()",
+        "SELECT pgtrickle.gate_source('t')",
+        "CALL pgtrickle.pause_scheduler('{counts}')",
+        "CALL pgtrickle.drain(0)",
+        "SELECT pgtrickle.undrain()",
     ):
         assert refused(other, statement) == "42501", statement
 
@@ -137,9 +145,54 @@ def test_operator_must_own_what_he_asks_for(owner: Lab, other: psycopg.Connectio
     for statement in (
         "CALL pgtrickle.bulk_drop_stream_tables('{counts}')",
         "CALL pgtrickle.bulk_alter_stream_tables('{counts}', '{}')",
+        "CALL pgtrickle.pause_scheduler('{counts}')",
+        "CALL pgtrickle.resume_scheduler('{counts}')",
+        "CALL pgtrickle.create_refresh_group('g', '{counts, counts}')",
+        "CALL pgtrickle.reset_fuse('counts')",
+        "CALL pgtrickle.explain_delta('counts')",
+        "CALL pgtrickle.diagnose_errors('counts')",
     ):
         assert refused(other, statement) == "ST206"
     other.execute("SELECT pgtrickle.subscribe('counts', 'news')")
+
+
+def test_operator_gates_his_own_sources_alone(owner: Lab, other: psycopg.Connection, database: str):
+    """By the functions, and by hand: row security stands behind them."""
+    grant(owner, other, "operator")
+    with psycopg.connect(database, autocommit=True) as admin:
+        admin.execute(f"CREATE TABLE a (); ALTER TABLE a OWNER TO {other.info.user}".encode())
+        admin.execute(f"CREATE TABLE b (); ALTER TABLE b OWNER TO {other.info.user}".encode())
+    number = owner.value("SELECT 't'::regclass::oid")
+    owner.run("SELECT pgtrickle.gate_source('t')", "SELECT pgtrickle.gate_source('a')")
+
+    for statement in (
+        "SELECT pgtrickle.gate_source('a')",
+        "SELECT pgtrickle.ungate_source('a')",
+        "SELECT pgtrickle.advance_watermark('a', '2026-01-01')",
+        "SELECT pgtrickle.create_watermark_group('mine', '{a, b}')",
+        "SELECT pgtrickle.drop_watermark_group('mine')",
+    ):
+        other.execute(statement.encode())
+    for statement in (
+        "SELECT pgtrickle.gate_source('t')",
+        "SELECT pgtrickle.ungate_source('t')",
+        "SELECT pgtrickle.advance_watermark('t', '2026-01-01')",
+        "SELECT pgtrickle.create_watermark_group('mixed', '{a, t}')",
+    ):
+        assert refused(other, statement) == "ST206", statement
+    for statement in (
+        f"INSERT INTO pgtrickle.pgt_watermarks (source_relid, watermark) VALUES ({number}, now())",
+        "INSERT INTO pgtrickle.pgt_watermark_groups (group_name, source_relids)"
+        f" VALUES ('mixed', ARRAY['a'::regclass::oid, {number}])",
+        "CALL pgtrickle.drain(0)",
+    ):
+        assert refused(other, statement) == "42501", statement
+    ungated = "UPDATE pgtrickle.pgt_source_gates SET gated = false, gated_by = current_user"
+    assert other.execute(ungated.encode()).rowcount == 1  # that of a
+    assert owner.rows("SELECT source_table, gated FROM pgtrickle.bootstrap_gate_status()") == [
+        ("public.a", False),
+        ("public.t", True),
+    ]
 
 
 def test_operator_has_no_query_evaluated_with_the_owners_rights(
@@ -296,7 +349,15 @@ HOSTILE = (
 )
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+def _random_names(number: int) -> list[str]:
+    """Return names put together from what means something to some language on the way."""
+    chance = random.Random(20260101)
+    pieces = [*"'\"\\;.,()[]?# \n\ta", "--", "/*", "*/", "$$", "$1", "%s", "%I", "%%", "{0}", "::"]
+    pieces += ["''", '""', "${ENV:HOME}", "Ä", "☃", "select", "null", "\u202e", "\u00a0"]
+    return ["".join(chance.choices(pieces, k=chance.randint(1, 8)))[:20] for _ in range(number)]
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, *_random_names(15)])
 def test_hostile_names_are_names(owner: Lab, name: str):
     """As schema, table, column and channel: each is quoted wherever it goes."""
     quoted = '"' + name.replace('"', '""') + '"'
@@ -315,10 +376,20 @@ def test_hostile_names_are_names(owner: Lab, name: str):
     sources = run("SELECT source_table FROM pgtrickle.list_sources(%s)", [full]).fetchall()
     buffers = run("SELECT source_table FROM pgtrickle.change_buffer_sizes()").fetchall()
     run("CALL pgtrickle.repair_stream_table(%s)", [full])
+    run("SELECT pgtrickle.gate_source(%s)", [f"{quoted}.source"])
+    run("CALL pgtrickle.pause_scheduler(%s)", [[full]])
+    run("CALL pgtrickle.create_refresh_group(%s, %s)", [name, [full, "counts"]])
+    run("SELECT pgtrickle.create_watermark_group(%s, %s)", [name, [f"{quoted}.source", "t"]])
+    graph = run("SELECT pgtrickle.explain_dag('dot')").fetchall()[0][0]
+    groups = run("SELECT group_name FROM pgtrickle.refresh_groups()").fetchall()
+    run("SELECT pgtrickle.drop_watermark_group(%s)", [name])
+    run("CALL pgtrickle.drop_refresh_group(%s)", [name])
     run("CALL pgtrickle.drop_stream_table(%s)", [full])
 
     assert found == [(1, 1)]
-    assert script.count("CALL") == 2
+    assert script.count("CALL") == 3
+    assert graph.count(" -> n") == 2
+    assert groups == [(name,)]
     assert sources[0] in buffers
     assert owner.value("SELECT count(*) FROM t") == 2
 

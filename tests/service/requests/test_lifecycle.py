@@ -27,7 +27,7 @@ def test_every_verb_has_its_procedure_and_every_procedure_a_comment(lab: Lab):
         )
     )
 
-    assert set(found) == {*VERBS, "perform_request", "write_and_refresh"}
+    assert set(found) == {*VERBS, "perform_request", "write_and_refresh", "drain"}
     assert all(found.values())
 
 
@@ -62,6 +62,34 @@ def test_create_or_replace_refuses_another_query(counts: Lab):
 
     assert caught.value.sqlstate == "ST202"
     counts.check("counts")
+
+
+def test_create_or_replace_compares_diamonds_too(counts: Lab):
+    statement = (
+        f"CALL pgtrickle.create_or_replace_stream_table('counts', '{COUNTS}', schedule => '1h',"
+        " diamond_consistency => '{}')"
+    )
+
+    assert counts.value(statement.format("atomic"))["status"] == "unchanged"
+    assert counts.value(statement.format("none"))["status"] == "altered"
+    assert counts.value(statement.format("NONE"))["status"] == "unchanged"
+
+
+def test_refresh_waits_for_the_one_in_progress_and_says_so(counts: Lab):
+    counts.run(
+        "INSERT INTO t VALUES (4, 4)",
+        "INSERT INTO pgtrickle.pgt_leases (pgt_id, owner, acquired_at, expires_at)"
+        " SELECT pgt_id, 'somebody', now(), now() + interval '1 second'"
+        " FROM pgtrickle.pgt_stream_tables",
+    )
+    notices: list[str] = []
+    counts.connection.add_notice_handler(lambda one: notices.append(one.message_primary or ""))
+
+    counts.run("CALL pgtrickle.refresh_stream_table('counts')")
+
+    counts.check("counts")
+    [notice] = notices
+    assert notice.startswith("public.counts: waiting, because")
 
 
 def test_alter_changes_what_is_given(counts: Lab):
@@ -188,7 +216,10 @@ def test_names_mean_what_they_mean_to_the_caller(served: Lab):
 def test_exported_definition_creates_the_same_again(counts: Lab):
     counts.run(
         """CALL pgtrickle.create_stream_table('"It''s"', 'SELECT ''a'' AS "q""x", id FROM t',
-        schedule => '3m', refresh_mode => 'FULL', cdc_mode => 'trigger')"""
+        schedule => '3m', refresh_mode => 'FULL', cdc_mode => 'trigger',
+        diamond_consistency => 'none')""",
+        """CALL pgtrickle.alter_stream_table('"It''s"', tier => 'warm', fuse => 'on',
+        fuse_ceiling => 9)""",
     )
     ask = """SELECT pgtrickle.stream_table_spec('public."It''s"')"""
     script, before = (

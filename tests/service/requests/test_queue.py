@@ -249,9 +249,70 @@ def test_two_servers_share_the_queue(served: Lab):
             )
         )
 
-    # Both may meet the lease of the other; none is done twice or left.
-    assert {status for _, status in statuses(served)} <= {"COMPLETED", "FAILED"}
-    assert len(statuses(served)) == 11
+    # Both meet the lease of the other and wait for it; none is done twice or left.
+    assert [status for _, status in statuses(served)] == ["COMPLETED"] * 11
+
+
+def test_workers_execute_side_by_side(lab: Lab):
+    lab.run(*T)
+    reached, go_on = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        reached.set()
+        go_on.wait(20)
+
+    lab.before_next_stage(hold)
+    with RequestServer(lab.trickle._runtime, workers=2):
+        thread, _, ended = call_aside(lab, CREATE)
+        assert reached.wait(20)
+        meanwhile = lab.value(f"CALL pgtrickle.validate_query('{COUNTS}')")
+        go_on.set()
+        thread.join(20)
+
+    assert meanwhile["differential"] is True
+    [[(created,)]] = ended
+    assert created["status"] == "created"
+
+
+def test_closing_brings_to_an_end_what_was_begun(lab: Lab):
+    lab.run(*T)
+    reached, go_on = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        reached.set()
+        go_on.wait(20)
+
+    lab.before_next_stage(hold)
+    server = RequestServer(lab.trickle._runtime, workers=1)
+    thread, _, ended = call_aside(lab, CREATE)
+    assert reached.wait(20)
+    closing = threading.Thread(target=server.close)
+    closing.start()
+    time.sleep(1.5)  # longer than the signs of life are apart
+    served_meanwhile = lab.value("SELECT pgtrickle.is_served()")
+    go_on.set()
+    closing.join(20)
+    thread.join(20)
+
+    assert served_meanwhile is True
+    [[(created,)]] = ended
+    assert created["status"] == "created"
+    assert lab.value("SELECT pgtrickle.is_served()") is False
+
+
+def test_who_does_not_lead_takes_nothing_on_and_is_not_heard(lab: Lab):
+    leading = threading.Event()
+    is_served = "SELECT pgtrickle.is_served()"
+    with RequestServer(lab.trickle._runtime, leads=leading.is_set, workers=1) as server:
+        lab.run("SELECT pgtrickle.submit_request('diamond_groups', '{}')")
+        heard, executed = lab.value(is_served), server.serve()
+        leading.set()
+        until(lambda: statuses(lab) == [("diamond_groups", "COMPLETED")])
+        until(lambda: lab.value(is_served))
+        leading.clear()
+        until(lambda: not lab.value(is_served))
+
+    assert (heard, executed) == (False, 0)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,13 @@ from tools.sql_examples import EXAMPLES, PREPARATION
 from tools.sql_surface import read_routines, read_views
 
 # Parts of a procedure that users call, and nothing for themselves.
-INNER = {"check_served", "follow_request"}
-OWNERS = {"grant_access", "revoke_access", "set_setting"}
+INNER = {"check_served", "follow_request", "may_act_on", "check_may_act_on"}
+OWNERS = {"grant_access", "revoke_access", "set_setting", "drain", "undrain"}
+# What has to happen before an example.
+BEFORE = {
+    "reset_fuse": "UPDATE pgtrickle.pgt_stream_tables SET fuse_blown_at = now(),"
+    " fuse_reason = 'too much' WHERE pgt_name = 'revenue'"
+}
 
 
 @pytest.fixture
@@ -30,6 +35,8 @@ def test_every_example_runs(reporting: Lab):
     reporting.run(*PREPARATION.split(";\n")[:-1])
     for examples in EXAMPLES.values():
         for name, example in examples.items():
+            if name in BEFORE:
+                reporting.run(BEFORE[name])
             cursor = reporting.connection.execute(example.encode())
             assert cursor.description is not None, name
             cursor.fetchall()

@@ -16,6 +16,8 @@ CREATE PROCEDURE pgtrickle.create_stream_table(
     initialize pg_catalog.bool DEFAULT true,
     cdc_mode pg_catalog.text DEFAULT NULL,
     max_delta_fraction pg_catalog.float8 DEFAULT NULL,
+    diamond_consistency pg_catalog.text DEFAULT NULL,
+    diamond_schedule_policy pg_catalog.text DEFAULT NULL,
     INOUT result pg_catalog.jsonb DEFAULT NULL)
 LANGUAGE plpgsql
 AS $$
@@ -27,12 +29,14 @@ BEGIN
         'refresh_mode', create_stream_table.refresh_mode,
         'initialize', create_stream_table.initialize,
         'cdc_mode', create_stream_table.cdc_mode,
-        'max_delta_fraction', create_stream_table.max_delta_fraction), result);
+        'max_delta_fraction', create_stream_table.max_delta_fraction,
+        'diamond_consistency', create_stream_table.diamond_consistency,
+        'diamond_schedule_policy', create_stream_table.diamond_schedule_policy), result);
 END
 $$;
 
 COMMENT ON PROCEDURE pgtrickle.create_stream_table(
-    text, text, text, text, boolean, text, double precision, jsonb) IS
+    text, text, text, text, boolean, text, double precision, text, text, jsonb) IS
     'Create a stream table and, unless initialize is false, load it.';
 
 CREATE PROCEDURE pgtrickle.create_stream_table_if_not_exists(
@@ -43,6 +47,8 @@ CREATE PROCEDURE pgtrickle.create_stream_table_if_not_exists(
     initialize pg_catalog.bool DEFAULT true,
     cdc_mode pg_catalog.text DEFAULT NULL,
     max_delta_fraction pg_catalog.float8 DEFAULT NULL,
+    diamond_consistency pg_catalog.text DEFAULT NULL,
+    diamond_schedule_policy pg_catalog.text DEFAULT NULL,
     INOUT result pg_catalog.jsonb DEFAULT NULL)
 LANGUAGE plpgsql
 AS $$
@@ -54,12 +60,14 @@ BEGIN
         'refresh_mode', create_stream_table_if_not_exists.refresh_mode,
         'initialize', create_stream_table_if_not_exists.initialize,
         'cdc_mode', create_stream_table_if_not_exists.cdc_mode,
-        'max_delta_fraction', create_stream_table_if_not_exists.max_delta_fraction), result);
+        'max_delta_fraction', create_stream_table_if_not_exists.max_delta_fraction,
+        'diamond_consistency', create_stream_table_if_not_exists.diamond_consistency,
+        'diamond_schedule_policy', create_stream_table_if_not_exists.diamond_schedule_policy), result);
 END
 $$;
 
 COMMENT ON PROCEDURE pgtrickle.create_stream_table_if_not_exists(
-    text, text, text, text, boolean, text, double precision, jsonb) IS
+    text, text, text, text, boolean, text, double precision, text, text, jsonb) IS
     'The same, unless there is one of this name: that stays as it is.';
 
 CREATE PROCEDURE pgtrickle.create_or_replace_stream_table(
@@ -70,6 +78,8 @@ CREATE PROCEDURE pgtrickle.create_or_replace_stream_table(
     initialize pg_catalog.bool DEFAULT true,
     cdc_mode pg_catalog.text DEFAULT NULL,
     max_delta_fraction pg_catalog.float8 DEFAULT NULL,
+    diamond_consistency pg_catalog.text DEFAULT NULL,
+    diamond_schedule_policy pg_catalog.text DEFAULT NULL,
     INOUT result pg_catalog.jsonb DEFAULT NULL)
 LANGUAGE plpgsql
 AS $$
@@ -81,37 +91,54 @@ BEGIN
         'refresh_mode', create_or_replace_stream_table.refresh_mode,
         'initialize', create_or_replace_stream_table.initialize,
         'cdc_mode', create_or_replace_stream_table.cdc_mode,
-        'max_delta_fraction', create_or_replace_stream_table.max_delta_fraction), result);
+        'max_delta_fraction', create_or_replace_stream_table.max_delta_fraction,
+        'diamond_consistency', create_or_replace_stream_table.diamond_consistency,
+        'diamond_schedule_policy', create_or_replace_stream_table.diamond_schedule_policy), result);
 END
 $$;
 
 COMMENT ON PROCEDURE pgtrickle.create_or_replace_stream_table(
-    text, text, text, text, boolean, text, double precision, jsonb) IS
+    text, text, text, text, boolean, text, double precision, text, text, jsonb) IS
     'Create a stream table, or alter the one of this name so that it is maintained like this.';
 
 CREATE PROCEDURE pgtrickle.alter_stream_table(
     name pg_catalog.text,
+    query pg_catalog.text DEFAULT NULL,
     schedule pg_catalog.text DEFAULT NULL,
     refresh_mode pg_catalog.text DEFAULT NULL,
     status pg_catalog.text DEFAULT NULL,
     cdc_mode pg_catalog.text DEFAULT NULL,
     max_delta_fraction pg_catalog.text DEFAULT NULL,
+    tier pg_catalog.text DEFAULT NULL,
+    fuse pg_catalog.text DEFAULT NULL,
+    fuse_ceiling pg_catalog.int8 DEFAULT NULL,
+    fuse_sensitivity pg_catalog.float8 DEFAULT NULL,
+    diamond_consistency pg_catalog.text DEFAULT NULL,
+    diamond_schedule_policy pg_catalog.text DEFAULT NULL,
     INOUT result pg_catalog.jsonb DEFAULT NULL)
 LANGUAGE plpgsql
 AS $$
 BEGIN
     CALL pgtrickle.perform_request('alter_stream_table', pg_catalog.jsonb_build_object(
         'name', alter_stream_table.name,
+        'query', alter_stream_table.query,
         'schedule', alter_stream_table.schedule,
         'refresh_mode', alter_stream_table.refresh_mode,
         'status', alter_stream_table.status,
         'cdc_mode', alter_stream_table.cdc_mode,
-        'max_delta_fraction', alter_stream_table.max_delta_fraction), result);
+        'max_delta_fraction', alter_stream_table.max_delta_fraction,
+        'tier', alter_stream_table.tier,
+        'fuse', alter_stream_table.fuse,
+        'fuse_ceiling', alter_stream_table.fuse_ceiling,
+        'fuse_sensitivity', alter_stream_table.fuse_sensitivity,
+        'diamond_consistency', alter_stream_table.diamond_consistency,
+        'diamond_schedule_policy', alter_stream_table.diamond_schedule_policy), result);
 END
 $$;
 
 COMMENT ON PROCEDURE pgtrickle.alter_stream_table(
-    text, text, text, text, text, text, jsonb) IS
+    text, text, text, text, text, text, text, text, text, bigint, double precision, text, text,
+    jsonb) IS
     'Change how a stream table is maintained; what is NULL stays. A max_delta_fraction of ''default'' leaves it to the setting.';
 
 CREATE PROCEDURE pgtrickle.drop_stream_table(
@@ -299,13 +326,14 @@ COMMENT ON PROCEDURE pgtrickle.write_and_refresh(text, text, jsonb) IS
     'Run a statement, commit it, and wait until a stream table shows what it did.';
 
 REVOKE ALL ON PROCEDURE pgtrickle.create_stream_table(
-    text, text, text, text, boolean, text, double precision, jsonb) FROM PUBLIC;
+    text, text, text, text, boolean, text, double precision, text, text, jsonb) FROM PUBLIC;
 REVOKE ALL ON PROCEDURE pgtrickle.create_stream_table_if_not_exists(
-    text, text, text, text, boolean, text, double precision, jsonb) FROM PUBLIC;
+    text, text, text, text, boolean, text, double precision, text, text, jsonb) FROM PUBLIC;
 REVOKE ALL ON PROCEDURE pgtrickle.create_or_replace_stream_table(
-    text, text, text, text, boolean, text, double precision, jsonb) FROM PUBLIC;
+    text, text, text, text, boolean, text, double precision, text, text, jsonb) FROM PUBLIC;
 REVOKE ALL ON PROCEDURE pgtrickle.alter_stream_table(
-    text, text, text, text, text, text, jsonb) FROM PUBLIC;
+    text, text, text, text, text, text, text, text, text, bigint, double precision, text, text,
+    jsonb) FROM PUBLIC;
 REVOKE ALL ON PROCEDURE pgtrickle.drop_stream_table(
     text, boolean, jsonb) FROM PUBLIC;
 REVOKE ALL ON PROCEDURE pgtrickle.refresh_stream_table(

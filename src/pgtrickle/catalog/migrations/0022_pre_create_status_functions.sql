@@ -55,7 +55,8 @@ CREATE VIEW pgtrickle.stream_tables_info AS
            s.refresh_mode, s.effective_refresh_mode, s.downgrade_reason, s.status, s.is_populated,
            s.needs_reinit, s.data_timestamp, s.last_refresh_at, s.consecutive_errors,
            s.last_error_message, s.last_error_at, s.owner_role, s.max_delta_fraction,
-           s.requested_cdc_mode, s.created_at, s.updated_at,
+           s.requested_cdc_mode, s.tier, s.fuse, s.fuse_ceiling, s.fuse_sensitivity,
+           s.diamond_consistency, s.diamond_schedule_policy, s.created_at, s.updated_at,
            clock_timestamp() - s.data_timestamp AS staleness,
            -- Late is a matter of the daemon, not of quiet sources; of cron it is not asked.
            s.last_refresh_at + make_interval(secs => 10 + 2 * CASE s.schedule
@@ -361,11 +362,16 @@ LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT format(E'SET search_path = %s;\nCALL pgtrickle.drop_stream_table(%L);\n'
-                  'CALL pgtrickle.create_stream_table(%L, %L, schedule => %L, refresh_mode => %L%s%s);\n',
+                  'CALL pgtrickle.create_stream_table(%L, %L, schedule => %L, refresh_mode => %L%s%s%s%s);\n'
+                  'CALL pgtrickle.alter_stream_table(%L, tier => %L, fuse => %L%s%s);\n',
                   coalesce(nullif(s.query_search_path, ''), ''''''), full_name, full_name,
                   s.original_query, s.schedule, s.refresh_mode,
                   ', cdc_mode => ' || quote_literal(s.requested_cdc_mode),
-                  ', max_delta_fraction => ' || s.max_delta_fraction)
+                  ', max_delta_fraction => ' || s.max_delta_fraction,
+                  ', diamond_consistency => ' || quote_literal(s.diamond_consistency),
+                  ', diamond_schedule_policy => ' || quote_literal(s.diamond_schedule_policy),
+                  full_name, s.tier, s.fuse, ', fuse_ceiling => ' || s.fuse_ceiling,
+                  ', fuse_sensitivity => ' || s.fuse_sensitivity)
       FROM pgtrickle.pgt_stream_tables AS s, format('%I.%I', s.pgt_schema, s.pgt_name) AS full_name
      WHERE s.pgt_id = pgtrickle.find_stream_table($1, $2)
 $$;
@@ -382,7 +388,10 @@ AS $$
                'name', format('%I.%I', s.pgt_schema, s.pgt_name), 'query', s.original_query,
                'search_path', s.query_search_path, 'schedule', s.schedule,
                'refresh_mode', s.refresh_mode, 'cdc_mode', s.requested_cdc_mode,
-               'max_delta_fraction', s.max_delta_fraction, 'owner', s.owner_role)
+               'max_delta_fraction', s.max_delta_fraction, 'tier', s.tier, 'fuse', s.fuse,
+               'fuse_ceiling', s.fuse_ceiling, 'fuse_sensitivity', s.fuse_sensitivity,
+               'diamond_consistency', s.diamond_consistency,
+               'diamond_schedule_policy', s.diamond_schedule_policy, 'owner', s.owner_role)
       FROM pgtrickle.pgt_stream_tables AS s
      WHERE s.pgt_id = pgtrickle.find_stream_table($1, $2)
 $$;

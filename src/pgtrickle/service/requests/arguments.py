@@ -28,6 +28,15 @@ _TYPES: Mapping[str, tuple[type, ...]] = MappingProxyType(
         "definitions": (list,),
         "names": (list,),
         "params": (dict,),
+        "diamond_consistency": (str,),
+        "diamond_schedule_policy": (str,),
+        "tier": (str,),
+        "fuse": (str,),
+        "fuse_ceiling": (int,),
+        "fuse_sensitivity": (int, float),
+        "group_name": (str,),
+        "isolation": (str,),
+        "action": (str,),
     }
 )
 

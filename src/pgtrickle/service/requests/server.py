@@ -78,7 +78,8 @@ class RequestServer:
 
     def close(self) -> None:
         """Bring to an end what was begun, and tell callers that nobody serves them any more."""
-        self._draining.set()
+        with self._claiming:  # after this nobody is woken
+            self._draining.set()
         self._pool.shutdown(wait=True)
         self._closed.set()
         self._pulse.join()
@@ -170,12 +171,13 @@ class RequestServer:
     def _wake_workers(self) -> None:
         """Let one more worker look, if something waits although all that look are busy."""
         self._serving = [one for one in self._serving if not one.done()]
-        if len(self._serving) >= self._workers or self._draining.is_set():
+        if len(self._serving) >= self._workers:
             return
         with self._runtime.connection() as connection:
             waiting = is_any_waiting(connection)
-        if waiting:
-            self._serving.append(self._pool.submit(self._work))
+        with self._claiming:
+            if waiting and not self._draining.is_set():
+                self._serving.append(self._pool.submit(self._work))
 
     def _work(self) -> None:
         try:

@@ -6,13 +6,16 @@ tests/service/requests/test_verbs.py fails until each verb has its procedure.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from pgtrickle.catalog.graph import list_nodes
 from pgtrickle.catalog.requests import Request
 from pgtrickle.errors import (
+    LeaseHeldError,
     NameTakenError,
     RequestRefusedError,
     SettingError,
@@ -21,10 +24,12 @@ from pgtrickle.errors import (
 )
 from pgtrickle.model.cdc_mode import parse_cdc_mode
 from pgtrickle.model.delta_fraction import DEFAULT, Fraction, check_fraction
+from pgtrickle.model.diamonds import Diamond
 from pgtrickle.model.modes import parse_refresh_mode, parse_status
 from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import Action, Status, StreamTable
+from pgtrickle.model.tier import parse_tier
 from pgtrickle.service.alter import alter_stream_table
 from pgtrickle.service.compile import compile_query
 from pgtrickle.service.control import repair_stream_table
@@ -32,6 +37,7 @@ from pgtrickle.service.create import create_stream_table
 from pgtrickle.service.drop import drop_stream_table
 from pgtrickle.service.explain import explain_stream_table
 from pgtrickle.service.refresh_stream_table import refresh_stream_table
+from pgtrickle.service.requests import control, diagnose
 from pgtrickle.service.requests.arguments import check_arguments
 from pgtrickle.service.requests.caller import (
     check_may_act_as_server,
@@ -99,6 +105,7 @@ def _create(ask: Ask, given: Arguments) -> Any:
         initialize=given.get("initialize", True),
         max_delta_fraction=None if fraction is None else check_fraction(fraction),
         cdc_mode=None if cdc_mode is None else parse_cdc_mode(cdc_mode),
+        diamond=_diamond(given),
         search_path=ask.search_path,
     )
     created = get_own_stream_table(ask, str(name))
@@ -121,18 +128,23 @@ def _create_or_replace(ask: Ask, given: Arguments) -> Any:
         return _create(ask, given)
     check_may_act_as_server(ask)
     get_own_stream_table(ask, str(existing.name))
+    _check_query(ask, existing, given["query"])
+    changes = _differences(existing, given) | _diamond_differences(ask, existing, given)
+    if not changes:
+        ask.notice(f'the stream table "{existing.name}" is like that already')
+        return {"name": str(existing.name), "status": "unchanged", "pgt_id": existing.id}
+    return {**_alter(ask, changes | {"name": str(existing.name)}), "status": "altered"}
+
+
+def _check_query(ask: Ask, existing: StreamTable, query: str) -> None:
+    """Raise ST202 unless a query is the one that a stream table has, however it is written."""
     with ask.runtime.connection() as connection:
-        compiled = compile_query(connection, given["query"], ask.search_path)
+        compiled = compile_query(connection, query, ask.search_path)
     if compiled.binding.query.sql != existing.defining_query:
         raise NameTakenError(
             f'the stream table "{existing.name}" has another query',
             hint="Drop it and create it anew: its query cannot be replaced in place.",
         )
-    changes = _differences(existing, given)
-    if not changes:
-        ask.notice(f'the stream table "{existing.name}" is like that already')
-        return {"name": str(existing.name), "status": "unchanged", "pgt_id": existing.id}
-    return {**_alter(ask, changes | {"name": str(existing.name)}), "status": "altered"}
 
 
 def _differences(existing: StreamTable, given: Arguments) -> dict[str, Any]:
@@ -155,13 +167,35 @@ def _differences(existing: StreamTable, given: Arguments) -> dict[str, Any]:
     }
 
 
+def _diamond_differences(ask: Ask, existing: StreamTable, given: Arguments) -> dict[str, Any]:
+    wanted = _diamond(given)
+    if not wanted:
+        return {}
+    with ask.runtime.connection() as connection:
+        [node] = [one for one in list_nodes(connection) if one.id == existing.id]
+    differences = {}
+    if wanted.consistency not in {None, node.diamond_consistency}:
+        differences["diamond_consistency"] = given["diamond_consistency"]
+    if wanted.policy not in {None, node.diamond_schedule_policy}:
+        differences["diamond_schedule_policy"] = given["diamond_schedule_policy"]
+    return differences
+
+
+def _diamond(given: Arguments) -> Diamond:
+    return Diamond.parse(given.get("diamond_consistency"), given.get("diamond_schedule_policy"))
+
+
 def _cdc_mode_word(text: str | None) -> str | None:
     return None if text is None else parse_cdc_mode(text).value
 
 
 def _alter(ask: Ask, given: Arguments) -> Any:
     stream_table = get_own_stream_table(ask, given["name"])
+    if "query" in given:
+        check_may_act_as_server(ask)
+        _check_query(ask, stream_table, given["query"])
     mode, status, cdc_mode = (given.get(key) for key in ("refresh_mode", "status", "cdc_mode"))
+    fuse = control.read_fuse(ask, stream_table, given)
     altered = alter_stream_table(
         ask.runtime,
         stream_table.name,
@@ -170,7 +204,11 @@ def _alter(ask: Ask, given: Arguments) -> Any:
         status=None if status is None else parse_status(status),
         max_delta_fraction=_fraction(given.get("max_delta_fraction")),
         cdc_mode=None if cdc_mode is None else parse_cdc_mode(cdc_mode),
+        diamond=_diamond(given),
+        tier=parse_tier(given["tier"]) if "tier" in given else None,
     )
+    if fuse is not None:
+        control.put_in(ask, stream_table, fuse)
     if mode is not None and altered.downgrade_reason:
         ask.notice(f"{altered.name} is recomputed in full: {altered.downgrade_reason}")
     return {"name": str(altered.name), "pgt_id": altered.id}
@@ -200,12 +238,29 @@ def _drop(ask: Ask, given: Arguments) -> Any:
 
 def _refresh(ask: Ask, given: Arguments) -> Any:
     stream_table = get_own_stream_table(ask, given["name"])
-    report = refresh_stream_table(
-        ask.runtime, stream_table.name, full=bool(given.get("full", False))
-    )
+    report = _refresh_after_others(ask, stream_table.name, full=bool(given.get("full", False)))
     if report.action in {Action.NO_DATA, Action.SKIPPED}:
         ask.notice(f"{report.stream_table}: {report.action.value}: {report.reason}")
     return {"name": report.stream_table, **_rows(report)}
+
+
+_LOOK_AGAIN_SECONDS = 0.1
+
+
+def _refresh_after_others(ask: Ask, name: QualifiedName, *, full: bool) -> RefreshReport:
+    """Refresh, and wait while another does: what it read may be older than the request.
+
+    Whoever no longer wants to wait cancels the request, which the next connection tells.
+    """
+    told = False
+    while True:
+        try:
+            return refresh_stream_table(ask.runtime, name, full=full)
+        except LeaseHeldError as error:
+            if not told:
+                ask.notice(f"{name}: waiting, because {error}")
+            told = True
+            time.sleep(_LOOK_AGAIN_SECONDS)
 
 
 def _rows(report: RefreshReport | None) -> dict[str, Any]:
@@ -314,11 +369,20 @@ def _bulk_drop(ask: Ask, given: Arguments) -> Any:
     return len(wanted)
 
 
-_OPTIONS = ("schedule", "refresh_mode", "max_delta_fraction", "cdc_mode")
+_OPTIONS = (
+    "schedule",
+    "refresh_mode",
+    "max_delta_fraction",
+    "cdc_mode",
+    "diamond_consistency",
+    "diamond_schedule_policy",
+)
+_CHANGES = ("query", "status", "tier", *control.FUSE_OPTIONS, *_OPTIONS)
 _DEFINITION = ("initialize", *_OPTIONS)
 _ONE = ("name",)
+_GROUP = ("group_name", "names")
 _CREATE = Verb("create_stream_table", _create, ("name", "query"), _DEFINITION)
-_ALTER = Verb("alter_stream_table", _alter, _ONE, ("status", *_OPTIONS))
+_ALTER = Verb("alter_stream_table", _alter, _ONE, _CHANGES)
 
 VERBS: Mapping[str, Verb] = MappingProxyType(
     {
@@ -348,6 +412,14 @@ VERBS: Mapping[str, Verb] = MappingProxyType(
             Verb("bulk_create", _bulk_create, ("definitions",)),
             Verb("bulk_alter_stream_tables", _bulk_alter, ("names", "params")),
             Verb("bulk_drop_stream_tables", _bulk_drop, ("names",)),
+            Verb("pause_scheduler", control.pause, ("names",)),
+            Verb("resume_scheduler", control.resume, ("names",)),
+            Verb("create_refresh_group", control.create_group, _GROUP, ("isolation",)),
+            Verb("drop_refresh_group", control.drop_group, ("group_name",)),
+            Verb("reset_fuse", control.reset, _ONE, ("action",)),
+            Verb("diamond_groups", diagnose.diamond_groups, ()),
+            Verb("explain_delta", diagnose.explain_delta, _ONE),
+            Verb("diagnose_errors", diagnose.diagnose_errors, _ONE),
         )
     }
 )

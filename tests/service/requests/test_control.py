@@ -1,0 +1,241 @@
+"""The scheduler is held back and let go on from SQL, by those who own what it concerns."""
+
+from __future__ import annotations
+
+import threading
+
+import psycopg
+import pytest
+
+from pgtrickle.scheduler.loop import Loop
+from tests.scheduler.shop import Watched
+from tests.service.lab import Lab, Row
+
+HELD = "SELECT name, reason FROM pgtrickle.list_holds()"
+
+
+@pytest.fixture
+def shop(served: Lab) -> Lab:
+    served.run("CREATE TABLE t (a int)", "CREATE TABLE u (a int)")
+    for table in ("source_gates", "watermarks", "watermark_groups", "scheduler_pauses"):
+        served.run(f"DELETE FROM pgtrickle.pgt_{table}")
+    served.run("DELETE FROM pgtrickle.pgt_refresh_groups")
+    served.create("of_t", "SELECT count(*) AS n FROM t")
+    served.create("of_u", "SELECT count(*) AS n FROM u")
+    served.create("of_both", "SELECT x.n + y.n AS n FROM of_t AS x CROSS JOIN of_u AS y")
+    return served
+
+
+def refused(lab: Lab, statement: str) -> str:
+    """Return the SQLSTATE with which a statement fails."""
+    with pytest.raises(psycopg.Error) as caught:
+        lab.run(statement)
+    return str(caught.value.sqlstate)
+
+
+def held(lab: Lab) -> list[Row]:
+    return lab.rows(HELD)
+
+
+def test_gate_holds_back_until_it_is_opened(shop: Lab):
+    shop.run("SELECT pgtrickle.gate_source('t')", "SELECT pgtrickle.gate_source('public.t')")
+    shop.run("INSERT INTO t VALUES (1)")
+    shop.run("UPDATE pgtrickle.pgt_stream_tables SET last_refresh_at = now() - '1h'::interval")
+    status = shop.rows(
+        "SELECT source_table, gated, affected_stream_tables, gate_duration >= '0'"
+        " FROM pgtrickle.bootstrap_gate_status()"
+    )
+    Loop(shop.trickle, Watched()).run_once(threading.Event())
+    while_gated = shop.value("SELECT n FROM of_t")
+
+    assert held(shop) == [("public.of_t", "the source public.t is gated")]
+    assert status == [("public.t", True, ["public.of_t"], True)]
+    assert while_gated == 0
+    assert shop.value("SELECT pgtrickle.ungate_source('t')") is True
+    assert shop.value("SELECT pgtrickle.ungate_source('t')") is False
+    assert held(shop) == []
+
+
+def test_gate_is_part_of_the_transaction_that_loads(shop: Lab):
+    with shop.connection.transaction(force_rollback=True):
+        shop.run("SELECT pgtrickle.gate_source('t')")
+
+    assert held(shop) == []
+
+
+def test_watermarks_are_compared_within_their_group(shop: Lab):
+    shop.run(
+        "SELECT pgtrickle.create_watermark_group('day', ARRAY['t', 'u'], 60)",
+        "SELECT pgtrickle.advance_watermark('t', '2026-01-01 12:00+00')",
+    )
+    alone = held(shop)
+    shop.run("SELECT pgtrickle.advance_watermark('u', '2026-01-01 12:02+00')")
+    status = shop.rows(
+        "SELECT sources, lag_secs, aligned, sources_with_watermark, sources_total"
+        " FROM pgtrickle.watermark_status()"
+    )
+    apart = held(shop)
+    shop.run("SELECT pgtrickle.advance_watermark('t', '2026-01-01 12:01+00')")
+
+    assert alone == []
+    assert status == [(["public.t", "public.u"], 120, False, 2, 2)]
+    assert apart == [("public.of_both", "the watermarks of the group day are out of step")]
+    assert held(shop) == []
+    assert shop.rows("SELECT source_table FROM pgtrickle.watermarks()") == [
+        ("public.t",),
+        ("public.u",),
+    ]
+    shop.run("SELECT pgtrickle.drop_watermark_group('day')")
+    assert refused(shop, "SELECT pgtrickle.drop_watermark_group('day')") == "ST501"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT pgtrickle.advance_watermark('t', '2025-12-31')",
+        "SELECT pgtrickle.create_watermark_group('one', ARRAY['t', 't'])",
+        "SELECT pgtrickle.create_watermark_group('less', ARRAY['t', 'u'], -1)",
+        "SELECT pgtrickle.create_watermark_group('taken', ARRAY['t', 'u'])",
+        "CALL pgtrickle.create_refresh_group('one', '{of_t}')",
+        "CALL pgtrickle.create_refresh_group('odd', '{of_t, of_u}', 'serializable')",
+        "CALL pgtrickle.create_refresh_group('again', '{of_t, of_both}')",
+        "CALL pgtrickle.drop_refresh_group('nothing')",
+        "CALL pgtrickle.reset_fuse('of_t', 'skip_changes')",
+        "CALL pgtrickle.alter_stream_table('of_t', tier => 'lukewarm')",
+        "CALL pgtrickle.alter_stream_table('of_t', fuse => 'loose')",
+        "CALL pgtrickle.alter_stream_table('of_t', fuse => 'on', fuse_ceiling => 0)",
+        "CALL pgtrickle.alter_stream_table('of_t', diamond_consistency => 'some')",
+        "SELECT pgtrickle.explain_dag('svg')",
+    ],
+)
+def test_what_cannot_be_is_refused_with_a_code(shop: Lab, statement: str):
+    shop.run(
+        "SELECT pgtrickle.advance_watermark('t', '2026-01-01')",
+        "SELECT pgtrickle.create_watermark_group('taken', ARRAY['t', 'u'])",
+        "CALL pgtrickle.create_refresh_group('taken', '{of_t, of_u}', 'repeatable_read')",
+    )
+
+    assert refused(shop, statement) == "ST501"
+
+
+def test_paused_ones_are_left_alone_and_refreshed_by_hand(shop: Lab):
+    shop.run("INSERT INTO t VALUES (1)")
+    paused = shop.value("CALL pgtrickle.pause_scheduler('{of_t, of_u}')")
+    shop.run("CALL pgtrickle.resume_scheduler('{of_u}')")
+
+    assert paused == {"paused": ["public.of_t", "public.of_u"]}
+    assert held(shop) == [("public.of_t", "the stream table is paused")]
+    shop.refresh("of_t")
+    assert refused(shop, "CALL pgtrickle.pause_scheduler('{nothing}')") == "ST201"
+
+
+def test_drain_waits_for_what_is_in_flight(shop: Lab):
+    shop.run(
+        "INSERT INTO pgtrickle.pgt_leases (pgt_id, owner, acquired_at, expires_at)"
+        " SELECT pgt_id, 'somebody', now(), now() + interval '1 hour'"
+        " FROM pgtrickle.pgt_stream_tables WHERE pgt_name = 'of_t'"
+    )
+    in_flight = shop.value("CALL pgtrickle.drain(0.3)")
+    shop.run("DELETE FROM pgtrickle.pgt_leases")
+    drained = shop.value("CALL pgtrickle.drain()")
+
+    assert (in_flight, drained, shop.value("SELECT pgtrickle.is_drained()")) == (False, True, True)
+    assert {reason for _, reason in held(shop)} == {"the scheduler is drained"}
+    assert shop.value("SELECT pgtrickle.undrain()") is True
+    assert shop.value("SELECT pgtrickle.undrain()") is False
+    assert held(shop) == []
+
+
+def test_refresh_group_is_one_of_the_groups(shop: Lab):
+    shop.run("CALL pgtrickle.create_refresh_group('both', '{of_t, of_u}', 'repeatable_read')")
+
+    assert shop.rows("SELECT group_name, members, isolation FROM pgtrickle.refresh_groups()") == [
+        ("both", ["public.of_t", "public.of_u"], "repeatable_read")
+    ]
+    assert shop.value("CALL pgtrickle.diamond_groups()") == [
+        {"members": ["public.of_t", "public.of_u"], "schedule_policy": "fastest"}
+    ]
+    shop.run("CALL pgtrickle.drop_refresh_group('both')")
+    assert shop.value("CALL pgtrickle.diamond_groups()") == []
+
+
+def test_fuse_blows_in_the_scheduler_and_is_reset(shop: Lab):
+    shop.run(
+        "CALL pgtrickle.alter_stream_table('of_t', schedule => '1s', fuse => 'on',"
+        " fuse_ceiling => 2)",
+        "INSERT INTO t SELECT generate_series(1, 3)",
+        "UPDATE pgtrickle.pgt_stream_tables SET last_refresh_at = now() - '1h'::interval",
+    )
+    Loop(shop.trickle, Watched()).run_once(threading.Event())
+    ask = (
+        "SELECT fuse_mode, fuse_state, fuse_ceiling, blow_reason FROM pgtrickle.fuse_status()"
+        " WHERE name = 'public.of_t'"
+    )
+    blown = shop.rows(ask)
+    [(_, reason)] = held(shop)
+    shop.run("CALL pgtrickle.reset_fuse('of_t')")
+    shop.run("UPDATE pgtrickle.pgt_stream_tables SET last_refresh_at = now() - '1h'::interval")
+    after_reset = shop.rows(ask)
+    Loop(shop.trickle, Watched()).run_once(threading.Event())
+
+    assert blown == [("on", "blown", 2, "3 changed rows, more than 2")]
+    assert reason == "its fuse has blown: 3 changed rows, more than 2"
+    assert after_reset == [("on", "bridged", 2, None)]
+    assert shop.rows(ask) == [("on", "armed", 2, None)]
+    shop.check("of_t")
+    assert refused(shop, "CALL pgtrickle.reset_fuse('of_t')") == "ST211"
+
+
+def test_alter_changes_tier_fuse_and_diamond_and_no_more(shop: Lab):
+    shop.run(
+        "CALL pgtrickle.alter_stream_table('of_t', tier => 'Cold', fuse => 'auto',"
+        " fuse_sensitivity => 4)",
+        "CALL pgtrickle.alter_stream_table('of_t', diamond_schedule_policy => 'slowest')",
+        "CALL pgtrickle.alter_stream_table('of_t', fuse_ceiling => 7)",
+    )
+
+    assert shop.rows(
+        "SELECT tier, fuse, fuse_ceiling, fuse_sensitivity, diamond_consistency,"
+        " diamond_schedule_policy FROM pgtrickle.stream_tables_info WHERE pgt_name = 'of_t'"
+    ) == [("cold", "auto", 7, 4.0, None, "slowest")]
+
+
+def test_another_query_is_refused_and_the_same_is_not(shop: Lab):
+    statement = "CALL pgtrickle.alter_stream_table('of_t', query => '{}')"
+
+    assert refused(shop, statement.format("SELECT count(*) AS m FROM t")) == "ST202"
+    shop.run(statement.format("select  COUNT(*) as n\nfrom t"))
+    shop.check("of_t")
+
+
+def test_graph_is_drawn(shop: Lab):
+    numbers = dict(shop.rows("SELECT relname, oid FROM pg_class WHERE relname IN ('t', 'of_t')"))
+    mermaid = shop.value("SELECT pgtrickle.explain_dag()").splitlines()
+    dot = shop.value("SELECT pgtrickle.explain_dag('dot')").splitlines()
+
+    assert mermaid[0] == "graph LR"
+    assert f'  n{numbers["t"]}(["public.t"])' in mermaid
+    assert f"  n{numbers['t']} --> n{numbers['of_t']}" in mermaid
+    assert f'  n{numbers["of_t"]} [label="public.of_t", shape=box];' in dot
+    assert (dot[0], dot[-1]) == ("digraph stream_tables {", "}")
+
+
+def test_delta_is_shown_as_the_engine_computes_it(shop: Lab):
+    shown = shop.value("CALL pgtrickle.explain_delta('of_t')")
+
+    assert shown.startswith("-- stage ")
+    assert "SELECT" in shown
+
+
+def test_errors_are_explained_by_their_kind(shop: Lab):
+    shop.run("CREATE TABLE v (a int)", "INSERT INTO v VALUES (1)")
+    shop.create("inverse", "SELECT 1 / a AS b FROM v", mode="FULL")
+    shop.run("INSERT INTO v VALUES (0)")
+    failed = refused(shop, "CALL pgtrickle.refresh_stream_table('inverse')")
+
+    [told] = shop.value("CALL pgtrickle.diagnose_errors('inverse')")
+
+    assert (told["error_code"], told["error_class"]) == (failed, "never")
+    assert told["meaning"]
+    assert told["remedy"]
+    assert shop.value("CALL pgtrickle.diagnose_errors('of_t')") == []
