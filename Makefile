@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup format lint unit test test-oldest fuzz fuzz-pipeline workloads soak demo bench bench-latency \
-  bench-capture bench-idle bench-tpch bench-flatness bench-cost-model bench-large bench-memory bench-report \
+  bench-capture bench-wal bench-idle bench-tpch bench-flatness bench-cost-model bench-large bench-memory bench-report \
   bench-check check ci docs clean
 
 PYTHON ?= python3
@@ -88,6 +88,8 @@ bench-latency: setup  ## a small refresh, warm and cold, of a join over a millio
 bench-capture: setup  ## what capture costs writers
 	$(BENCH).capture_overhead --output $(OUTPUT)/capture.json
 	$(REPORT) $(OUTPUT)/capture.json
+
+bench-wal: setup  ## what capture from the log costs writers, and how fast the log is read
 	$(BENCH).wal_capture
 
 bench-idle: setup  ## a thousand stream tables with nothing to do

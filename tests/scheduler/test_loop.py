@@ -572,3 +572,15 @@ def test_group_goes_on_without_who_is_held_back_and_who_reads_it(shop: Shop, loo
     run_for(loop, shop, seconds=2)
 
     assert [name for _, name in shop.refreshes] == ["public.b", "public.b"]
+
+
+def test_clock_that_is_set_back_delays_nothing(shop: Shop, loop: Loop) -> None:
+    shop.add("a", schedule="5m")
+    loop.run_once(threading.Event())
+    shop.clock.at -= timedelta(hours=1)
+    began = shop.clock.now()
+
+    next_due = loop.run_once(threading.Event())
+
+    assert len(shop.refreshes) == 2
+    assert next_due == began + timedelta(minutes=5)
