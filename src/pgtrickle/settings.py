@@ -231,7 +231,15 @@ SESSION_SETTINGS: Mapping[str, tuple[str, str]] = MappingProxyType(
 _NOT_STORED = frozenset({"dsn", "connection_timeout_seconds"})
 _SECRET = re.compile(r"\$\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
 _UNITS = MappingProxyType(
-    {"seconds": "s", "ms": "ms", "bytes": "bytes", "mb": "MB", "rows": "rows", "ratio": "share"}
+    {
+        "seconds": "s",
+        "ms": "ms",
+        "days": "days",
+        "bytes": "bytes",
+        "mb": "MB",
+        "rows": "rows",
+        "ratio": "share",
+    }
 )
 
 

@@ -51,7 +51,7 @@ def held(lab: Lab) -> dict[str, str]:
 def test_gate_holds_back_the_consumers_of_a_source(shop: Lab):
     gate_source(shop.connection, relid(shop, "t"))
     gate_source(shop.connection, relid(shop, "t"))
-    assert held(shop) == {"of_t": "the source t is gated"}
+    assert held(shop) == {"of_t": "the source public.t is gated"}
 
     ungate_source(shop.connection, relid(shop, "t"))
     assert held(shop) == {}

@@ -71,14 +71,16 @@ def claim_request(connection: Connection[TupleRow], server: str) -> Request | No
     return Request(request, verb, arguments, caller, tuple(schemas))
 
 
-_IS_ANY_WAITING = """
-    SELECT EXISTS (SELECT FROM pgtrickle.pgt_requests WHERE status = 'QUEUED')
+_FIND_WORK = """
+    SELECT EXISTS (SELECT FROM pgtrickle.pgt_requests WHERE status = 'QUEUED'),
+           EXISTS (SELECT FROM pgtrickle.pgt_subscriptions WHERE pending_refresh_id IS NOT NULL)
 """
 
 
-def is_any_waiting(connection: Connection[TupleRow]) -> bool:
-    """Tell whether there may be something to claim."""
-    return bool(connection.execute(_IS_ANY_WAITING).fetchall()[0][0])
+def find_work(connection: Connection[TupleRow]) -> tuple[bool, bool]:
+    """Tell whether there may be a request to claim, and a notice that was held back."""
+    [(requests, notices)] = connection.execute(_FIND_WORK).fetchall()
+    return requests, notices
 
 
 _FIND_UNWANTED = f"""

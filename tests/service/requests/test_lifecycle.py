@@ -83,9 +83,13 @@ def test_refresh_waits_for_the_one_in_progress_and_says_so(counts: Lab):
         " FROM pgtrickle.pgt_stream_tables",
     )
     notices: list[str] = []
-    counts.connection.add_notice_handler(lambda one: notices.append(one.message_primary or ""))
 
+    def note(told: psycopg.errors.Diagnostic) -> None:
+        notices.append(told.message_primary or "")
+
+    counts.connection.add_notice_handler(note)
     counts.run("CALL pgtrickle.refresh_stream_table('counts')")
+    counts.connection.remove_notice_handler(note)
 
     counts.check("counts")
     [notice] = notices

@@ -27,7 +27,7 @@ from pgtrickle.catalog.requests import (
     complete_request,
     fail_request,
     fall_silent,
-    is_any_waiting,
+    find_work,
     list_unwanted,
     sweep_requests,
 )
@@ -144,8 +144,7 @@ class RequestServer:
                     self._beat()
                 self._stop_unwanted()
                 if self._leads():
-                    self._wake_workers()
-                    self._tell_pending()
+                    self._look_for_work()
                     if pulse % _SWEEP_EVERY == 0:
                         self._sweep()
             except TrickleError as error:
@@ -168,15 +167,20 @@ class RequestServer:
             fall_silent(connection, self._runtime.owner)
         self._heard = False
 
-    def _wake_workers(self) -> None:
-        """Let one more worker look, if something waits although all that look are busy."""
-        self._serving = [one for one in self._serving if not one.done()]
-        if len(self._serving) >= self._workers:
-            return
+    def _look_for_work(self) -> None:
+        """Ask by one query, since it is asked all the time."""
         with self._runtime.connection() as connection:
-            waiting = is_any_waiting(connection)
+            requests, notices = find_work(connection)
+            if notices:
+                tell_pending(connection, self._runtime.settings.notify_coalesce_ms)
+        if requests:
+            self._wake_worker()
+
+    def _wake_worker(self) -> None:
+        """Let one more worker look, if not all are busy."""
+        self._serving = [one for one in self._serving if not one.done()]
         with self._claiming:
-            if waiting and not self._draining.is_set():
+            if len(self._serving) < self._workers and not self._draining.is_set():
                 self._serving.append(self._pool.submit(self._work))
 
     def _work(self) -> None:
@@ -189,10 +193,6 @@ class RequestServer:
     def _sweep(self) -> None:
         with self._claiming, self._runtime.connection() as connection:
             sweep_requests(connection, self._runtime.owner, list(self._running))
-
-    def _tell_pending(self) -> None:
-        with self._runtime.connection() as connection:
-            tell_pending(connection, self._runtime.settings.notify_coalesce_ms)
 
     def _stop_unwanted(self) -> None:
         running = dict(self._running)
