@@ -89,6 +89,22 @@ def test_watermarks_are_compared_within_their_group(shop: Lab):
     assert refused(shop, "SELECT pgtrickle.drop_watermark_group('day')") == "ST501"
 
 
+def test_source_that_is_gone_is_shown_by_its_number(shop: Lab):
+    shop.run("CREATE TABLE gone ()")
+    number = str(shop.value("SELECT 'gone'::regclass::oid"))
+    shop.run(
+        "SELECT pgtrickle.gate_source('gone')",
+        "SELECT pgtrickle.advance_watermark('gone', '2026-01-01')",
+        "SELECT pgtrickle.create_watermark_group('half', '{gone, t}')",
+        "DROP TABLE gone",
+    )
+
+    for function in ("bootstrap_gate_status", "watermarks"):
+        assert shop.rows(f"SELECT source_table FROM pgtrickle.{function}()") == [(number,)]
+    assert shop.rows("SELECT sources FROM pgtrickle.watermark_status()") == [(["public.t"],)]
+    shop.run("SELECT pgtrickle.drop_watermark_group('half')")
+
+
 @pytest.mark.parametrize(
     "statement",
     [
@@ -209,7 +225,9 @@ def test_another_query_is_refused_and_the_same_is_not(shop: Lab):
 
 
 def test_graph_is_drawn(shop: Lab):
-    numbers = dict(shop.rows("SELECT relname, oid FROM pg_class WHERE relname IN ('t', 'of_t')"))
+    numbers: dict[str, int] = dict(
+        shop.rows("SELECT relname, oid FROM pg_class WHERE relname IN ('t', 'of_t')")
+    )
     mermaid = shop.value("SELECT pgtrickle.explain_dag()").splitlines()
     dot = shop.value("SELECT pgtrickle.explain_dag('dot')").splitlines()
 

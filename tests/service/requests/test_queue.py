@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -237,7 +238,7 @@ def test_request_of_a_dead_server_is_ended_by_the_next(lab: Lab):
 def test_two_servers_share_the_queue(served: Lab):
     served.run(*T, CREATE)
     ask = """SELECT pgtrickle.submit_request('refresh_stream_table', '{"name": "counts"}')"""
-    with RequestServer(served.trickle._runtime) as other:
+    with RequestServer(replace(served.trickle._runtime, owner="another")) as other:
         served.run(*[ask] * 10)
         other.serve()
         until(

@@ -93,7 +93,8 @@ RETURNS TABLE (source_table text, gated boolean, gated_at timestamptz, ungated_a
 LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT coalesce(format('%I.%I', n.nspname, c.relname), g.source_relid::text), g.gated,
+    SELECT CASE WHEN c.oid IS NULL THEN g.source_relid::text
+                ELSE format('%I.%I', n.nspname, c.relname) END, g.gated,
            g.gated_at, g.ungated_at, g.gated_by,
            CASE WHEN g.gated THEN clock_timestamp() ELSE g.ungated_at END - g.gated_at,
            ARRAY(SELECT format('%I.%I', s.pgt_schema, s.pgt_name)
@@ -140,7 +141,8 @@ RETURNS TABLE (source_table text, watermark timestamptz, updated_at timestamptz,
 LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT coalesce(format('%I.%I', n.nspname, c.relname), w.source_relid::text), w.watermark,
+    SELECT CASE WHEN c.oid IS NULL THEN w.source_relid::text
+                ELSE format('%I.%I', n.nspname, c.relname) END, w.watermark,
            w.updated_at, w.advanced_by
       FROM pgtrickle.pgt_watermarks AS w
       LEFT JOIN pg_class AS c ON c.oid = w.source_relid

@@ -1,4 +1,4 @@
-"""Execute what SQL sessions ask for (see ADR 0019).
+"""Execute what SQL sessions ask for (see ADR 0018).
 
 A daemon has one server.  ``serve`` executes every request that waits, one after the other, in the
 caller's thread; several threads may call it, and with ``workers`` the server has some of its own.
