@@ -32,7 +32,7 @@ def test_status_and_info(chain: Lab):
         ("public.top", "ACTIVE", "DIFFERENTIAL", True),
     ]
     assert ask(chain, "stream_tables_info", "pgt_name, stale, staleness > '0'") == [
-        ("counts", False, True),
+        ("counts", None, True),  # refreshed when top needs it
         ("top", False, True),
     ]
 
@@ -44,6 +44,16 @@ def test_late_refresh_is_stale_and_cron_is_not_asked(chain: Lab):
     )
 
     assert ask(chain, "stream_tables_info", "pgt_name, stale") == [("counts", True), ("top", None)]
+
+
+@pytest.mark.parametrize(("tier", "stale"), [("hot", True), ("warm", False), ("frozen", None)])
+def test_tier_says_when_a_refresh_is_late(chain: Lab, tier: str, stale: object):
+    chain.run(
+        "UPDATE pgtrickle.pgt_stream_tables SET last_refresh_at = now() - interval '5 minutes',"
+        f" schedule = '2m', tier = '{tier}'"
+    )
+
+    assert ask(chain, "stream_tables_info", "DISTINCT stale") == [(stale,)]
 
 
 def test_history_is_the_newest_first(chain: Lab):
@@ -115,12 +125,17 @@ def test_health_names_what_is_wrong(chain: Lab):
     chain.run("DELETE FROM pgtrickle.pgt_request_servers")
     chain.run("UPDATE pgtrickle.pgt_stream_tables SET status = 'SUSPENDED' WHERE pgt_name = 'top'")
     chain.run("ALTER TABLE t DISABLE TRIGGER ALL")
+    chain.run(
+        "UPDATE pgtrickle.pgt_stream_tables SET fuse_blown_at = now(), fuse_reason = 'too much'"
+        " WHERE pgt_name = 'counts'"
+    )
 
     found = {row[0]: row[1:] for row in ask(chain, "health_check()")}
 
     assert found["daemon"][0] == "CRITICAL"
     assert found["suspended"] == ("CRITICAL", "public.top")
-    assert found["errors"] == ("OK", "")
+    assert found["errors"] == found["drained"] == ("OK", "")
+    assert found["fuses"] == ("WARNING", "public.counts: too much")
     assert found["capture"][0] == "WARNING"
     assert "public.t" in found["capture"][1]
     assert ask(chain, "quick_health", "status, stream_tables") == [("CRITICAL", 2)]

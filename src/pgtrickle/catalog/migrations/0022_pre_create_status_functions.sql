@@ -58,11 +58,16 @@ CREATE VIEW pgtrickle.stream_tables_info AS
            s.requested_cdc_mode, s.tier, s.fuse, s.fuse_ceiling, s.fuse_sensitivity,
            s.diamond_consistency, s.diamond_schedule_policy, s.created_at, s.updated_at,
            clock_timestamp() - s.data_timestamp AS staleness,
-           -- Late is a matter of the daemon, not of quiet sources; of cron it is not asked.
-           s.last_refresh_at + make_interval(secs => 10 + 2 * CASE s.schedule
-               WHEN 'calculated' THEN 1 ELSE pgtrickle.parse_duration_seconds(s.schedule) END)
+           -- Late is a matter of the daemon, not of quiet sources.  Of cron it is not asked, nor of
+           -- what is refreshed when those that read it need it, nor of the frozen.
+           s.last_refresh_at + make_interval(secs => 10 + 2 * t.factor * CASE
+               WHEN s.schedule <> 'calculated' THEN pgtrickle.parse_duration_seconds(s.schedule)
+               WHEN NOT EXISTS (SELECT FROM pgtrickle.pgt_dependencies AS d
+                                 WHERE d.source_relid = s.pgt_relid) THEN 1 END)
                < clock_timestamp() AS stale
-      FROM pgtrickle.pgt_stream_tables AS s;
+      FROM pgtrickle.pgt_stream_tables AS s
+      LEFT JOIN (VALUES ('hot', 1), ('warm', 2), ('cold', 10)) AS t (tier, factor)
+        ON t.tier = s.tier;
 
 COMMENT ON VIEW pgtrickle.stream_tables_info IS
     'Every stream table with all that is known of it; stale says that its refresh is late.';
@@ -315,6 +320,14 @@ AS $$
         SELECT 'errors', 'WARNING', string_agg(t.name || ': ' || t.last_error_message, '; ' ORDER BY t.name)
           FROM tables AS t WHERE t.consecutive_errors > 0 HAVING count(*) > 0
          UNION ALL
+        SELECT 'drained', 'WARNING', 'the scheduler begins nothing; SELECT pgtrickle.undrain() ends that'
+         WHERE EXISTS (SELECT FROM pgtrickle.pgt_scheduler_pauses AS p WHERE p.pgt_id IS NULL)
+         UNION ALL
+        SELECT 'fuses', 'WARNING',
+               string_agg(format('%I.%I: %s', s.pgt_schema, s.pgt_name, s.fuse_reason), '; '
+                          ORDER BY s.pgt_schema, s.pgt_name)
+          FROM pgtrickle.pgt_stream_tables AS s WHERE s.fuse_blown_at IS NOT NULL HAVING count(*) > 0
+         UNION ALL
         SELECT 'stale', 'WARNING', string_agg(t.name, ', ' ORDER BY t.name)
           FROM tables AS t WHERE t.stale AND t.status = 'ACTIVE' HAVING count(*) > 0
          UNION ALL
@@ -325,7 +338,8 @@ AS $$
           FROM pgtrickle.check_cdc_health() AS c WHERE c.alert IS NOT NULL HAVING count(*) > 0
     )
     SELECT k.name, coalesce(f.severity, 'OK'), coalesce(f.detail, '')
-      FROM unnest(ARRAY['daemon', 'suspended', 'errors', 'stale', 'reinitialize', 'capture'])
+      FROM unnest(ARRAY['daemon', 'drained', 'suspended', 'fuses', 'errors', 'stale', 'reinitialize',
+                        'capture'])
            WITH ORDINALITY AS k (name, n)
       LEFT JOIN found AS f ON f.check_name = k.name
      ORDER BY k.n
