@@ -75,6 +75,30 @@ def test_create_or_replace_compares_diamonds_too(counts: Lab):
     assert counts.value(statement.format("NONE"))["status"] == "unchanged"
 
 
+def notices_of(lab: Lab, statement: str) -> list[str]:
+    """Return what the server says while it executes a statement."""
+    notices: list[str] = []
+
+    def note(told: psycopg.errors.Diagnostic) -> None:
+        notices.append(told.message_primary or "")
+
+    lab.connection.add_notice_handler(note)
+    lab.run(statement)
+    lab.connection.remove_notice_handler(note)
+    return notices
+
+
+def test_refresh_tells_why_it_did_nothing_or_recomputed(counts: Lab):
+    refresh = "CALL pgtrickle.refresh_stream_table('counts')"
+    [nothing] = notices_of(counts, refresh)
+    counts.run("INSERT INTO t SELECT n, n FROM generate_series(10, 30) AS n")
+    [recomputed] = notices_of(counts, refresh)
+
+    assert nothing.startswith("public.counts: NO_DATA: ")
+    assert recomputed.startswith("public.counts: FULL: ")
+    assert notices_of(counts, refresh.replace(")", ', "full" => true)')) == []
+
+
 def test_refresh_waits_for_the_one_in_progress_and_says_so(counts: Lab):
     counts.run(
         "INSERT INTO t VALUES (4, 4)",
@@ -82,17 +106,10 @@ def test_refresh_waits_for_the_one_in_progress_and_says_so(counts: Lab):
         " SELECT pgt_id, 'somebody', now(), now() + interval '1 second'"
         " FROM pgtrickle.pgt_stream_tables",
     )
-    notices: list[str] = []
 
-    def note(told: psycopg.errors.Diagnostic) -> None:
-        notices.append(told.message_primary or "")
-
-    counts.connection.add_notice_handler(note)
-    counts.run("CALL pgtrickle.refresh_stream_table('counts')")
-    counts.connection.remove_notice_handler(note)
+    [notice] = notices_of(counts, "CALL pgtrickle.refresh_stream_table('counts')")
 
     counts.check("counts")
-    [notice] = notices
     assert notice.startswith("public.counts: waiting, because")
 
 

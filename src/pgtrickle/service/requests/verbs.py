@@ -28,7 +28,7 @@ from pgtrickle.model.diamonds import Diamond
 from pgtrickle.model.modes import parse_refresh_mode, parse_status
 from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.report import RefreshReport
-from pgtrickle.model.stream_table import Action, Status, StreamTable
+from pgtrickle.model.stream_table import Action, RefreshMode, Status, StreamTable
 from pgtrickle.model.tier import parse_tier
 from pgtrickle.service.alter import alter_stream_table
 from pgtrickle.service.compile import compile_query
@@ -239,7 +239,9 @@ def _drop(ask: Ask, given: Arguments) -> Any:
 def _refresh(ask: Ask, given: Arguments) -> Any:
     stream_table = get_own_stream_table(ask, given["name"])
     report = _refresh_after_others(ask, stream_table.name, full=bool(given.get("full", False)))
-    if report.action in {Action.NO_DATA, Action.SKIPPED}:
+    recomputed = report.action in {Action.FULL, Action.REINITIALIZE}
+    wanted = given.get("full", False) or stream_table.refresh_mode is RefreshMode.FULL
+    if report.action in {Action.NO_DATA, Action.SKIPPED} or (recomputed and not wanted):
         ask.notice(f"{report.stream_table}: {report.action.value}: {report.reason}")
     return {"name": report.stream_table, **_rows(report)}
 
