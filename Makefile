@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup format lint unit test test-oldest fuzz fuzz-pipeline workloads soak demo bench bench-latency \
-  bench-capture bench-wal bench-idle bench-tpch bench-flatness bench-cost-model bench-large bench-memory bench-report \
+  bench-capture bench-wal bench-idle bench-daemon bench-tpch bench-flatness bench-cost-model bench-large bench-memory bench-report \
   bench-check check ci docs clean
 
 PYTHON ?= python3
@@ -95,6 +95,12 @@ bench-wal: setup  ## what capture from the log costs writers, and how fast the l
 bench-idle: setup  ## a thousand stream tables with nothing to do
 	$(BENCH).idle_tables --output $(OUTPUT)/idle.json
 	$(REPORT) $(OUTPUT)/idle.json
+
+# DURATION=seconds of writing and of idleness, TABLES=n idle ones.
+bench-daemon: setup  ## from a commit to its being visible, and the cost of a thousand idle stream tables
+	$(BENCH).daemon --output $(OUTPUT)/daemon.json \
+	  $(if $(DURATION),--seconds $(DURATION)) $(if $(TABLES),--tables $(TABLES))
+	$(REPORT) $(OUTPUT)/daemon.json
 
 bench-tpch: setup  ## TPC-H beside REFRESH MATERIALIZED VIEW, Spark in full and DuckDB
 	$(BENCH).tpch $(call AT,$(SCALE)) $(if $(SHARE),--share $(SHARE)) \

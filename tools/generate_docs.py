@@ -136,7 +136,8 @@ ENVIRONMENT: dict[str, str] = {
     " current directory.",
     "PGTRICKLE_PG_BINDIR": "The directory of the PostgreSQL programs for the embedded server.",
     "PGTRICKLE_DEBUG": "With `1`, the command line shows tracebacks of errors, as `--debug` does.",
-    "SPARK_MASTER": "The master of the Spark context; `local[*]` if it is not set.",
+    "SPARK_MASTER": "The master of the Spark context; if it is not set `local[*]`, on a single core"
+    " `local[2]`.",
     "SPARK_REMOTE": "The address of a Spark Connect server, for which the extra"
     " `pgtrickle[connect]` is needed ([how](howto/cluster.md)).",
     "JAVA_HOME": "Where Java is, if not on `PATH`.",

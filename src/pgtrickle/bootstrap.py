@@ -28,7 +28,9 @@ from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.report import Progress, RefreshReport, VerifyReport
 from pgtrickle.model.stream_table import InitiatedBy, StreamTable
 from pgtrickle.model.tier import parse_tier
+from pgtrickle.scheduler.bell import Bell
 from pgtrickle.service.alter import alter_stream_table
+from pgtrickle.service.bell import listening_for_changes
 from pgtrickle.service.capture_mode import tend_capture
 from pgtrickle.service.control import (
     Mended,
@@ -40,6 +42,7 @@ from pgtrickle.service.control import (
     show_cdc_health,
 )
 from pgtrickle.service.create import create_stream_table
+from pgtrickle.service.diagnose import Diagnosis, diagnose_errors
 from pgtrickle.service.doctor import Check, check_machine, check_server
 from pgtrickle.service.drop import drop_stream_table
 from pgtrickle.service.explain import explain_stream_table
@@ -49,6 +52,7 @@ from pgtrickle.service.prune import prune_history, pruning_history
 from pgtrickle.service.refresh_stream_table import refresh_stream_table, refresh_unit
 from pgtrickle.service.requests.server import RequestServer
 from pgtrickle.service.runtime import Runtime, translated_errors
+from pgtrickle.service.scheduler_control import SchedulerControl
 from pgtrickle.service.status import (
     show_dependencies,
     show_history,
@@ -169,7 +173,7 @@ class _Adapters:
         self.runtime.pool.close()
 
 
-class Trickle:
+class Trickle(SchedulerControl):
     """A connection to the stream tables of one database; use it as a context manager."""
 
     def __init__(
@@ -334,6 +338,10 @@ class Trickle:
         wanted = self._name(name) if name is not None else None
         return show_history(self._runtime, wanted, limit=limit)
 
+    def diagnose_errors(self, name: str) -> list[Diagnosis]:
+        """Return the latest errors of a stream table, what they mean and what to do."""
+        return diagnose_errors(self._runtime, self._name(name))
+
     def dependencies(self) -> dict[str, list[str]]:
         """Return, for each stream table, the stream tables it reads."""
         return show_dependencies(self._runtime)
@@ -392,6 +400,10 @@ class Trickle:
     def standing_for_leader(self) -> AbstractContextManager[Leadership]:
         """Ask for the lead among the daemons on this database, for the length of a block."""
         return standing_for_leader(self._runtime)
+
+    def listening_for_changes(self) -> AbstractContextManager[Bell]:
+        """Let changes ring a bell, for the length of a block."""
+        return listening_for_changes(self._runtime)
 
     def tend_capture(self) -> None:
         """Read the log, watch the slot and hand sources over, if it is time for that."""

@@ -68,6 +68,11 @@ class Settings:
         doc="Refresh a stream table half as often after three refreshes in a row that took longer"
         " than its schedule, down to an eighth, until one takes no longer.",
     )
+    event_wakeup: bool = _setting(
+        default=True,
+        doc="Let a captured change wake `pgtrickle run`, where it has a session of its own on the"
+        " server; otherwise it looks for changes when they are due.",
+    )
     fuse_default_ceiling: int = _setting(
         0,
         "Changed rows above which the fuse of a stream table blows that has no ceiling of its own;"

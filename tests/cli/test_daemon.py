@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from http.client import NOT_FOUND, HTTPConnection
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,69 +15,10 @@ import pytest
 import pgtrickle
 from pgtrickle.cli.health import Health, serving_health
 from pgtrickle.errors import SettingError
+from tests.fixtures.daemons import Daemon, await_
 from tests.fixtures.restartable import OwnServer
 
-_SOURCE = Path(__file__).parents[2] / "src"
 _TAKE_OVER = 10.0  # seconds, as promised
-
-
-@dataclass
-class Daemon:
-    """A process of its own."""
-
-    process: subprocess.Popen[str]
-    lines: Path
-
-    def log(self) -> list[str]:
-        return self.lines.read_text().splitlines()
-
-    @property
-    def health(self) -> str:
-        """Return the address of the health checks, once they are served."""
-        [line] = await_(lambda: [one for one in self.log() if one.startswith("health checks on ")])
-        return str(line.removeprefix("health checks on "))
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=30)
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Daemon]]:
-    with ExitStack() as stack:
-
-        def started(dsn: str, *options: str) -> Daemon:
-            return stack.enter_context(_daemon(dsn, options, tmp_path))
-
-        yield started
-
-
-@contextmanager
-def _daemon(dsn: str, options: tuple[str, ...], directory: Path) -> Iterator[Daemon]:
-    program = f"from pgtrickle.cli.main import app; app(['run', *{options!r}])"
-    lines = directory / f"daemon-{len(list(directory.iterdir()))}.log"
-    with lines.open("w") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-c", program],
-            env={"PYTHONPATH": str(_SOURCE), "PGTRICKLE_DSN": dsn, "PATH": "/usr/bin:/bin"},
-            stdout=output,
-            stderr=output,
-            text=True,
-        )
-    try:
-        yield Daemon(process, lines)
-    finally:
-        process.kill()
-        process.wait()
-
-
-def await_(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
-    """Wait until something is so, and return what it is."""
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, "it does not come about"
-        time.sleep(0.1)
-    return found
 
 
 def leader(dsn: str) -> str | None:

@@ -8,9 +8,10 @@ from typing import Any
 
 import psycopg
 
-from tests.cli.test_daemon import _TAKE_OVER, Daemon, await_, leader, pid_of, start
+from tests.cli.test_daemon import leader, pid_of
+from tests.fixtures.daemons import Daemon, await_
 
-__all__ = ["start"]  # the fixture
+_TAKE_OVER = 10.0  # seconds, as promised
 _BELIEVED = 11.0  # seconds after which a sign of life of the one that was killed is too old
 
 

@@ -13,7 +13,7 @@ from tests.cli.conftest import CommandLine
 
 COMMANDS = [
     "init", "create", "validate", "refresh", "verify", "explain", "list", "show", "history",
-    "alter", "repair", "drop", "run", "config", "demo", "doctor", "version",
+    "errors", "alter", "repair", "drop", "run", "config", "demo", "doctor", "version",
 ]  # fmt: skip
 
 

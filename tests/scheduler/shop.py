@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -59,6 +59,37 @@ class Watched:
 
 
 @dataclass
+class ByHand:
+    """A bell that a test rings: at those moments, whoever is watched then is woken."""
+
+    clock: Clock
+    rings: list[datetime] = field(default_factory=list)
+    watched: set[int] = field(default_factory=set)
+    answers: set[int] = field(default_factory=set)
+
+    @property
+    def rung(self) -> bool:
+        return bool(self.answers)
+
+    def answer(self) -> set[int]:
+        answers, self.answers = self.answers, set()
+        return answers
+
+    def watch(self, stream_table_ids: Collection[int]) -> None:
+        self.watched = set(stream_table_ids)
+
+    def wait(self, stop: threading.Event, seconds: float) -> None:
+        end = self.clock.at + timedelta(seconds=seconds)
+        while self.rings and self.rings[0] <= end:
+            at = max(self.rings.pop(0), self.clock.at)
+            if self.watched:
+                self.answers, self.watched = self.watched, set()
+                end = at
+                break
+        stop.wait((end - self.clock.at).total_seconds())
+
+
+@dataclass
 class Shop:
     """Stream tables without a database."""
 
@@ -71,6 +102,7 @@ class Shop:
     trouble: dict[str, Exception] = field(default_factory=dict)
     lost: list[TrickleError] = field(default_factory=list)  # raised by the next looks, in turn
     idle: set[str] = field(default_factory=set)  # names with nothing to do
+    changes: dict[str, datetime] = field(default_factory=dict)  # when those get something to do
     looked_at: list[list[str]] = field(default_factory=list)  # by find_idle, call by call
     catalog: TrickleError | None = None  # what is wrong with it
     held: set[str] = field(default_factory=set)  # names that are to be left alone
@@ -136,7 +168,9 @@ class Shop:
 
     def find_idle(self, stream_tables: Sequence[StreamTable]) -> frozenset[int]:
         self.looked_at.append([str(table.name) for table in stream_tables])
-        return frozenset(table.id for table in stream_tables if str(table.name) in self.idle)
+        changed = {name for name, at in self.changes.items() if at <= self.clock.at}
+        idle = self.idle - changed
+        return frozenset(table.id for table in stream_tables if str(table.name) in idle)
 
     def refresh_unit(self, names: Sequence[str]) -> list[RefreshReport]:
         self.refreshes += [(round((self.clock.at - NOON).total_seconds(), 1), one) for one in names]
@@ -147,6 +181,7 @@ class Shop:
                 raise self.trouble[name]
         for name in names:
             self.tables[name] = replace(self.tables[name], last_refresh_at=self.clock.at)
+            self.changes.pop(name, None)
             # What it changed is news to those who read it.
             self.idle -= {reader for reader, reads in self.reads.items() if name in reads}
         return [

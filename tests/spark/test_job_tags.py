@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
@@ -13,15 +14,18 @@ from pgtrickle.ports import job_named
 from pgtrickle.spark.engine import SparkEngine
 from pgtrickle.spark.session import SparkSessions
 
-# Far longer than a test may take, in tasks that are short: a running one is not interrupted for
-# another job.
-ENDLESS = "SELECT count(*) AS n FROM range(0, 20000000000, 1, 20000) WHERE id % 7 = 8"
+# Minutes, in tasks that are short: a running one is not interrupted for another job.
+ENDLESS = "SELECT count(*) AS n FROM range(0, 2000000000, 1, 2000) WHERE id % 7 = 8"
 ONE = {"t": pa.table({"a": [1]})}
 
 
+pytestmark = pytest.mark.timeout(100)
+
+
 @pytest.fixture
-def engine(spark_sessions: SparkSessions) -> SparkEngine:
-    return SparkEngine("", spark_sessions)
+def engine(spark_sessions: SparkSessions) -> Iterator[SparkEngine]:
+    yield SparkEngine("", spark_sessions)
+    spark_sessions.large().sparkContext.cancelAllJobs()  # what a test that failed left behind
 
 
 def test_cancelled_refresh_fails_and_another_goes_on(engine: SparkEngine) -> None:
@@ -56,3 +60,14 @@ def test_name_with_a_comma_can_be_cancelled(engine: SparkEngine) -> None:
     with job_named('public."a,b"'):
         assert engine.run("SELECT a FROM {t}", ONE).num_rows == 1
     engine.cancel('public."a,b"')
+
+
+def test_nothing_of_a_refresh_stays_with_the_thread(
+    engine: SparkEngine, spark_sessions: SparkSessions
+) -> None:
+    with job_named("public.one"):
+        engine.run("SELECT a FROM {t}", ONE)
+
+    context = spark_sessions.large().sparkContext
+    assert context.getJobTags() == set()
+    assert context.getLocalProperty("spark.scheduler.pool") is None

@@ -167,3 +167,14 @@ _DELETE = "DELETE FROM pgtrickle.pgt_dependencies WHERE pgt_id = %(stream_table_
 def delete_dependencies(connection: Connection[TupleRow], stream_table_id: int) -> None:
     """Forget what a stream table reads, before recording it anew."""
     connection.execute(_DELETE, {"stream_table_id": stream_table_id})
+
+
+_LIST_SOURCE_RELIDS = """
+    SELECT pgt_id, pg_catalog.array_agg(source_relid)
+      FROM pgtrickle.pgt_dependencies GROUP BY pgt_id
+"""
+
+
+def list_source_relids(connection: Connection[TupleRow]) -> dict[int, frozenset[int]]:
+    """Return the sources of every stream table, by its id."""
+    return {number: frozenset(relids) for number, relids in connection.execute(_LIST_SOURCE_RELIDS)}

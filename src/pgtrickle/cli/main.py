@@ -14,18 +14,24 @@ from pgtrickle.cli.create import create
 from pgtrickle.cli.demo import demo
 from pgtrickle.cli.doctor import doctor
 from pgtrickle.cli.drop import drop
+from pgtrickle.cli.errors import errors
 from pgtrickle.cli.explain import explain
+from pgtrickle.cli.fuse import fuse
+from pgtrickle.cli.gate import gate
+from pgtrickle.cli.group import group
 from pgtrickle.cli.history import history
 from pgtrickle.cli.init import init
 from pgtrickle.cli.list import list_stream_tables
 from pgtrickle.cli.refresh import refresh
 from pgtrickle.cli.repair import repair
 from pgtrickle.cli.run import run
+from pgtrickle.cli.scheduler import scheduler
 from pgtrickle.cli.setup import Setup
 from pgtrickle.cli.show import show
 from pgtrickle.cli.validate import validate
 from pgtrickle.cli.verify import verify
 from pgtrickle.cli.version import version
+from pgtrickle.cli.watermark import watermark
 
 # Tracebacks are ours to print, and Typer's would show local variables, connection strings too.
 app = typer.Typer(
@@ -45,10 +51,16 @@ app.command()(explain)
 app.command("list")(list_stream_tables)
 app.command()(show)
 app.command()(history)
+app.command()(errors)
 app.command()(alter)
 app.command()(repair)
 app.command()(drop)
 app.command()(run)
+app.add_typer(scheduler, name="scheduler")
+app.add_typer(gate, name="gate")
+app.add_typer(watermark, name="watermark")
+app.add_typer(fuse, name="fuse")
+app.add_typer(group, name="group")
 app.add_typer(cdc, name="cdc")
 app.command()(config)
 app.command()(demo)

@@ -118,7 +118,11 @@ def _keep_fresh(
             executor.submit(loop.run_once, stop).result()
             return
         stderr().print("keeping stream tables fresh; Ctrl-C ends", markup=False)
-        with trickle.pruning_history(), trickle.standing_for_leader() as leadership:
+        with (
+            trickle.pruning_history(),
+            trickle.standing_for_leader() as leadership,
+            trickle.listening_for_changes() as loop.bell,
+        ):
 
             def leads() -> bool:
                 health.problem = None if leadership.problem is None else str(leadership.problem)

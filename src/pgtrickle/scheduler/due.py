@@ -29,6 +29,7 @@ class Attempt:
     jitter: float = 1.0  # by how much a pause after them is longer or shorter
     late: int = 0  # in a row that took longer than the time to the next
     stretch: int = 1  # by which the time to the next is longer than the schedule says
+    worked: datetime | None = None  # when it last was more than a look; None: this time
 
     def succeeded(self, began: datetime, took: timedelta, every: timedelta | None) -> Attempt:
         """Return what is left of this one after a refresh that took so long.
@@ -51,6 +52,10 @@ class Attempt:
             return Attempt(began, late=self.late + 1, stretch=self.stretch)
         return Attempt(began, stretch=min(2 * self.stretch, _LONGEST_STRETCH))
 
+    def found_nothing(self, at: datetime) -> Attempt:
+        """Return what is left of this one after a look that found nothing to do."""
+        return Attempt(at, worked=self.worked or self.at)
+
     def failed(self, at: datetime, jitter: float) -> Attempt:
         """Return what is left of this one after a failure."""
         return Attempt(at, self.failures + 1, jitter, self.late, self.stretch)
@@ -71,6 +76,22 @@ def backoff(failures: int) -> timedelta:
         return timedelta()
     # Capping the exponent first keeps the number small after days of failures.
     return min(_FIRST_BACKOFF * (1 << min(failures - 1, 20)), LONGEST_BACKOFF)
+
+
+def due_if_changed(schedule: Schedule, attempt: Attempt) -> datetime | None:
+    """Return the moment from which a change is worth a refresh; None: when it is due anyway.
+
+    The schedule says how far refreshes are apart at least.  A look that found nothing was none.
+
+    >>> from pgtrickle.model.schedule import parse_schedule
+    >>> noon, minute = datetime(2026, 1, 1, 12, tzinfo=UTC), timedelta(minutes=1)
+    >>> looked = Attempt(noon).found_nothing(noon + 5 * minute)
+    >>> due_if_changed(parse_schedule("5m"), looked).minute
+    5
+    """
+    if attempt.failures or schedule.cron is not None:
+        return None
+    return schedule.next_after(attempt.worked or attempt.at, times=attempt.stretch)
 
 
 def due_at(

@@ -22,6 +22,7 @@ from pgtrickle.errors import InternalError, Retry, TrickleError
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.schedule import parse_schedule
 from pgtrickle.model.stream_table import StreamTable
+from pgtrickle.scheduler.bell import Bell, NoBell
 from pgtrickle.scheduler.cadence import is_known
 from pgtrickle.scheduler.due import backoff
 from pgtrickle.scheduler.timetable import Timetable
@@ -109,6 +110,7 @@ class Loop:
     leads: Callable[[], bool] = lambda: True  # or another daemon does, and this one stands by
     workers: Callable[[], Executor] = lambda: worker_threads(1)
     timetable: Timetable = field(default_factory=Timetable)
+    bell: Bell = field(default_factory=NoBell)
     _version: str | None = None  # of what the timetable was loaded from
     _in_flight: dict[Unit, Future[_Outcome]] = field(default_factory=dict)
     # What was finished since a unit that is due began to wait.
@@ -152,13 +154,16 @@ class Loop:
         """Hand over what is due and can go; leave out what is ``decided``, and add to it."""
         self._collect()
         if not self.leads():
+            self.bell.watch(())
             return None
         self.stream_tables.check_catalog()
         self.stream_tables.tend_capture()
         self._load()
+        self.timetable.hurry(self.bell.answer(), self.now())
         left = self._decide(pool, stop, self._find_due(), decided)
         for unit in left:
             self.timetable.put_back(unit, self.now())
+        self.bell.watch(self.timetable.resting())
         return self.timetable.next_due()
 
     def _load(self) -> None:
@@ -196,9 +201,7 @@ class Loop:
             if decided is not None:
                 decided.add(unit)
             if all(table.id in idle for table in members):
-                # Who is held back is asked again when it is due the next time.
-                for table in self.timetable.members(unit):
-                    self.timetable.note_success(table, self.now(), timedelta())
+                self._note_idle(unit, members)
                 left.append(unit)
             else:
                 self._in_flight[unit] = pool.submit(self._work, members, stop)
@@ -247,6 +250,14 @@ class Loop:
                 self._note(unit, future.result())
             self.timetable.put_back(unit, self.now())
 
+    def _note_idle(self, unit: Unit, asked: Sequence[StreamTable]) -> None:
+        everyone = self.timetable.members(unit)
+        for table in everyone:
+            if len(asked) == len(everyone):
+                self.timetable.note_nothing(table, self.now())
+            else:  # some are held back: they are asked again when it is due, and no bell helps
+                self.timetable.note_success(table, self.now(), timedelta())
+
     def _note(self, unit: Unit, outcome: _Outcome) -> None:
         if outcome.error is not None:
             now = self.now()
@@ -262,13 +273,13 @@ class Loop:
             self.watcher.refreshed(report)
 
     def _wait(self, stop: threading.Event, pause: timedelta) -> None:
-        """Wait until a worker has finished or it is time for the next pass."""
+        """Wait until a worker has finished, the bell rings or it is time for the next pass."""
         if not self._in_flight:
-            stop.wait(pause.total_seconds())
+            self.bell.wait(stop, pause.total_seconds())
             return
         until = self.now() + pause
         while not stop.wait(0) and (left := until - self.now()) > timedelta():
             slice_ = min(left, _STOP_NOTICED).total_seconds()
             done, _ = wait(self._in_flight.values(), timeout=slice_, return_when=FIRST_COMPLETED)
-            if done:
+            if done or self.bell.rung:
                 return

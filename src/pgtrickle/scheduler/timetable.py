@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from pgtrickle.model.schedule import Schedule
 from pgtrickle.model.stream_table import Status, StreamTable
 from pgtrickle.model.tier import Tier
 from pgtrickle.scheduler.cadence import cadences, schedule_of
-from pgtrickle.scheduler.due import Attempt, due_at
+from pgtrickle.scheduler.due import Attempt, due_at, due_if_changed
 from pgtrickle.scheduler.units import Shape, Unit
 
 _SET_BACK = timedelta(seconds=2)  # from here on a clock was set, and is not merely adjusted
@@ -37,6 +37,8 @@ class Timetable:
     _due: dict[Unit, datetime] = field(default_factory=dict)  # of those that wait for their time
     _queue: list[tuple[datetime, int, Unit]] = field(default_factory=list)  # with outdated entries
     _looked_at: datetime | None = None
+    _of_table: dict[int, Unit] = field(default_factory=dict)  # the unit of each that takes part
+    _resting: set[Unit] = field(default_factory=set)  # a change would make them due at once
 
     def load(
         self, tables: Iterable[StreamTable], shape: Shape, now: datetime, taken: set[Unit]
@@ -50,6 +52,7 @@ class Timetable:
         self._attempts = {key: self._attempts[key] for key in self._attempts.keys() & ids}
         self._members = {unit: self._taking_part(unit) for unit in shape.units}
         self._places = {unit: place for place, unit in enumerate(shape.units)}
+        self._of_table = {one.id: unit for unit, of in self._members.items() for one in of}
         self._fill(now, taken)
 
     def take_due(self, now: datetime, taken: set[Unit]) -> list[Unit]:
@@ -62,6 +65,7 @@ class Timetable:
             when, _, unit = heapq.heappop(self._queue)
             if self._due.get(unit) == when:
                 del self._due[unit]
+                self._resting.discard(unit)
                 found.append(unit)
         return self.in_order(found)
 
@@ -73,12 +77,29 @@ class Timetable:
 
     def put_back(self, unit: Unit, now: datetime) -> None:
         """Let a unit wait for its time; nothing happens if it is no longer there."""
+        self._resting.discard(unit)
         when = self._unit_due_at(unit, now)
         if when is None:
             self._due.pop(unit, None)
             return
-        self._due[unit] = when
-        heapq.heappush(self._queue, (when, self._places[unit], unit))
+        self._put(unit, when)
+        if self._due_if_changed(unit, now) <= now < when:
+            self._resting.add(unit)
+
+    def resting(self) -> list[int]:
+        """Return the ids of the stream tables that a change would make due at once."""
+        return [table.id for unit in self._resting for table in self.members(unit)]
+
+    def hurry(self, stream_table_ids: Iterable[int], now: datetime) -> None:
+        """Make those due, of the stream tables given, that have rested long enough."""
+        units = {self._of_table.get(one) for one in stream_table_ids}
+        for unit in self._resting.intersection(units):
+            for table in self.members(unit):
+                # Whatever it finds, this counts as a refresh: the next ring comes no sooner.
+                if (attempt := self._attempts.get(table.id)) is not None:
+                    self._attempts[table.id] = replace(attempt, worked=now)
+            self._resting.discard(unit)
+            self._put(unit, now)
 
     def next_due(self) -> datetime | None:
         """Return when the next unit is due that waits for nothing else."""
@@ -103,6 +124,11 @@ class Timetable:
             before = Attempt(began)
         self._attempts[table.id] = before.succeeded(began, took, self._cadence(table).every)
 
+    def note_nothing(self, table: StreamTable, now: datetime) -> None:
+        """Take note of a look that found nothing to do."""
+        before = self._attempts.get(table.id) or Attempt(table.last_refresh_at or now)
+        self._attempts[table.id] = before.found_nothing(now)
+
     def note_failure(self, table: StreamTable, now: datetime) -> timedelta:
         """Take note of a refresh that failed; return how long to wait for the next attempt."""
         # From the end of the attempt: one that took minutes to fail is not repeated at once.
@@ -111,7 +137,7 @@ class Timetable:
         return self._due_at(table, now) - now
 
     def _fill(self, now: datetime, taken: set[Unit]) -> None:
-        self._due, self._queue = {}, []
+        self._due, self._queue, self._resting = {}, [], set()
         for unit in self.shape.units:
             if unit not in taken:
                 self.put_back(unit, now)
@@ -128,6 +154,19 @@ class Timetable:
     def _unit_due_at(self, unit: Unit, now: datetime) -> datetime | None:
         due = [self._due_at(table, now) for table in self.members(unit)]
         return (max if unit.slowest else min)(due, default=None)
+
+    def _due_if_changed(self, unit: Unit, now: datetime) -> datetime:
+        """Return the moment from which a change of any member is worth a refresh."""
+        return max(self._worth_it_at(table, now) for table in self.members(unit))
+
+    def _worth_it_at(self, table: StreamTable, now: datetime) -> datetime:
+        attempt = self._attempts.get(table.id)
+        worth_it = None if attempt is None else due_if_changed(self._cadence(table), attempt)
+        return self._due_at(table, now) if worth_it is None else worth_it
+
+    def _put(self, unit: Unit, when: datetime) -> None:
+        self._due[unit] = when
+        heapq.heappush(self._queue, (when, self._places[unit], unit))
 
     def _due_at(self, table: StreamTable, now: datetime) -> datetime:
         attempt, last = self._attempts.get(table.id), table.last_refresh_at

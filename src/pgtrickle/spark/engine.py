@@ -76,8 +76,9 @@ class SparkEngine:
     def cancel(self, job: str) -> None:
         """Cancel what runs for a refresh, if Spark runs at all."""
         if self.sessions.started:
-            for session in (self.sessions.small(), self.sessions.large()):
-                cancel(session, job)
+            with translated("cancel a refresh"):
+                for session in (self.sessions.small(), self.sessions.large()):
+                    cancel(session, job)
 
     def close(self) -> None:
         """Stop Spark if it was started."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pgtrickle.ports import current_job
 
 if TYPE_CHECKING:  # importing pyspark costs a second
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 _POOL = "spark.scheduler.pool"
@@ -31,27 +32,50 @@ def tagged(session: SparkSession) -> Iterator[None]:
     if job is None:
         yield
         return
-    tag, context = tag_of(job), getattr(session, "_sc", None)  # Spark Connect has no context
-    session.addTag(tag)
-    if context is not None:
-        context.setLocalProperty(_POOL, tag)
+    tag, context = tag_of(job), _context_of(session)
+    _tag(session, context, tag)
     try:
         yield
     finally:
-        # A JVM that died takes its tags along.
-        if context is None or context._jsc is not None:  # noqa: SLF001 - no public way to ask
-            _untag(session, tag)
-
-
-def _untag(session: SparkSession, tag: str) -> None:
-    from py4j.protocol import Py4JError  # noqa: PLC0415 - comes with pyspark
-
-    try:
-        session.removeTag(tag)
-    except (Py4JError, OSError):
-        return
+        _untag(session, context, tag)
 
 
 def cancel(session: SparkSession, job: str) -> None:
     """Cancel what runs under a name."""
-    session.interruptTag(tag_of(job))
+    context = _context_of(session)
+    if context is None:
+        session.interruptTag(tag_of(job))
+    else:
+        context.cancelJobsWithTag(tag_of(job))
+
+
+def _context_of(session: SparkSession) -> SparkContext | None:
+    """Return the context, in which tags are everybody's; Spark Connect has none.
+
+    A session of this process knows a tag only in the thread that gave it, and lets no other cancel
+    what runs under it.  On a Connect server a tag belongs to the session.
+    """
+    return getattr(session, "_sc", None)
+
+
+def _tag(session: SparkSession, context: SparkContext | None, tag: str) -> None:
+    if context is None:
+        session.addTag(tag)
+        return
+    context.addJobTag(tag)
+    context.setLocalProperty(_POOL, tag)
+
+
+def _untag(session: SparkSession, context: SparkContext | None, tag: str) -> None:
+    from py4j.protocol import Py4JError  # noqa: PLC0415 - comes with pyspark
+
+    if context is None:
+        session.removeTag(tag)
+        return
+    if context._jsc is None:  # noqa: SLF001 - stopped meanwhile; no public way to ask
+        return
+    try:
+        context.removeJobTag(tag)
+        context.setLocalProperty(_POOL, None)  # type: ignore[arg-type]  # which takes it away
+    except (Py4JError, OSError):
+        return  # a JVM that died takes its tags along

@@ -5,6 +5,7 @@ Both profiles compute the same values; they differ in how a query is cut into ta
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 # What the meaning of a value depends on: PostgreSQL's own reading of overflow, time and decimals.
@@ -89,6 +90,26 @@ def context_settings(
             "spark.driver.bindAddress": "127.0.0.1",
         }
     return settings
+
+
+def default_master() -> str:
+    """Return where Spark runs unless told otherwise: on all cores of this machine.
+
+    With a single thread a long refresh would starve all others: whenever a task ends no pool has
+    one running, and among equals Spark lets the same one go first each time, by its name.
+    """
+    return "local[*]" if _cores() > 1 else "local[2]"
+
+
+def _cores() -> float:
+    """Return how many cores this process may use: by affinity, and by its container's quota."""
+    affinity = getattr(os, "sched_getaffinity", None)  # not on macOS
+    cores = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        return min(cores, int(quota) / int(period))
+    except (OSError, ValueError):  # no container, or one without a quota: "max"
+        return cores
 
 
 def is_local(master: str) -> bool:

@@ -1,8 +1,8 @@
 """The Spark sessions of this process: one context, started at first use, with two profiles.
 
 Where Spark runs is decided by the environment: ``SPARK_REMOTE`` names a Spark Connect server,
-``SPARK_MASTER`` a cluster manager; without either it is ``local[*]``.  What the JVM prints goes to
-a file in a private directory, never to the user's terminal.
+``SPARK_MASTER`` a cluster manager; without either it is ``local[*]``, with two threads at least.
+What the JVM prints goes to a file in a private directory, never to the user's terminal.
 """
 
 from __future__ import annotations
@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING
 
 from pgtrickle.errors import SparkFailedError
 from pgtrickle.spark.java import require_java
-from pgtrickle.spark.profiles import EXACT, LARGE, SMALL, context_settings, is_local
+from pgtrickle.spark.profiles import (
+    EXACT,
+    LARGE,
+    SMALL,
+    context_settings,
+    default_master,
+    is_local,
+)
 
 if TYPE_CHECKING:  # importing pyspark costs a second
     from pyspark.sql import SparkSession
@@ -40,7 +47,7 @@ class SparkSessions:
         result_bytes: int = _DEFAULT_RESULT_BYTES,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        self._master = master or os.environ.get("SPARK_MASTER", "local[*]")
+        self._master = master or os.environ.get("SPARK_MASTER") or default_master()
         self._driver_memory = driver_memory
         self._result_bytes = result_bytes
         self._settings = dict(settings or {})

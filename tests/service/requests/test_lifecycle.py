@@ -91,11 +91,11 @@ def notices_of(lab: Lab, statement: str) -> list[str]:
 def test_refresh_tells_why_it_did_nothing_or_recomputed(counts: Lab):
     refresh = "CALL pgtrickle.refresh_stream_table('counts')"
     [nothing] = notices_of(counts, refresh)
-    counts.run("INSERT INTO t SELECT n, n FROM generate_series(10, 30) AS n")
+    counts.run("UPDATE pgtrickle.pgt_stream_tables SET needs_reinit = true")
     [recomputed] = notices_of(counts, refresh)
 
     assert nothing.startswith("public.counts: NO_DATA: ")
-    assert recomputed.startswith("public.counts: FULL: ")
+    assert recomputed.startswith("public.counts: REINITIALIZE: ")
     assert notices_of(counts, refresh.replace(")", ', "full" => true)')) == []
 
 

@@ -37,7 +37,7 @@ from pgtrickle.service.create import create_stream_table
 from pgtrickle.service.drop import drop_stream_table
 from pgtrickle.service.explain import explain_stream_table
 from pgtrickle.service.refresh_stream_table import refresh_stream_table
-from pgtrickle.service.requests import control, diagnose
+from pgtrickle.service.requests import control, explanations
 from pgtrickle.service.requests.arguments import check_arguments
 from pgtrickle.service.requests.caller import (
     check_may_act_as_server,
@@ -419,9 +419,9 @@ VERBS: Mapping[str, Verb] = MappingProxyType(
             Verb("create_refresh_group", control.create_group, _GROUP, ("isolation",)),
             Verb("drop_refresh_group", control.drop_group, ("group_name",)),
             Verb("reset_fuse", control.reset, _ONE, ("action",)),
-            Verb("diamond_groups", diagnose.diamond_groups, ()),
-            Verb("explain_delta", diagnose.explain_delta, _ONE),
-            Verb("diagnose_errors", diagnose.diagnose_errors, _ONE),
+            Verb("diamond_groups", explanations.diamond_groups, ()),
+            Verb("explain_delta", explanations.explain_delta, _ONE),
+            Verb("diagnose_errors", explanations.explain_errors, _ONE),
         )
     }
 )

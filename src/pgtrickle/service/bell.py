@@ -1,0 +1,156 @@
+"""Listen for captured changes, so that a stream table at rest follows them at once."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import psycopg
+from psycopg import Connection, sql
+from psycopg.rows import TupleRow
+
+from pgtrickle.capture.bell import CHANNEL, hold_locks, let_go, lock_of
+from pgtrickle.catalog.dependencies import list_source_relids
+from pgtrickle.scheduler.bell import Bell, NoBell
+from pgtrickle.service.runtime import Runtime
+
+logger = logging.getLogger(__name__)
+
+_LISTEN = sql.SQL("LISTEN {channel}").format(channel=sql.Identifier(CHANNEL))
+_LOOK = 0.25  # seconds after which what is watched is looked at again
+_STOP_NOTICED = 0.1
+_SOURCES_LAST = 10.0  # seconds for which it is believed who reads what
+_RECONNECT = 5.0
+_PATIENCE = 2.0
+_DEAF = 5.0  # seconds for which a lock is left alone that rang for nobody
+
+
+@dataclass(slots=True)
+class ChangeBell:
+    """Rings for stream tables when a source of theirs changes; a thread listens for it."""
+
+    runtime: Runtime
+    done: threading.Event = field(default_factory=threading.Event)
+    _rung: threading.Event = field(default_factory=threading.Event)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _watched: set[int] = field(default_factory=set)
+    _answers: set[int] = field(default_factory=set)
+    _sources: dict[int, frozenset[int]] = field(default_factory=dict)  # by stream table
+    _sources_read: float = -_SOURCES_LAST
+    _locks_of: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())  # what is watched
+    _deaf_until: dict[int, float] = field(default_factory=dict)  # by lock
+
+    @property
+    def rung(self) -> bool:
+        """Whether it has rung since it was last answered."""
+        return self._rung.is_set()
+
+    def answer(self) -> Collection[int]:
+        """Return the ids of the stream tables for which it has rung since it was last asked."""
+        with self._lock:
+            self._rung.clear()
+            answers, self._answers = self._answers, set()
+            return answers
+
+    def watch(self, stream_table_ids: Collection[int]) -> None:
+        """Ring once for each of these, and for no others."""
+        with self._lock:
+            self._watched = set(stream_table_ids) - self._answers
+
+    def wait(self, stop: threading.Event, seconds: float) -> None:
+        """Wait until it rings or something stops, and no longer than so many seconds."""
+        end = time.monotonic() + seconds
+        while not stop.is_set() and (left := end - time.monotonic()) > 0:
+            if self._rung.wait(min(left, _STOP_NOTICED)):
+                return
+
+    def listen(self) -> None:
+        """Listen until it is done; a server that is gone is looked for again."""
+        while not self.done.is_set():
+            try:
+                with self._connected() as connection:
+                    if _is_pooled(connection):
+                        # Behind a pooler no session is its own: locks and LISTEN go astray.
+                        logger.info("behind a pooler: changes are looked for, not listened for")
+                        return
+                    self._serve(connection)
+            except psycopg.Error as error:
+                logger.debug("not listening for changes: %s", error)
+                self.done.wait(_RECONNECT)
+
+    def _connected(self) -> Connection[TupleRow]:
+        seconds = int(self.runtime.settings.connection_timeout_seconds)
+        return psycopg.connect(
+            str(self.runtime.pool.conninfo),
+            autocommit=True,
+            connect_timeout=seconds,
+            prepare_threshold=None,
+        )
+
+    def _serve(self, connection: Connection[TupleRow]) -> None:
+        connection.execute(_LISTEN)
+        held: set[int] = set()
+        while not self.done.is_set():
+            wanted = self._wanted(connection)
+            if held - wanted:
+                let_go(connection, held - wanted)
+                held &= wanted
+            if wanted - held:
+                held |= hold_locks(connection, wanted - held)
+            # All that came in one packet; the rest comes with the next round.
+            for notice in connection.notifies(timeout=_LOOK, stop_after=1):
+                if notice.payload.isdecimal():  # anybody may send anything
+                    self._ring(int(notice.payload))
+
+    def _wanted(self, connection: Connection[TupleRow]) -> set[int]:
+        """Return the locks that stand for what is watched."""
+        with self._lock:
+            watched = frozenset(self._watched)
+        now = time.monotonic()
+        outdated = now - self._sources_read > _SOURCES_LAST
+        if watched and (outdated or not watched <= self._sources.keys()):
+            found = list_source_relids(connection)
+            with self._lock:
+                self._sources = {one: found.get(one, frozenset()) for one in watched | found.keys()}
+            self._sources_read, self._locks_of = now, (frozenset(), frozenset())
+        if watched != self._locks_of[0]:
+            locks = {lock_of(relid) for one in watched for relid in self._sources[one]}
+            self._locks_of = watched, frozenset(locks)
+        return {lock for lock in self._locks_of[1] if self._deaf_until.get(lock, now) <= now}
+
+    def _ring(self, source_relid: int) -> None:
+        with self._lock:
+            woken = {one for one in self._watched if source_relid in self._sources.get(one, ())}
+            self._watched -= woken
+            self._answers |= woken
+            if woken:
+                self._rung.set()
+            else:
+                # Another source with the same lock, and its writers would ring on and on.
+                self._deaf_until[lock_of(source_relid)] = time.monotonic() + _DEAF
+
+
+def _is_pooled(connection: Connection[TupleRow]) -> bool:
+    """Tell whether the session that answers is another than the one that was connected to."""
+    [(pid,)] = connection.execute("SELECT pg_catalog.pg_backend_pid()").fetchall()
+    return bool(pid != connection.info.backend_pid)
+
+
+@contextmanager
+def listening_for_changes(runtime: Runtime) -> Iterator[Bell]:
+    """Listen from a thread for the length of a block; yield the bell, silent if so set."""
+    if not runtime.settings.event_wakeup:
+        yield NoBell()
+        return
+    bell = ChangeBell(runtime)
+    thread = threading.Thread(target=bell.listen, name="pgtrickle-bell", daemon=True)
+    thread.start()
+    try:
+        yield bell
+    finally:
+        bell.done.set()
+        thread.join(_PATIENCE)  # it may be waiting for a server that does not answer

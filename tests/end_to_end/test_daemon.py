@@ -1,0 +1,54 @@
+"""``pgtrickle run`` with Spark: it keeps a graph fresh, also when Spark's JVM is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from functools import partial
+
+import psycopg
+
+import pgtrickle
+from tests.fakes.engine import DuckDbEngine
+from tests.fixtures.daemons import Daemon, await_
+
+_SECONDS = 120  # a JVM starts, on a machine that others use too
+
+
+def test_daemon_goes_on_after_the_jvm_was_killed(
+    database: str, start: Callable[..., Daemon]
+) -> None:
+    with (
+        psycopg.connect(database, autocommit=True) as user,
+        pgtrickle.connect(database, engine=DuckDbEngine()) as trickle,
+    ):
+        user.execute("CREATE TABLE t (id int PRIMARY KEY, a int)")
+        for name, query in {
+            "sums": "SELECT a % 2 AS odd, sum(a) AS total FROM t GROUP BY a % 2",
+            "counts": "SELECT a % 2 AS odd, count(*) AS n FROM t GROUP BY a % 2",
+            "means": "SELECT s.odd, s.total, c.n FROM sums AS s JOIN counts AS c ON c.odd = s.odd",
+        }.items():
+            trickle.create_stream_table(name, query, "1s", "DIFFERENTIAL")
+
+        def visible(number: int) -> bool:
+            [(found,)] = user.execute("SELECT COALESCE(sum(n), 0) FROM means").fetchall()
+            return bool(found == number)
+
+        daemon = start(database)
+        user.execute("INSERT INTO t VALUES (1, 1)")
+        await_(lambda: visible(1), _SECONDS)
+        for number in (2, 3):
+            [jvm] = daemon.children()
+            os.kill(jvm, signal.SIGKILL)
+
+            user.execute("INSERT INTO t VALUES (%s, %s)", [number, number])
+
+            await_(partial(visible, number), _SECONDS)
+            assert jvm not in daemon.children()
+
+        assert daemon.stop() == 0
+        assert [trickle.verify_stream_table(name).ok for name in ("sums", "counts", "means")] == [
+            True
+        ] * 3
+        assert {one.status.value for one in trickle.list_stream_tables()} == {"ACTIVE"}

@@ -1,0 +1,141 @@
+"""The bell that captured changes ring, for those who listen at that moment."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from pgtrickle.capture.bell import CHANNEL
+from pgtrickle.scheduler.bell import Bell
+from pgtrickle.scheduler.loop import Loop
+from tests.fixtures.daemons import await_
+from tests.scheduler.shop import Watched
+from tests.service.lab import Lab
+
+_HELD = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid = x'70677477'::int"
+
+
+@pytest.fixture
+def shop(lab: Lab) -> Iterator[Lab]:
+    lab.run("CREATE TABLE t (a int)", "CREATE TABLE u (a int)")
+    # The server could prepare transactions, which nobody does here.
+    lab.run("SELECT set_config('pg_trickle.event_wakeup', 'on', false)")
+    lab.create("of_t", "SELECT count(*) AS n FROM t")
+    lab.create("of_u", "SELECT count(*) AS n FROM u")
+    yield lab
+    lab.run("RESET pg_trickle.event_wakeup")
+
+
+@pytest.fixture
+def bell(shop: Lab) -> Iterator[Bell]:
+    with shop.trickle.listening_for_changes() as bell:
+        yield bell
+
+
+def number(lab: Lab, name: str) -> int:
+    return lab.trickle.get_stream_table(name).id
+
+
+def watch(bell: Bell, lab: Lab, *names: str) -> None:
+    """Watch, and wait until the writers know."""
+    bell.watch([number(lab, name) for name in names])
+    await_(lambda: lab.value(_HELD) == len(names))
+
+
+def test_change_rings_for_who_reads_it(shop: Lab, bell: Bell):
+    watch(bell, shop, "of_t", "of_u")
+
+    shop.run("INSERT INTO t VALUES (1)")
+
+    await_(lambda: bell.rung)
+    assert bell.answer() == {number(shop, "of_t")}
+    assert not bell.rung
+
+
+def test_bell_rings_once_until_it_is_watched_again(shop: Lab, bell: Bell):
+    watch(bell, shop, "of_t")
+    shop.run("INSERT INTO t VALUES (1)")
+    await_(bell.answer)
+    await_(lambda: shop.value(_HELD) == 0)
+
+    shop.run("INSERT INTO t VALUES (2)")
+    time.sleep(0.5)
+    assert not bell.rung
+
+    watch(bell, shop, "of_t")
+    shop.run("INSERT INTO t VALUES (3)")
+    await_(lambda: bell.rung)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["UPDATE t SET a = 1 WHERE false"],
+        ["SET pg_trickle.event_wakeup = off", "INSERT INTO t VALUES (1)"],
+        ["SET pg_trickle.event_wakeup = ''", "INSERT INTO t VALUES (1)"],
+    ],
+)
+def test_nothing_rings_without_a_row_or_where_it_might_do_harm(
+    shop: Lab, bell: Bell, statements: list[str]
+):
+    watch(bell, shop, "of_t")
+
+    shop.run(*statements)
+
+    time.sleep(0.5)
+    assert not bell.rung
+
+
+def test_transaction_can_be_prepared_while_someone_listens(shop: Lab, bell: Bell):
+    watch(bell, shop, "of_t")
+    shop.run("SET pg_trickle.event_wakeup = ''", "BEGIN", "INSERT INTO t VALUES (1)")
+    shop.run("PREPARE TRANSACTION 'mine'", "COMMIT PREPARED 'mine'")
+
+    shop.refresh("of_t")
+
+
+def test_writers_send_nothing_while_nobody_listens(shop: Lab, bell: Bell):
+    with psycopg.connect(shop.trickle.dsn, autocommit=True) as listener:
+        listener.execute(f"LISTEN {CHANNEL}".encode())
+        shop.run("INSERT INTO t VALUES (1)")
+        assert list(listener.notifies(timeout=0.5)) == []
+
+        watch(bell, shop, "of_t")
+        shop.run("INSERT INTO t VALUES (1)")
+        [notice] = list(listener.notifies(timeout=5, stop_after=1))
+        assert notice.payload == str(shop.value("SELECT 't'::regclass::oid"))
+
+
+def test_bell_outlives_its_connection_and_what_others_send(shop: Lab, bell: Bell):
+    watch(bell, shop, "of_t")
+    shop.run(f"NOTIFY {CHANNEL}, 'nonsense'")
+    shop.run(
+        "SELECT pg_terminate_backend(pid) FROM pg_locks"
+        " WHERE locktype = 'advisory' AND classid = x'70677477'::int"
+    )
+    await_(lambda: shop.value(_HELD) == 0)
+    await_(lambda: shop.value(_HELD) == 1)
+
+    shop.run("INSERT INTO t VALUES (1)")
+
+    await_(lambda: bell.rung)
+
+
+def test_loop_follows_a_change_long_before_it_is_due(shop: Lab, bell: Bell):
+    for name in ("of_t", "of_u"):
+        shop.trickle.alter_stream_table(name, schedule="30s")
+    shop.run("UPDATE pgtrickle.pgt_stream_tables SET last_refresh_at = now() - '1h'::interval")
+    stop, loop = threading.Event(), Loop(shop.trickle, Watched(), bell=bell)
+    thread = threading.Thread(target=loop.run, args=[stop])
+    thread.start()
+    try:
+        await_(lambda: shop.value(_HELD) == 2)
+        shop.run("INSERT INTO t VALUES (1)")
+        await_(lambda: shop.value("SELECT n FROM of_t") == 1, seconds=10)
+    finally:
+        stop.set()
+        thread.join()
