@@ -18,8 +18,8 @@ def test_gate_is_closed_and_opened(cli: CommandLine, cheap: str) -> None:
     assert cli("scheduler", "holds").stdout == "nothing is held back\n"
 
     assert cli("gate", "close", "items").stdout == "items: gated\n"
-    assert holds(cli) == [(cheap, "the source items is gated")]
-    assert cli("scheduler", "holds").stdout == f"{cheap}: the source items is gated\n"
+    assert holds(cli) == [(cheap, "the source public.items is gated")]
+    assert cli("scheduler", "holds").stdout == f"{cheap}: the source public.items is gated\n"
 
     assert cli("gate", "open", "items", "--json").json == {"ungated": ["items"]}
     assert holds(cli) == []
