@@ -1,0 +1,181 @@
+"""Where each row of a stream table lies in the lake.
+
+A row is known by its place in the PostgreSQL table (its ``ctid``): a refresh only inserts and
+deletes, so a row keeps its place as long as it lives, and what tells two equal rows apart is
+exactly what their places tell.  Places are kept as runs, one row for as many rows as follow one
+another in both worlds: about one a page after a load.  A place that was freed and used again has
+a later run, which wins.  A rewrite of the table (VACUUM FULL, CLUSTER) moves every row, which its
+file number shows; the lake is then loaded anew.
+
+Beside the runs there is what the lake lacks: rows that are new, and rows of the lake that are gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from psycopg import Connection
+
+from pgtrickle.model.names import QualifiedName
+
+_SCHEMA = "pgtrickle_state"
+
+
+@dataclass(frozen=True, slots=True)
+class RowMap:
+    """The tables that hold the map of one stream table."""
+
+    stream_table_id: int
+
+    @property
+    def runs(self) -> str:
+        """Where delivered rows lie."""
+        return self._table("rows")
+
+    @property
+    def new(self) -> str:
+        """Rows that the lake lacks."""
+        return self._table("new")
+
+    @property
+    def gone(self) -> str:
+        """Rows of the lake that are to be deleted there."""
+        return self._table("gone")
+
+    def _table(self, what: str) -> str:
+        return QualifiedName(_SCHEMA, f"lake_{self.stream_table_id}_{what}").sql
+
+
+@dataclass(slots=True)
+class Run:
+    """Rows that follow one another in a page of the table and in a file of the lake."""
+
+    block: int
+    first: int
+    count: int
+    position: int
+    row_id: int | None  # None: counted up in the file
+
+
+@dataclass(slots=True)
+class Runs:
+    """The runs of one file, found while its rows are written."""
+
+    found: list[Run] = field(default_factory=list)
+    rows: int = 0
+
+    def add(self, blocks: pa.Array, offsets: pa.Array, row_ids: pa.Array | None = None) -> None:
+        """Take the places of the next rows of the file.
+
+        >>> runs = Runs()
+        >>> runs.add(pa.array([0, 0, 0, 1]), pa.array([1, 2, 4, 1]))
+        >>> [(run.block, run.first, run.count, run.position) for run in runs.found]
+        [(0, 1, 2, 0), (0, 4, 1, 2), (1, 1, 1, 3)]
+        """
+        ids: Iterable[int | None] = [None] * len(blocks)
+        if row_ids is not None:
+            ids = row_ids.to_pylist()
+        last = self.found[-1] if self.found else None
+        for block, offset, row_id in zip(blocks.to_pylist(), offsets.to_pylist(), ids, strict=True):
+            follows = (
+                last is not None
+                and block == last.block
+                and offset == last.first + last.count
+                and (row_id is None or row_id == (last.row_id or 0) + last.count)
+            )
+            if last is not None and follows:
+                last.count += 1
+            else:
+                last = Run(block, offset, 1, self.rows, row_id)
+                self.found.append(last)
+            self.rows += 1
+
+
+def create_row_map(connection: Connection, rows: RowMap) -> None:
+    """Create the tables of a map, unless they are there."""
+    connection.execute(
+        f"CREATE TABLE IF NOT EXISTS {rows.runs} (block bigint NOT NULL, first integer NOT NULL,"
+        " count integer NOT NULL, file_id bigint NOT NULL, position bigint NOT NULL,"
+        f" row_id bigint NOT NULL, PRIMARY KEY (block, first, file_id));"
+        f"CREATE TABLE IF NOT EXISTS {rows.new} (tid tid NOT NULL, key bigint, row_id bigint);"
+        f"CREATE TABLE IF NOT EXISTS {rows.gone} (file_id bigint NOT NULL,"
+        " position bigint NOT NULL, row_id bigint NOT NULL, key bigint)".encode()
+    )
+
+
+def drop_row_map(connection: Connection, rows: RowMap) -> None:
+    """Drop the tables of a map."""
+    connection.execute(f"DROP TABLE IF EXISTS {rows.runs}, {rows.new}, {rows.gone}".encode())
+
+
+def clear_row_map(connection: Connection, rows: RowMap) -> None:
+    """Forget everything: the lake is about to be loaded anew."""
+    connection.execute(f"TRUNCATE {rows.runs}, {rows.new}, {rows.gone}".encode())
+
+
+def place(tid: str) -> tuple[str, str]:
+    """Return the page and the number in it of a place, as SQL."""
+    point = f"(({tid})::text::point)"
+    return f"({point}[0])::bigint", f"({point}[1])::integer"
+
+
+def note_changes(connection: Connection, rows: RowMap, deleted: str, inserted: str) -> bool:
+    """Take over what a refresh did; False if a deleted row has no place in the lake.
+
+    ``deleted`` and ``inserted`` are tables of places and keys.  A row that comes and goes before
+    a delivery leaves no trace.
+    """
+    block, offset = place("d.tid")
+    connection.execute(
+        f"CREATE TEMPORARY TABLE lake__unseen ON COMMIT DROP AS"
+        f" SELECT n.tid FROM {rows.new} AS n JOIN {deleted} AS d USING (tid)".encode()
+    )
+    connection.execute(
+        f"DELETE FROM {rows.new} AS n USING lake__unseen AS u WHERE n.tid = u.tid".encode()
+    )
+    [(missing,)] = connection.execute(
+        f"WITH gone AS MATERIALIZED ("
+        f"  SELECT d.tid, d.key, {block} AS block, {offset} AS number FROM {deleted} AS d"
+        f"   WHERE NOT EXISTS (SELECT FROM lake__unseen AS u WHERE u.tid = d.tid)"
+        f"), found AS ("
+        f"  INSERT INTO {rows.gone} (file_id, position, row_id, key)"
+        f"  SELECT r.file_id, r.position + g.number - r.first, r.row_id + g.number - r.first, g.key"
+        f"    FROM gone AS g, LATERAL ("
+        f"      SELECT * FROM {rows.runs} AS r WHERE r.block = g.block"
+        f"         AND g.number >= r.first AND g.number < r.first + r.count"
+        f"       ORDER BY r.file_id DESC LIMIT 1) AS r"
+        f"  RETURNING 1"
+        f") SELECT (SELECT count(*) FROM gone) - (SELECT count(*) FROM found)".encode()
+    ).fetchall()
+    connection.execute("DROP TABLE lake__unseen")
+    connection.execute(
+        f"INSERT INTO {rows.new} (tid, key) SELECT tid, key FROM {inserted}".encode()
+    )
+    return not missing
+
+
+def pair_updates(connection: Connection, rows: RowMap) -> None:
+    """Let new rows take over the row ids of rows that are gone and had the same key."""
+    connection.execute(
+        f"WITH old AS ("
+        f"  SELECT row_id, key, row_number() OVER (PARTITION BY key ORDER BY row_id) AS n"
+        f"    FROM {rows.gone} WHERE key IS NOT NULL"
+        f"), fresh AS ("
+        f"  SELECT tid, key, row_number() OVER (PARTITION BY key ORDER BY tid) AS n"
+        f"    FROM {rows.new} WHERE key IS NOT NULL"
+        f") UPDATE {rows.new} AS target SET row_id = old.row_id"
+        f"   FROM old JOIN fresh USING (key, n) WHERE target.tid = fresh.tid".encode()
+    )
+
+
+def insert_runs(
+    connection: Connection, rows: RowMap, file_id: int, row_id_start: int, runs: Sequence[Run]
+) -> None:
+    """Record where the rows of a file lie, now that the file has an id."""
+    statement = f"COPY {rows.runs} (block, first, count, file_id, position, row_id) FROM STDIN"
+    with connection.cursor().copy(statement.encode()) as copy:
+        for run in runs:
+            row_id = row_id_start + run.position if run.row_id is None else run.row_id
+            copy.write_row((run.block, run.first, run.count, file_id, run.position, row_id))
