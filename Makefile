@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup format lint unit test test-oldest fuzz fuzz-pipeline workloads soak demo bench bench-latency \
+.PHONY: help setup format lint unit test test-oldest fuzz fuzz-pipeline workloads soak lake-random demo bench bench-latency \
   bench-capture bench-idle bench-tpch bench-flatness bench-cost-model bench-large bench-memory bench-report \
   bench-check check ci docs clean
 
@@ -65,6 +65,10 @@ workloads: setup  ## TPC-H and Nexmark on Spark, ten cycles, beside PostgreSQL's
 soak: setup  ## 8 writers, refreshes all the while, connections killed: nothing lost, nothing twice
 	$(BIN)/python -m tests.soak --transactions $(or $(TRANSACTIONS),200000) \
 	  $(if $(SEED),--seed $(SEED)) $(if $(ENGINE),--engine $(ENGINE))
+
+lake-random: setup  ## a thousand random refreshes with a copy in a lake, which DuckDB reads: REFRESHES=n SEED=s
+	PGTRICKLE_LAKE_REFRESHES=$(or $(REFRESHES),1000) $(if $(SEED),PGTRICKLE_LAKE_SEED=$(SEED)) \
+	  $(BIN)/pytest -q -s -p no:randomly tests/lake/test_random.py
 
 demo: setup  ## a small shop whose stream tables maintain themselves, on an embedded server
 	$(BIN)/pgtrickle demo

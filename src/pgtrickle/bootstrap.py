@@ -37,6 +37,7 @@ from pgtrickle.service.doctor import Check, check_machine, check_server
 from pgtrickle.service.drop import drop_stream_table
 from pgtrickle.service.explain import explain_stream_table
 from pgtrickle.service.idle import find_idle
+from pgtrickle.service.lake_control import retry_delivery, show_sinks
 from pgtrickle.service.refresh import refresh_stream_table
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.service.status import (
@@ -56,6 +57,7 @@ from pgtrickle.spark.session import SparkSessions
 if TYPE_CHECKING:
     from pgtrickle.catalog.capture_control import CaptureHealth
     from pgtrickle.catalog.refresh_history import Refresh
+    from pgtrickle.model.lake_sink import SinkStatus
     from pgtrickle.ports import Engine
 
 
@@ -191,11 +193,15 @@ class Trickle:
         initialize: bool = True,
         max_delta_fraction: float | None = None,
         cdc_mode: str | None = None,
+        sink: str | None = None,
+        ducklake_sink_path: str | None = None,
+        ducklake_table: str | None = None,
     ) -> RefreshReport | None:
         """Declare a stream table and, unless told otherwise, load it.
 
         ``max_delta_fraction`` is its own share of changed rows above which AUTO recomputes,
-        ``cdc_mode`` how its sources are captured: ``trigger``, ``wal`` or ``auto``.
+        ``cdc_mode`` how its sources are captured: ``trigger``, ``wal`` or ``auto``.  With the
+        ``sink`` ``ducklake`` it has a copy in the lake, committed together with it.
         """
         return create_stream_table(
             self._runtime,
@@ -206,6 +212,9 @@ class Trickle:
             initialize=initialize,
             max_delta_fraction=max_delta_fraction,
             cdc_mode=parse_cdc_mode(cdc_mode) if cdc_mode is not None else None,
+            sink=sink,
+            ducklake_sink_path=ducklake_sink_path,
+            ducklake_table=ducklake_table,
         )
 
     def validate_query(self, query: str) -> Validation:
@@ -237,10 +246,14 @@ class Trickle:
         *,
         max_delta_fraction: Fraction | None = None,
         cdc_mode: str | None = None,
+        sink: str | None = None,
+        ducklake_sink_path: str | None = None,
+        ducklake_table: str | None = None,
     ) -> StreamTable:
         """Change how a stream table is maintained; what is None stays.
 
-        A ``max_delta_fraction`` of ``"default"`` leaves it to ``differential_max_change_ratio``.
+        A ``max_delta_fraction`` of ``"default"`` leaves it to ``differential_max_change_ratio``,
+        a ``sink`` of ``"none"`` ends the copy in the lake.
         """
         return alter_stream_table(
             self._runtime,
@@ -250,6 +263,9 @@ class Trickle:
             status=_status(status) if status is not None else None,
             max_delta_fraction=max_delta_fraction,
             cdc_mode=parse_cdc_mode(cdc_mode) if cdc_mode is not None else None,
+            sink=sink,
+            ducklake_sink_path=ducklake_sink_path,
+            ducklake_table=ducklake_table,
         )
 
     def drop_stream_table(self, name: str, *, cascade: bool = False) -> list[str]:
@@ -279,6 +295,14 @@ class Trickle:
     def set_buffer_durability(self, durability: str) -> list[str]:
         """Store every change buffer ``unlogged``, ``logged`` or ``sync``; writers wait for it."""
         return change_durability(self._runtime, durability)
+
+    def ducklake_sink_status(self) -> list[SinkStatus]:
+        """Return every copy in the lake, and how far it is."""
+        return show_sinks(self._runtime)
+
+    def retry_sink(self, name: str) -> SinkStatus:
+        """Deliver now what the lake lacks of a stream table, however often that failed before."""
+        return retry_delivery(self._runtime, self._name(name))
 
     def list_stream_tables(self) -> list[StreamTable]:
         """Return every stream table, by name."""

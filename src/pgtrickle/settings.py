@@ -163,6 +163,22 @@ class Settings:
     backpressure_delay_ms: int = _setting(
         20, "How long back pressure holds up each statement that writes to a source.", 1, 10_000
     )
+    ducklake_catalog_schema: str = _setting(
+        "public",
+        "The schema of PostgreSQL that holds the DuckLake catalog; new sinks take it down.",
+    )
+    ducklake_sink_failure_mode: str = _setting(
+        "warn",
+        "What a delivery to the lake that fails does to its refresh: nothing, and the lake catches"
+        " up later (warn), or it fails too (error).",
+        choices=("warn", "error"),
+    )
+    ducklake_sink_max_retries: int = _setting(
+        3, "How often a delivery that failed is tried again before someone must ask.", 0, 1000
+    )
+    ducklake_sink_retry_seconds: float = _setting(
+        1.0, "How long the first retry waits at most; each later one waits twice as long.", 0, 3600
+    )
     connection_timeout_seconds: float = _setting(
         30.0, "How long to wait for a connection to PostgreSQL.", 1, 3600
     )

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from pgtrickle.cli.documents import report_document, stream_table_document
-from pgtrickle.cli.options import Dsn, Json, Name
+from pgtrickle.cli.options import Dsn, Json, LakeTable, Name, SinkPath
 from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout
 from pgtrickle.cli.progress import showing_progress
 from pgtrickle.cli.query_text import decoded
@@ -58,6 +58,11 @@ def create(
         CdcMode | None,
         typer.Option(case_sensitive=False, help="How its sources are captured."),
     ] = None,
+    sink: Annotated[
+        str | None, typer.Option(metavar="SINK", help="Copy it into a lake: ducklake.")
+    ] = None,
+    ducklake_sink_path: SinkPath = None,
+    ducklake_table: LakeTable = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
@@ -73,6 +78,9 @@ def create(
                 initialize=initialize,
                 max_delta_fraction=max_delta_fraction,
                 cdc_mode=None if cdc_mode is None else cdc_mode.value,
+                sink=sink,
+                ducklake_sink_path=ducklake_sink_path,
+                ducklake_table=ducklake_table,
             )
         table = trickle.get_stream_table(name)
         if as_json:

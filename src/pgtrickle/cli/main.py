@@ -22,6 +22,7 @@ from pgtrickle.cli.repair import repair
 from pgtrickle.cli.run import run
 from pgtrickle.cli.setup import Setup
 from pgtrickle.cli.show import show
+from pgtrickle.cli.sink import sink
 from pgtrickle.cli.validate import validate
 from pgtrickle.cli.verify import verify
 from pgtrickle.cli.version import version
@@ -49,6 +50,7 @@ app.command()(repair)
 app.command()(drop)
 app.command()(run)
 app.add_typer(cdc, name="cdc")
+app.add_typer(sink, name="sink")
 app.command()(demo)
 app.command()(doctor)
 app.command()(version)

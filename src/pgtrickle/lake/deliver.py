@@ -77,6 +77,20 @@ def open_catalog(connection: Connection, sink: LakeSink) -> LakeCatalog:
     return catalog
 
 
+def check_free(
+    connection: Connection, catalog: LakeCatalog, sink: LakeSink, table: QualifiedName
+) -> None:
+    """Raise ST603 if the lake has a table of that name that was not made for this stream table."""
+    stored = find_table(connection, catalog, sink.lake_table)
+    if stored is None or stored.id == sink.table_id:
+        return
+    if find_tag(connection, catalog, stored.id, _MADE_FOR) != str(table):
+        raise LakeSinkError(
+            f'the lake has a table "{sink.lake_table}" already',
+            hint="Choose another name with ducklake_table, or drop it in DuckDB.",
+        )
+
+
 def check_path(path: str) -> None:
     """Raise ST603 for a path where files cannot be written."""
     if "://" in path or not Path(path).is_absolute():
@@ -182,15 +196,7 @@ def _load(
     provenance: Provenance,
 ) -> Delivered:
     """Write all rows, in place of what the lake table holds now."""
-    if (
-        stored is not None
-        and stored.id != sink.table_id
-        and not _is_ours(connection, catalog, stored, table)
-    ):
-        raise LakeSinkError(
-            f'the lake has a table "{sink.lake_table}" already',
-            hint="Choose another name with ducklake_table, or drop it in DuckDB.",
-        )
+    check_free(connection, catalog, sink, table)
     create_row_map(connection, rows)
     clear_row_map(connection, rows)
     first = 1 if stored is None else stored.last_column_id + 1
@@ -211,13 +217,6 @@ def _load(
         commit.end_inlined_rows(table_id)
     _register(commit, table_id, rows, written)
     return _finish(commit, sink, table_id, table, written, provenance, loaded=True)
-
-
-def _is_ours(
-    connection: Connection, catalog: LakeCatalog, stored: LakeTable, table: QualifiedName
-) -> bool:
-    """Tell whether a lake table was made for this stream table, by a sink since turned off."""
-    return find_tag(connection, catalog, stored.id, _MADE_FOR) == str(table)
 
 
 def _create_table(

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import pyarrow as pa
@@ -40,7 +42,7 @@ def texts(columns: Sequence[LakeColumn], alias: str) -> list[str]:
 
 def read_rows(
     connection: Connection, columns: Sequence[LakeColumn], query: str, extra: int = 0
-) -> Iterator[list[pa.Array]]:
+) -> Generator[list[pa.Array], None, None]:
     """Yield the batches of a query whose first columns are ``texts``, then ``extra`` integers."""
     connection.execute(_FIXED_SETTINGS)
     kinds = [pa.string() if c.type.repeated else c.type.travels for c in columns]
@@ -49,8 +51,8 @@ def read_rows(
     copied = connection.cursor().copy(
         f"COPY ({query}) TO STDOUT (FORMAT csv, ENCODING 'UTF8')".encode()
     )
-    with copied as copy:
-        source = _Pull(copy)
+    with copied as copy, ExitStack() as stack:
+        source = stack.enter_context(_Pull(copy))
         first = source.peek()
         if not first:
             return
@@ -83,6 +85,15 @@ class _Pull(io.RawIOBase):
     def __init__(self, copy: Any) -> None:
         self._chunks = iter(copy)
         self._rest = memoryview(b"")
+        self._reading = threading.Lock()  # Arrow reads ahead, in a thread of its own
+        self._over = False
+
+    def close(self) -> None:
+        """Wait for a read that is under way, and answer no other."""
+        with self._reading:
+            self._over = True
+            self._rest = memoryview(b"")
+        super().close()
 
     def peek(self) -> memoryview:
         """Return what comes first, without taking it away; nothing if there are no rows."""
@@ -97,11 +108,12 @@ class _Pull(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         """Return up to ``size`` bytes; nothing at the end."""
         parts, length = [], 0
-        while length < size and self.peek():
-            part = self._rest[: size - length]
-            self._rest = self._rest[len(part) :]
-            parts.append(part)
-            length += len(part)
+        with self._reading:
+            while length < size and not self._over and self.peek():
+                part = self._rest[: size - length]
+                self._rest = self._rest[len(part) :]
+                parts.append(part)
+                length += len(part)
         return b"".join(parts)
 
 
@@ -148,6 +160,6 @@ def _unhex(digits: pa.Array) -> tuple[pa.Buffer, pa.Buffer]:
     _, offsets, data = digits.buffers()
     ends = pa.Array.from_buffers(pa.int32(), len(digits) + 1, [None, offsets], offset=digits.offset)
     first, last = ends[0].as_py(), ends[-1].as_py()
-    starts = pc.divide(pc.subtract(ends, first), 2)
+    starts = pc.divide(pc.subtract(ends, first), 2).cast(pa.int32())
     text = data.slice(first, last - first).to_pybytes() if data is not None else b""
     return starts.buffers()[1], pa.py_buffer(bytes.fromhex(text.decode()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -78,17 +79,18 @@ def _write(
 ) -> None:
     writer: DataFileWriter | None = None
     runs = Runs()
-    batches = read_rows(connection, columns, query, extra=3 if updates else 2)
-    for batch in batches:
-        if writer is None:
-            writer, runs = DataFileWriter(into.directory, columns, has_row_ids=updates), Runs()
-            into.paths.append(writer.path)
-        values: list[pa.Array] = batch[: len(columns)]
-        block, number, *row_ids = batch[len(columns) :]
-        writer.write([*values, *row_ids])
-        runs.add(block, number, row_ids[0] if row_ids else None)
-        if writer.size > _FILE_BYTES:
-            into.files.append((writer.close(), runs))
-            writer = None
+    # Closed at once if a file cannot be written: until then the connection is good for nothing.
+    with closing(read_rows(connection, columns, query, extra=3 if updates else 2)) as batches:
+        for batch in batches:
+            if writer is None:
+                writer, runs = DataFileWriter(into.directory, columns, has_row_ids=updates), Runs()
+                into.paths.append(writer.path)
+            values: list[pa.Array] = batch[: len(columns)]
+            block, number, *row_ids = batch[len(columns) :]
+            writer.write([*values, *row_ids])
+            runs.add(block, number, row_ids[0] if row_ids else None)
+            if writer.size > _FILE_BYTES:
+                into.files.append((writer.close(), runs))
+                writer = None
     if writer is not None:
         into.files.append((writer.close(), runs))

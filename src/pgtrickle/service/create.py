@@ -32,6 +32,7 @@ from pgtrickle.service.capture_sources import capture_sources
 from pgtrickle.service.compile import Compiled, compile_query, effective_mode
 from pgtrickle.service.control import decide_durability
 from pgtrickle.service.drop import drop_stream_table
+from pgtrickle.service.lake_control import DUCKLAKE, check_sink, enable_sink
 from pgtrickle.service.polled_sources import check_polled
 from pgtrickle.service.refresh import refresh_stream_table
 from pgtrickle.service.runtime import Runtime, translated_errors
@@ -52,12 +53,16 @@ def create_stream_table(
     initialize: bool,
     max_delta_fraction: float | None = None,
     cdc_mode: CdcMode | None = None,
+    sink: str | None = None,
+    ducklake_sink_path: str | None = None,
+    ducklake_table: str | None = None,
 ) -> RefreshReport | None:
     """Create the table, its state and its capture in one transaction, then load it.
 
     A first load that fails takes everything back, so the next attempt starts from nothing.
     """
     parse_schedule(schedule)
+    check_sink(sink)
     fraction = None if max_delta_fraction is None else check_fraction(max_delta_fraction)
     if name.schema in _OUR_SCHEMAS:
         raise NameNotUsableError(
@@ -75,6 +80,15 @@ def create_stream_table(
             if cdc_mode is not None:
                 stream_table = get_stream_table(connection, name)
                 update_requested_cdc_mode(connection, stream_table.id, cdc_mode)
+            if sink == DUCKLAKE:
+                stream_table = get_stream_table(connection, name)
+                enable_sink(
+                    runtime,
+                    connection,
+                    stream_table,
+                    path=ducklake_sink_path,
+                    lake_table=ducklake_table,
+                )
             decide_durability(runtime, connection)
     try:
         wanted = cdc_mode or parse_cdc_mode(runtime.settings.cdc_mode)

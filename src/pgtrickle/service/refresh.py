@@ -22,6 +22,7 @@ from pgtrickle.algebra.nodes import Scan
 from pgtrickle.capture.fingerprint import list_all_files
 from pgtrickle.catalog.capture_gaps import note_crashes, tells_of_crash
 from pgtrickle.catalog.dependencies import Dependency, list_dependencies
+from pgtrickle.catalog.ducklake_sinks import find_sink
 from pgtrickle.catalog.leases import Lease, check_lease
 from pgtrickle.catalog.refresh_history import RefreshStatus, insert_refresh
 from pgtrickle.catalog.stream_tables import (
@@ -63,6 +64,7 @@ from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import Compiled, compile_stream_table
 from pgtrickle.service.costs import record_costs
 from pgtrickle.service.facts import captured, find_reshaped, gather_facts
+from pgtrickle.service.lake_sink import deliver_refresh, track
 from pgtrickle.service.large_inputs import count_large_reads
 from pgtrickle.service.lease_keeper import keep_lease
 from pgtrickle.service.other_versions import add_versions, write_versions
@@ -90,6 +92,7 @@ from pgtrickle.storage.apply import (
 from pgtrickle.storage.merge import merge_aggregate
 from pgtrickle.storage.recompute import merge_recompute
 from pgtrickle.storage.staging import clear_parts, count_parts
+from pgtrickle.storage.tracking import Tracking
 
 logger = logging.getLogger(__name__)
 
@@ -134,6 +137,7 @@ class Refresh:
     crashes_noted: bool = False
     sources: tuple[int, ...] = ()  # the relids of all that has a file
     files: Mapping[str, str] = field(default_factory=dict)  # that store them, by the snapshot
+    tracking: Tracking | None = None  # the places of the rows that were written, for a sink
 
     # The order of things
 
@@ -275,7 +279,7 @@ class Refresh:
             self.decision = decide(findings.facts)
         try:
             if self.decision.action is Action.NO_DATA:
-                return self._commit_nothing(snapshot)
+                return self._commit_nothing(snapshot, compiled)
             with keep_lease(self.runtime, self.lease):
                 return self._execute(snapshot, buffers, compiled, findings.changed)
         except _ReadInVainError:
@@ -376,7 +380,7 @@ class Refresh:
             with self.timed("apply"), translated_errors():
                 applied = self._apply(writer, compiled, staging)
             with self.timed("commit"):
-                report = self._commit(writer, snapshot, applied)
+                report = self._commit(writer, snapshot, compiled, applied)
                 if compiled.opaque and compiled.refusal is None:
                     # The state tables have not followed: the next refresh starts them anew.
                     update_needs_reinit(writer, self.stream_table.id, needs_reinit=True)
@@ -512,6 +516,7 @@ class Refresh:
         if not self._full and not moved:
             return Applied(0, 0)
         name = self.stream_table.name
+        self.tracking = track(writer, self.stream_table, compiled)
         condition, weight = None, "__weight"
         if rows.passes_through is None:
             source = staging.table(rows.name)
@@ -523,17 +528,21 @@ class Refresh:
                 source, weight = f"({stored}) AS stored", "1"
         if not self._full:
             weigh_result(writer, rows.outputs, source, condition, weight=weight, less=None)
-            return apply_result(writer, name, compiled.columns)
+            return apply_result(writer, name, compiled.columns, self.tracking)
         applied = load_result(writer, name, rows.outputs, source, condition, weight=weight)
         ensure_row_index(writer, name, compiled.columns)
         if applied is None:
             weigh_result(writer, rows.outputs, source, condition, weight=weight, less=name)
-            applied = apply_result(writer, name, compiled.columns)
+            applied = apply_result(writer, name, compiled.columns, self.tracking)
+        else:
+            self.tracking = None  # filled from nothing: a sink takes all of it
         writer.execute(f"ANALYZE {name.sql}".encode())
         return applied
 
-    def _commit(self, writer: Connection, snapshot: Snapshot, applied: Applied) -> RefreshReport:
-        """Make contents, state, frontier, history and notification visible at once."""
+    def _commit(
+        self, writer: Connection, snapshot: Snapshot, compiled: Compiled, applied: Applied
+    ) -> RefreshReport:
+        """Make contents, state, frontier, history, notification and lake visible at once."""
         if list_all_files(writer, self.sources) != self.files:
             raise _ReadInVainError
         check_lease(writer, self.stream_table.id, self.lease.token)
@@ -577,13 +586,27 @@ class Refresh:
                     applied.deleted,
                 ],
             )
+        sink = find_sink(writer, self.stream_table.id)
+        if sink is not None:
+            with self.timed("lake"):
+                deliver_refresh(
+                    self.runtime,
+                    writer,
+                    self.stream_table,
+                    sink,
+                    compiled.columns,
+                    self.tracking,
+                    refresh_id=refresh_id,
+                    frontier=snapshot.frontier,
+                    written=bool(applied.inserted or applied.deleted),
+                )
         return self._report(refresh_id, applied)
 
-    def _commit_nothing(self, snapshot: Snapshot) -> RefreshReport:
+    def _commit_nothing(self, snapshot: Snapshot, compiled: Compiled) -> RefreshReport:
         with self.timed("commit"), self.runtime.connection() as writer, writer.transaction():
             # A crash that forgets this only makes the next refresh look at the same window.
             writer.execute("SET LOCAL synchronous_commit = off")
-            return self._commit(writer, snapshot, Applied(0, 0))
+            return self._commit(writer, snapshot, compiled, Applied(0, 0))
 
     def _record_failure(self, connection: Connection, error: TrickleError) -> None:
         with connection.transaction():

@@ -1,0 +1,59 @@
+"""The copy of a stream table in a lake, as the catalog describes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+from pgtrickle.model.names import QualifiedName
+
+
+class DeliveryStatus(Enum):
+    """How far a delivery to the lake is."""
+
+    PENDING = "PENDING"  # not tried yet
+    WRITING = "WRITING"
+    DELIVERED = "DELIVERED"
+    FAILED_RETRYABLE = "FAILED_RETRYABLE"  # tried again with a later refresh
+    FAILED_PERMANENT = "FAILED_PERMANENT"  # waits for someone to ask for it
+
+
+class FailureMode(Enum):
+    """What a delivery that fails does to the refresh it belongs to."""
+
+    WARN = "warn"  # the refresh goes on, the lake catches up later
+    ERROR = "error"  # the refresh fails too
+
+
+@dataclass(frozen=True, slots=True)
+class LakeSink:
+    """Where the rows of a stream table are copied to, and how far that is."""
+
+    stream_table_id: int
+    catalog_schema: str
+    lake_table: QualifiedName
+    sink_path: str | None  # None: below the data path of the catalog
+    table_id: int | None = None  # None: not created yet
+    view_id: int | None = None
+    snapshot_id: int | None = None
+    filenode: int | None = None
+    needs_load: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SinkStatus:
+    """One row of ``pgtrickle.ducklake_sink_status()``."""
+
+    stream_table: str
+    lake_table: str
+    status: DeliveryStatus
+    attempt_count: int
+    snapshot_id: int | None
+    last_delivered_at: datetime | None
+    next_attempt_at: datetime | None
+    deliveries: int
+    rows_written: int
+    rows_deleted: int
+    bytes_written: int
+    last_error: str | None
