@@ -37,7 +37,7 @@ from pgtrickle.service.doctor import Check, check_machine, check_server
 from pgtrickle.service.drop import drop_stream_table
 from pgtrickle.service.explain import explain_stream_table
 from pgtrickle.service.idle import find_idle
-from pgtrickle.service.lake_control import retry_delivery, show_sinks
+from pgtrickle.service.lake_control import deliver_due, retry_delivery, show_sinks
 from pgtrickle.service.refresh import refresh_stream_table
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.service.status import (
@@ -328,6 +328,10 @@ class Trickle:
     def tend_capture(self) -> None:
         """Read the log, watch the slot and hand sources over, if it is time for that."""
         tend_capture(self._runtime)
+
+    def deliver_due(self) -> None:
+        """Try again the deliveries to the lake whose time has come."""
+        deliver_due(self._runtime)
 
     def slot_health(self) -> SlotHealth | None:
         """Tell how much log the slot holds back; None if nothing is captured from the log."""

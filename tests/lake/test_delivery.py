@@ -16,6 +16,11 @@ from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.engines import Borrowed
 from tests.lake.shore import COPY, SUMS, Shore
 
+_DUE = (
+    "UPDATE pgtrickle.pgt_ducklake_sink_delivery"
+    " SET next_attempt_at = now() WHERE status <> 'DELIVERED'"
+)
+
 
 @contextmanager
 def down(shore: Shore) -> Iterator[None]:
@@ -103,14 +108,28 @@ def test_retry_waits_and_the_next_refresh_after_that_delivers(shore: Shore):
     shore.trickle.refresh_stream_table("sums")
     assert shore.status()[:2] == ("FAILED_RETRYABLE", 1)
 
-    shore.run(
-        "UPDATE pgtrickle.pgt_ducklake_sink_delivery"
-        " SET next_attempt_at = now() WHERE status <> 'DELIVERED'"
-    )
+    shore.run(_DUE)
     shore.trickle.refresh_stream_table("sums")
 
     shore.check("sums")
     assert shore.status() == ("DELIVERED", 0, None)
+
+
+def test_daemon_delivers_what_is_due_although_no_source_changes(shore: Shore):
+    shore.create("sums", SUMS)
+    with down(shore):
+        shore.run("UPDATE t SET v = 0 WHERE id = 1")
+        shore.trickle.refresh_stream_table("sums")
+        shore.run(_DUE)
+        shore.trickle.deliver_due()
+        assert shore.status()[:2] == ("FAILED_RETRYABLE", 2)
+    shore.trickle.deliver_due()
+    assert shore.status()[:2] == ("FAILED_RETRYABLE", 2)  # not yet
+
+    shore.run(_DUE)
+    shore.trickle.deliver_due()
+
+    shore.check("sums")
 
 
 def test_mode_error_fails_the_refresh_and_keeps_table_and_lake_equal(shore: Shore):

@@ -67,11 +67,15 @@ class Shop:
     idle: set[str] = field(default_factory=set)  # names with nothing to do
     looked_at: list[list[str]] = field(default_factory=list)  # by find_idle, call by call
     tended: int = 0  # how often
+    delivered: int = 0  # how often the lake was thought of
     takes: timedelta = timedelta(milliseconds=100)
     on_refresh: Callable[[], None] = lambda: None
 
     def tend_capture(self) -> None:
         self.tended += 1
+
+    def deliver_due(self) -> None:
+        self.delivered += 1
 
     def add(
         self,

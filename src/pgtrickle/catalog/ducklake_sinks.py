@@ -117,6 +117,23 @@ def find_open_delivery(
     return None if row is None else OpenDelivery(row[0], DeliveryStatus(row[1]), row[2], row[3])
 
 
+_LIST_DUE = """
+    SELECT t.pgt_schema, t.pgt_name
+      FROM pgtrickle.pgt_ducklake_sink_delivery AS d
+      JOIN pgtrickle.pgt_ducklake_sinks AS s ON s.pgt_id = d.stream_table_id
+      JOIN pgtrickle.pgt_stream_tables AS t ON t.pgt_id = d.stream_table_id
+     WHERE d.status IN ('PENDING', 'WRITING', 'FAILED_RETRYABLE')
+       AND COALESCE(d.next_attempt_at <= pg_catalog.clock_timestamp(), true)
+       AND t.is_populated AND t.status <> 'SUSPENDED'
+     ORDER BY d.next_attempt_at NULLS FIRST
+"""
+
+
+def list_due_deliveries(connection: Connection[TupleRow]) -> list[QualifiedName]:
+    """Return the stream tables whose delivery is to be tried again now."""
+    return [QualifiedName(*row) for row in connection.execute(_LIST_DUE).fetchall()]
+
+
 _OPEN = """
     INSERT INTO pgtrickle.pgt_ducklake_sink_delivery (stream_table_id, status)
     VALUES (%s, 'PENDING') RETURNING delivery_id

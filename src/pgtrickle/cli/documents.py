@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pgtrickle.cli.passwords import hide_passwords
 from pgtrickle.errors import TrickleError
+from pgtrickle.model.lake_sink import SinkStatus
 from pgtrickle.model.report import RefreshReport, VerifyReport
 from pgtrickle.model.stream_table import StreamTable
 
@@ -123,6 +124,16 @@ def validation_document(validation: Validation) -> Document:
             for source in validation.sources
         ],
         "plan": None if explanation is None else explanation_document(explanation),
+    }
+
+
+def sink_document(status: SinkStatus) -> Document:
+    """Return a copy in the lake, and how far it is."""
+    return {
+        **asdict(status),
+        "status": status.status.value,
+        "last_delivered_at": _moment(status.last_delivered_at),
+        "next_attempt_at": _moment(status.next_attempt_at),
     }
 
 

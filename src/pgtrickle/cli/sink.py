@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
+from pgtrickle.cli.documents import sink_document
 from pgtrickle.cli.options import Dsn, Json, Name
 from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout, working
 from pgtrickle.cli.session import connected
@@ -27,7 +27,7 @@ def status(
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
         found = trickle.ducklake_sink_status()
         if as_json:
-            print_json([_document(one) for one in found])
+            print_json([sink_document(one) for one in found])
         for one in [] if as_json else found:
             stdout().print(_line(one), markup=False)
         if check and any(one.status is not DeliveryStatus.DELIVERED for one in found):
@@ -41,7 +41,7 @@ def retry(ctx: typer.Context, name: Name, dsn: Dsn = None, as_json: Json = False
         with working(f"Delivering {name}"):
             found = trickle.retry_sink(name)
         if as_json:
-            print_json(_document(found))
+            print_json(sink_document(found))
         else:
             stdout().print(_line(found), markup=False)
         if found.status is not DeliveryStatus.DELIVERED:
@@ -55,7 +55,3 @@ def _line(one: SinkStatus) -> str:
         f" {one.bytes_written} bytes)"
     )
     return f"{text}\n  {one.attempt_count} attempts: {one.last_error}" if one.last_error else text
-
-
-def _document(one: SinkStatus) -> dict[str, object]:
-    return {**asdict(one), "status": one.status.value}

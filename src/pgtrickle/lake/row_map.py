@@ -12,10 +12,12 @@ Beside the runs there is what the lake lacks: rows that are new, and rows of the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from psycopg import Connection
 
 from pgtrickle.model.names import QualifiedName
@@ -58,6 +60,12 @@ class Run:
     position: int
     row_id: int | None  # None: counted up in the file
 
+    def is_followed_by(self, other: Run) -> bool:
+        """Tell whether the rows of another run go on where these end."""
+        if (other.block, other.first) != (self.block, self.first + self.count):
+            return False
+        return self.row_id is None or other.row_id == self.row_id + self.count
+
 
 @dataclass(slots=True)
 class Runs:
@@ -74,23 +82,33 @@ class Runs:
         >>> [(run.block, run.first, run.count, run.position) for run in runs.found]
         [(0, 1, 2, 0), (0, 4, 1, 2), (1, 1, 1, 3)]
         """
-        ids: Iterable[int | None] = [None] * len(blocks)
-        if row_ids is not None:
-            ids = row_ids.to_pylist()
-        last = self.found[-1] if self.found else None
-        for block, offset, row_id in zip(blocks.to_pylist(), offsets.to_pylist(), ids, strict=True):
-            follows = (
-                last is not None
-                and block == last.block
-                and offset == last.first + last.count
-                and (row_id is None or row_id == (last.row_id or 0) + last.count)
-            )
-            if last is not None and follows:
-                last.count += 1
+        starts = _starts(blocks, offsets, row_ids)
+        for start, end in pairwise([*starts, len(blocks)]):
+            row_id = None if row_ids is None else row_ids[start].as_py()
+            run = Run(blocks[start].as_py(), offsets[start].as_py(), end - start, self.rows, row_id)
+            if self.found and self.found[-1].is_followed_by(run):
+                self.found[-1].count += run.count
             else:
-                last = Run(block, offset, 1, self.rows, row_id)
-                self.found.append(last)
-            self.rows += 1
+                self.found.append(run)
+            self.rows += run.count
+
+
+def _starts(blocks: pa.Array, offsets: pa.Array, row_ids: pa.Array | None) -> list[int]:
+    """Return where a row does not follow the one before, the first row included.
+
+    >>> _starts(pa.array([0, 0, 0, 1]), pa.array([1, 2, 4, 5]), None)
+    [0, 2, 3]
+    """
+    rest = len(blocks) - 1
+    if rest < 1:
+        return [0] if rest == 0 else []
+    follows = pc.equal(blocks.slice(1), blocks.slice(0, rest))
+    for numbers in (offsets, row_ids):
+        if numbers is not None:
+            next_one = pc.equal(numbers.slice(1), pc.add(numbers.slice(0, rest), 1))
+            follows = pc.and_(follows, next_one)
+    breaks = pc.indices_nonzero(pc.invert(follows)).to_pylist()
+    return [0, *(index + 1 for index in breaks)]
 
 
 def create_row_map(connection: Connection, rows: RowMap) -> None:

@@ -32,7 +32,7 @@ class LakeTable:
     last_column_id: int  # ever used; ids are never given twice
 
 
-_FLUSHED = "inline_flush:"
+_FLUSHES = frozenset({"flushed_inlined", "inline_flush"})  # DuckDB knows both words
 _FIND_SCHEMA = """
     SELECT schema_id, path, path_is_relative FROM {schema}
      WHERE schema_name = %(schema)s AND end_snapshot IS NULL
@@ -126,7 +126,17 @@ def foreign_changes(
         " AND changes_made ~ ('(^|,)[a-z_]+:' || %s::text || '(,|$)')".encode(),
         [after, author, table_id],
     )
-    return [changes for (changes,) in found if not changes.startswith(_FLUSHED)]
+    return [changes for (changes,) in found if _verbs(changes, table_id) - _FLUSHES]
+
+
+def _verbs(changes: str, table_id: int) -> set[str]:
+    """Return what was done to a table, out of all that a snapshot did.
+
+    >>> sorted(_verbs("inserted_into_table:12,deleted_from_table:1,altered_table:1", 1))
+    ['altered_table', 'deleted_from_table']
+    """
+    parts = (part.partition(":") for part in changes.split(","))
+    return {verb for verb, _, object_id in parts if object_id == str(table_id)}
 
 
 def _join(directory: str, path: str, *, relative: bool) -> str:

@@ -42,6 +42,10 @@ class StreamTables(Protocol):
         """Keep the capture of changes going, however little is due."""
         ...
 
+    def deliver_due(self) -> None:
+        """Try again what could not be delivered to the lake."""
+        ...
+
     def refresh_stream_table(self, name: str, *, initiated_by: InitiatedBy) -> RefreshReport:
         """Bring one stream table up to date."""
         ...
@@ -96,6 +100,7 @@ class Loop:
         Returns when the next one will be due, None if there is none.
         """
         self.stream_tables.tend_capture()
+        self.stream_tables.deliver_due()
         tables = {
             str(table.name): table
             for table in self.stream_tables.list_stream_tables()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from psycopg import Connection
 
 from pgtrickle.catalog.ducklake_sinks import (
@@ -10,6 +12,7 @@ from pgtrickle.catalog.ducklake_sinks import (
     find_sink,
     forgive_delivery,
     insert_sink,
+    list_due_deliveries,
     list_sink_status,
     open_delivery,
 )
@@ -21,7 +24,7 @@ from pgtrickle.lake.commit import begin_commit
 from pgtrickle.lake.deliver import AUTHOR, check_free, open_catalog
 from pgtrickle.lake.row_map import RowMap, create_row_map, drop_row_map
 from pgtrickle.lake.tables import find_table
-from pgtrickle.model.lake_sink import LakeSink, SinkStatus
+from pgtrickle.model.lake_sink import FailureMode, LakeSink, SinkStatus
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.stream_table import InitiatedBy, StreamTable
 from pgtrickle.service.claim import claimed
@@ -29,6 +32,8 @@ from pgtrickle.service.compile import compile_stream_table
 from pgtrickle.service.lake_sink import attempt_delivery, lake_errors
 from pgtrickle.service.lease_keeper import keep_lease
 from pgtrickle.service.runtime import Runtime
+
+logger = logging.getLogger(__name__)
 
 DUCKLAKE = "ducklake"
 NO_SINK = "none"
@@ -89,7 +94,31 @@ def _end_lake_table(connection: Connection, stream_table: StreamTable, sink: Lak
 
 
 def retry_delivery(runtime: Runtime, name: QualifiedName) -> SinkStatus:
-    """Deliver now what the lake lacks, however often that failed before."""
+    """Deliver now what the lake lacks, however often that failed before; see how it went."""
+    _deliver_apart(runtime, name, forgive=True)
+    return show_sink(runtime, name)
+
+
+def deliver_due(runtime: Runtime) -> None:
+    """Try again the deliveries whose time has come; a daemon calls it again and again.
+
+    A refresh does so too, but where no source changes there is none.  What fails here loses
+    nothing: it is on record, or logged and met again.
+    """
+    with runtime.connection() as connection:
+        due = list_due_deliveries(connection)
+    for name in due:
+        try:
+            _deliver_apart(runtime, name, forgive=False)
+        except TrickleError as error:
+            logger.warning(
+                "could not try a delivery again",
+                extra={"stream_table": str(name), "code": error.code},
+            )
+
+
+def _deliver_apart(runtime: Runtime, name: QualifiedName, *, forgive: bool) -> None:
+    """Deliver in a transaction of its own; the lease keeps refreshes away meanwhile."""
     with (
         claimed(runtime, name, InitiatedBy.MANUAL) as (stream_table, lease),
         keep_lease(runtime, lease),
@@ -99,7 +128,8 @@ def retry_delivery(runtime: Runtime, name: QualifiedName) -> SinkStatus:
         sink = find_sink(connection, stream_table.id)
         if sink is None:
             raise _no_sink(name)
-        forgive_delivery(connection, stream_table.id)
+        if forgive:
+            forgive_delivery(connection, stream_table.id)
         delivery = find_open_delivery(connection, stream_table.id)
         attempt_delivery(
             runtime.settings,
@@ -108,11 +138,11 @@ def retry_delivery(runtime: Runtime, name: QualifiedName) -> SinkStatus:
             sink,
             compile_stream_table(connection, stream_table).columns,
             delivery or open_delivery(connection, stream_table.id),
+            FailureMode.WARN,
             refresh_id=None,
             frontier=stream_table.frontier,
         )
         check_lease(connection, stream_table.id, lease.token)
-    return show_sink(runtime, name)
 
 
 def show_sinks(runtime: Runtime) -> list[SinkStatus]:

@@ -58,8 +58,8 @@ def track(connection: Connection, stream_table: StreamTable, compiled: Compiled)
 def key_of(compiled: Compiled) -> tuple[str, ...]:
     """Return the columns of the result that tell which row took the place of which.
 
-    They are the groups of an aggregate, or a unique key of the only table that is read; empty
-    where there is neither.  A wrong guess would cost no more than an update shown as another.
+    They are the groups of an aggregate whose rows are the result; empty for other queries, whose
+    updates are shown as a delete and an insert.
     """
     rows = compiled.staged.rows
     names = {bare_column(output.scalar): output.name for output in rows.outputs}
@@ -107,6 +107,7 @@ def deliver_refresh(
         sink,
         columns,
         delivery,
+        FailureMode(runtime.settings.ducklake_sink_failure_mode),
         refresh_id=refresh_id,
         frontier=frontier,
     )
@@ -119,6 +120,7 @@ def attempt_delivery(
     sink: LakeSink,
     columns: Sequence[Column],
     delivery: OpenDelivery,
+    failure_mode: FailureMode,
     *,
     refresh_id: int | None,
     frontier: Frontier | None,
@@ -131,7 +133,7 @@ def attempt_delivery(
             _record(writer, stream_table, sink, delivered, delivery, refresh_id, frontier)
             return delivered
     except TrickleError as error:
-        if writer.closed or FailureMode(settings.ducklake_sink_failure_mode) is FailureMode.ERROR:
+        if writer.closed or failure_mode is FailureMode.ERROR:
             raise
         _fail(settings, writer, stream_table, delivery, refresh_id, error)
     return None
