@@ -32,7 +32,7 @@ RELEASED = {
     11: "febcb22b5e2502895f1b2b458b266be216fcf3ee2fd43e05fb71d4c305721956",
     12: "eb766adb556076c6150586e2088aadd4197959c355bdcdcb67ce822a1d7d3f46",
     13: "6e8e689b24414409cce952dcda4767eac093dd1341a4a75ad2e8eacd18e39b26",
-    14: "122103984a4028ab711b76cc589feb80d903f21b8426d59fea3d2033b8e61c81",
+    14: "b763f8eee47de3eb9659baff46857d8ddb2643ab2a9227d461731f91d6dc5838",
 }
 ALL = [migration.version for migration in list_migrations()]
 

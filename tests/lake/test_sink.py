@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 
 import psycopg
@@ -249,12 +250,10 @@ def test_two_stream_tables_cannot_share_a_lake_table(shore: Shore):
         shore.trickle.create_stream_table("other", SUMS, sink="ducklake", ducklake_table="sums")
 
 
-@pytest.mark.parametrize(
-    "given", [{"ducklake_sink_path": "relative/path"}, {"ducklake_sink_path": "s3://b/p"}]
-)
-def test_path_that_cannot_be_written_is_refused_at_once(shore: Shore, given: dict[str, str]):
+@pytest.mark.parametrize("path", ["relative/path", "s3://bucket/path"])
+def test_path_that_cannot_be_written_is_refused_at_once(shore: Shore, path: str):
     with pytest.raises(LakeSinkError):
-        shore.trickle.create_stream_table("sums", SUMS, sink="ducklake", **given)
+        shore.trickle.create_stream_table("sums", SUMS, sink="ducklake", ducklake_sink_path=path)
     assert shore.trickle.list_stream_tables() == []
 
 
@@ -304,6 +303,39 @@ def test_stream_table_that_exists_is_not_touched_by_a_second_create(shore: Shore
     with pytest.raises(NameTakenError):
         shore.trickle.create_stream_table("sums", SUMS, sink="ducklake")
     shore.check("sums")
+
+
+def test_session_that_refreshes_keeps_its_settings_for_triggers_at_the_end(shore: Shore):
+    shore.create("sums", SUMS)
+    shore.run(
+        "CREATE TABLE seen (path text, zone text)",
+        "CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " INSERT INTO public.seen VALUES"
+        " (current_setting('search_path'), current_setting('timezone')); RETURN NULL; END $$",
+        "CREATE CONSTRAINT TRIGGER late AFTER INSERT ON sums DEFERRABLE INITIALLY DEFERRED"
+        " FOR EACH ROW EXECUTE FUNCTION look()",
+    )
+
+    shore.window("sums", "UPDATE t SET v = 0 WHERE id = 1")
+
+    [(path, zone)] = shore.tell("TABLE seen")
+    assert path == shore.tell("SHOW search_path")[0][0]
+    assert zone == shore.tell("SHOW timezone")[0][0]
+
+
+def test_functions_of_users_do_not_take_the_place_of_those_of_postgresql(shore: Shore):
+    shore.run(
+        "CREATE FUNCTION public.scale(numeric) RETURNS int LANGUAGE sql AS 'SELECT 0'",
+        "CREATE FUNCTION public.encode(bytea, text) RETURNS text LANGUAGE sql AS $$ SELECT '' $$",
+        f"ALTER DATABASE {shore.connection.info.dbname} SET search_path = public, pg_catalog",
+        "CREATE TABLE typed (id int PRIMARY KEY, n numeric, b bytea)",
+        "INSERT INTO typed VALUES (1, 1.25, 'x')",
+    )
+    settings = load_settings({}, dsn=shore.trickle.dsn, ducklake_catalog_schema="lake")
+    with pgtrickle.connect(engine=Borrowed(DuckDbEngine()), settings=settings) as trickle:
+        trickle.create_stream_table("copy", "SELECT id, n, b FROM typed", sink="ducklake")
+
+    assert shore.ask("SELECT n, b FROM copy") == [(Decimal("1.25"), b"x")]
 
 
 def test_refresh_without_changes_makes_no_snapshot(shore: Shore):

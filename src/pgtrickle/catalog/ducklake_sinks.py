@@ -44,7 +44,7 @@ def insert_sink(connection: Connection[TupleRow], sink: LakeSink) -> None:
 
 _FIND = """
     SELECT pgt_id, catalog_schema, lake_schema, lake_table, sink_path, table_id, view_id,
-           snapshot_id, filenode, needs_load
+           snapshot_id, home, needs_load
       FROM pgtrickle.pgt_ducklake_sinks WHERE pgt_id = %s
 """
 
@@ -59,7 +59,7 @@ def find_sink(connection: Connection[TupleRow], stream_table_id: int) -> LakeSin
 
 _UPDATE = """
     UPDATE pgtrickle.pgt_ducklake_sinks
-       SET table_id = %s, view_id = %s, snapshot_id = %s, filenode = %s, needs_load = %s
+       SET table_id = %s, view_id = %s, snapshot_id = %s, home = %s, needs_load = %s
      WHERE pgt_id = %s
 """
 
@@ -72,7 +72,7 @@ def update_sink(connection: Connection[TupleRow], sink: LakeSink) -> None:
             sink.table_id,
             sink.view_id,
             sink.snapshot_id,
-            sink.filenode,
+            sink.home,
             sink.needs_load,
             sink.stream_table_id,
         ],

@@ -14,14 +14,14 @@ from pgtrickle.model.lake_sink import DeliveryStatus, SinkStatus
 
 sink = typer.Typer(no_args_is_help=True, help="Look after the copies in the lake.")
 
-Failed = Annotated[
+Check = Annotated[
     bool, typer.Option("--check", help="Exit 1 if a copy is not up to date, for scripts.")
 ]
 
 
 @sink.command()
 def status(
-    ctx: typer.Context, check: Failed = False, dsn: Dsn = None, as_json: Json = False
+    ctx: typer.Context, check: Check = False, dsn: Dsn = None, as_json: Json = False
 ) -> None:
     """Show every copy in the lake: how far it is, what was delivered, what went wrong."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:

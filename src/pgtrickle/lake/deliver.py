@@ -24,6 +24,7 @@ from pgtrickle.lake.row_map import (
     insert_runs,
     pair_updates,
 )
+from pgtrickle.lake.session import fixed_settings
 from pgtrickle.lake.shape import all_fit, choose_columns, find_columns
 from pgtrickle.lake.tables import (
     LakeTable,
@@ -39,7 +40,6 @@ from pgtrickle.model.sql_type import Column
 
 AUTHOR = "pgtrickle"
 _MADE_FOR = "pgtrickle_stream_table"
-_PATIENCE = "SET LOCAL lock_timeout = '10s'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +107,21 @@ def deliver(
     columns: Sequence[Column],
     provenance: Provenance,
 ) -> Delivered | None:
-    """Bring the lake up to the stream table; None if it is there already."""
-    connection.execute(_PATIENCE)
+    """Bring the lake up to the stream table; None if it is there already.
+
+    The caller undoes everything in the database if this fails; files are taken away here.
+    """
+    with fixed_settings(connection):
+        return _deliver(connection, sink, table, columns, provenance)
+
+
+def _deliver(
+    connection: Connection,
+    sink: LakeSink,
+    table: QualifiedName,
+    columns: Sequence[Column],
+    provenance: Provenance,
+) -> Delivered | None:
     rows = RowMap(sink.stream_table_id)
     catalog = open_catalog(connection, sink)
     stored = find_table(connection, catalog, sink.lake_table)
@@ -142,7 +155,7 @@ def _find_known_columns(
     """Return the columns of the lake table if a difference can be delivered to it."""
     if sink.needs_load or stored is None or stored.id != sink.table_id:
         return None
-    if _filenode(connection, table) != sink.filenode:
+    if _home(connection, table) != sink.home:
         return None
     found = find_columns(stored, columns)
     new = f"(SELECT t.* FROM {rows.new} AS n JOIN {table.sql} AS t ON t.ctid = n.tid) AS new"
@@ -280,14 +293,24 @@ def _finish(
         sink,
         table_id=table_id,
         snapshot_id=snapshot_id,
-        filenode=_filenode(commit.connection, table),
+        home=_home(commit.connection, table),
         needs_load=False,
     )
     return Delivered(now, written.rows, deleted, written.size, loaded)
 
 
-def _filenode(connection: Connection, table: QualifiedName) -> int:
-    [(filenode,)] = connection.execute(
-        "SELECT pg_catalog.pg_relation_filenode(%s::pg_catalog.regclass)::bigint", [table.sql]
-    ).fetchall()
-    return int(filenode)
+_HOME = """
+    SELECT pg_catalog.format('%%s/%%s/%%s', y.system_identifier, d.oid,
+                             pg_catalog.pg_relation_filenode(%(table)s::pg_catalog.regclass))
+      FROM pg_catalog.pg_control_system() AS y, pg_catalog.pg_database AS d
+     WHERE d.datname = pg_catalog.current_database()
+"""
+
+
+def _home(connection: Connection, table: QualifiedName) -> str:
+    """Return where the rows of a table are stored: while that is the same, so are their places.
+
+    A restored dump may give a file the same number by chance, but not in the same database.
+    """
+    [(home,)] = connection.execute(_HOME, {"table": table.sql}).fetchall()
+    return str(home)

@@ -22,13 +22,6 @@ from pgtrickle.lake.columns import LakeColumn
 from pgtrickle.lake.types import LakeType
 from pgtrickle.model.names import quote_identifier
 
-# What the text of a value depends on.
-_FIXED_SETTINGS = """
-    SELECT pg_catalog.set_config('datestyle', 'ISO, MDY', true),
-           pg_catalog.set_config('intervalstyle', 'postgres', true),
-           pg_catalog.set_config('timezone', 'UTC', true),
-           pg_catalog.set_config('extra_float_digits', '1', true)
-"""
 _BLOCK_BYTES = 4 * 2**20  # no row may be longer
 
 
@@ -43,8 +36,10 @@ def texts(columns: Sequence[LakeColumn], alias: str) -> list[str]:
 def read_rows(
     connection: Connection, columns: Sequence[LakeColumn], query: str, extra: int = 0
 ) -> Generator[list[pa.Array], None, None]:
-    """Yield the batches of a query whose first columns are ``texts``, then ``extra`` integers."""
-    connection.execute(_FIXED_SETTINGS)
+    """Yield the batches of a query whose first columns are ``texts``, then ``extra`` integers.
+
+    The caller has fixed the settings on which texts depend (see ``session``).
+    """
     kinds = [pa.string() if c.type.repeated else c.type.travels for c in columns]
     kinds += [pa.int64()] * extra
     names = [f"c{number}" for number in range(len(kinds))]

@@ -37,7 +37,7 @@ class LakeSink:
     table_id: int | None = None  # None: not created yet
     view_id: int | None = None
     snapshot_id: int | None = None
-    filenode: int | None = None
+    home: str | None = None  # where the rows were stored when they were delivered last
     needs_load: bool = True
 
 

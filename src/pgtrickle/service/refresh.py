@@ -512,6 +512,7 @@ class Refresh:
 
     def _apply(self, writer: Connection, compiled: Compiled, staging: Staging) -> Applied:
         rows = compiled.staged.rows
+        self.tracking = None  # that of an attempt before is gone with its transaction
         moved = rows.name in staging or rows.passes_through in self.moved
         if not self._full and not moved:
             return Applied(0, 0)
@@ -603,6 +604,7 @@ class Refresh:
         return self._report(refresh_id, applied)
 
     def _commit_nothing(self, snapshot: Snapshot, compiled: Compiled) -> RefreshReport:
+        self.tracking = None
         with self.timed("commit"), self.runtime.connection() as writer, writer.transaction():
             # A crash that forgets this only makes the next refresh look at the same window.
             writer.execute("SET LOCAL synchronous_commit = off")

@@ -17,7 +17,7 @@ CREATE TABLE pgtrickle.pgt_ducklake_sinks (
     table_id       bigint,
     view_id        bigint,
     snapshot_id    bigint,
-    filenode       bigint,
+    home           text,
     needs_load     boolean NOT NULL DEFAULT true,
 
     CONSTRAINT pgt_ducklake_sinks_one_writer_a_lake_table
@@ -28,8 +28,9 @@ COMMENT ON TABLE pgtrickle.pgt_ducklake_sinks IS
     'Which stream tables are copied into which tables of a DuckLake catalog in this database.';
 COMMENT ON COLUMN pgtrickle.pgt_ducklake_sinks.snapshot_id IS
     'The snapshot of the lake that the last delivery made; what others do later is found by it.';
-COMMENT ON COLUMN pgtrickle.pgt_ducklake_sinks.filenode IS
-    'The file of the stream table at the last delivery; in another file, rows have other places.';
+COMMENT ON COLUMN pgtrickle.pgt_ducklake_sinks.home IS
+    'Cluster, database and file of the stream table at the last delivery; in another file, rows have'
+    ' other places.';
 COMMENT ON COLUMN pgtrickle.pgt_ducklake_sinks.needs_load IS
     'Whether the next delivery writes all rows instead of the difference.';
 
