@@ -119,6 +119,23 @@ def test_inlined_deletes_reach_a_client_that_is_already_attached(workshop: Works
     ) == [(3, 1), (4, 3)]
 
 
+def test_table_of_inlined_deletes_is_open_to_those_to_whom_the_catalog_is(workshop: Workshop):
+    table_id = workshop.create("t")
+    file_id = workshop.append("t", [1, 2], list("ab"))
+    workshop.connection.execute("GRANT SELECT ON lake.ducklake_snapshot TO pg_monitor")
+    with workshop.connection.transaction():
+        commit = begin_commit(workshop.connection, workshop.catalog)
+        commit.inline_deletes(table_id, f"VALUES ({file_id}::bigint, 0::bigint)")
+        commit.finish(author="test", message="delete")
+
+    [(reads, writes)] = workshop.connection.execute(
+        f"SELECT has_table_privilege('pg_monitor', t, 'SELECT'),"
+        f" has_table_privilege('pg_monitor', t, 'INSERT')"
+        f" FROM (SELECT 'lake.ducklake_inlined_delete_{table_id}') AS x (t)".encode()
+    ).fetchall()
+    assert (reads, writes) == (True, False)
+
+
 def test_inlined_deletes_and_delete_files_of_one_data_file_add_up(workshop: Workshop):
     table_id = workshop.create("t")
     file_id = workshop.append("t", [1, 2, 3, 4], list("abcd"))

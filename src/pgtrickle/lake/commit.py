@@ -16,6 +16,7 @@ from psycopg import Connection
 
 from pgtrickle.lake.catalog import LakeCatalog
 from pgtrickle.lake.columns import LakeColumn
+from pgtrickle.lake.inlined_deletes import ensure_inlined_deletes
 from pgtrickle.lake.parquet import DataFile, DeleteFile
 from pgtrickle.lake.stats import ColumnStats
 from pgtrickle.lake.table_stats import widen_table_stats
@@ -158,11 +159,7 @@ class Commit:
 
     def inline_deletes(self, table_id: int, positions: str) -> int:
         """Delete positions without a file; ``positions`` is a query of (file id, position)."""
-        table = self.catalog.table(f"inlined_delete_{table_id}")
-        self.connection.execute(
-            f"CREATE TABLE IF NOT EXISTS {table}"
-            " (file_id bigint, row_id bigint, begin_snapshot bigint)".encode()
-        )
+        table = ensure_inlined_deletes(self.connection, self.catalog, table_id)
         deleted = self.connection.execute(
             f"INSERT INTO {table} SELECT p.*, {self.snapshot_id} FROM ({positions}) AS p".encode()
         ).rowcount
