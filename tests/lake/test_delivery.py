@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -168,6 +170,32 @@ def test_first_load_that_cannot_be_delivered_is_delivered_later(shore: Shore):
     shore.trickle.retry_sink("sums")
 
     shore.check("sums")
+
+
+def test_load_that_is_under_way_is_shown_to_others(shore: Shore):
+    shore.trickle.create_stream_table("sums", SUMS)
+    turned_on = threading.Thread(
+        target=lambda: shore.trickle.alter_stream_table("sums", sink="ducklake")
+    )
+    with psycopg.connect(shore.trickle.dsn) as blocker:
+        blocker.execute("LOCK TABLE lake.ducklake_snapshot IN ROW EXCLUSIVE MODE")
+        turned_on.start()
+        assert _reaches(shore, "WRITING")
+    turned_on.join()
+
+    assert shore.status() == ("DELIVERED", 0, None)
+    shore.check("sums")
+
+
+def _reaches(shore: Shore, status: str) -> bool:
+    """Wait until the only sink has a status, for less time than a delivery waits for a lock."""
+    deadline = time.monotonic() + 8
+    while time.monotonic() < deadline:
+        found = shore.tell("SELECT status FROM pgtrickle.ducklake_sink_status()")
+        if found == [(status,)]:
+            return True
+        time.sleep(0.05)
+    return False
 
 
 def test_retry_of_a_stream_table_without_a_sink_is_refused(shore: Shore):

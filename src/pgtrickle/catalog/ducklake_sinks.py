@@ -146,6 +146,20 @@ def open_delivery(connection: Connection[TupleRow], stream_table_id: int) -> Ope
     return OpenDelivery(id_, DeliveryStatus.PENDING, 0, due=True)
 
 
+_MARK = """
+    UPDATE pgtrickle.pgt_ducklake_sink_delivery
+       SET status = %(status)s
+     WHERE delivery_id = %(id)s AND status <> 'DELIVERED'
+"""
+
+
+def mark_delivery(
+    connection: Connection[TupleRow], delivery_id: int, status: DeliveryStatus
+) -> None:
+    """Show others how far an open delivery is."""
+    connection.execute(_MARK, {"id": delivery_id, "status": status.value})
+
+
 _CLOSE = """
     UPDATE pgtrickle.pgt_ducklake_sink_delivery
        SET status = 'DELIVERED', attempt_count = attempt_count + 1, refresh_id = %(refresh_id)s,

@@ -119,30 +119,33 @@ def deliver_due(runtime: Runtime) -> None:
 
 def _deliver_apart(runtime: Runtime, name: QualifiedName, *, forgive: bool) -> None:
     """Deliver in a transaction of its own; the lease keeps refreshes away meanwhile."""
-    with (
-        claimed(runtime, name, InitiatedBy.MANUAL) as (stream_table, lease),
-        keep_lease(runtime, lease),
-        runtime.connection() as connection,
-        connection.transaction(),
-    ):
-        sink = find_sink(connection, stream_table.id)
-        if sink is None:
-            raise _no_sink(name)
-        if forgive:
-            forgive_delivery(connection, stream_table.id)
-        delivery = find_open_delivery(connection, stream_table.id)
-        attempt_delivery(
-            runtime.settings,
-            connection,
-            stream_table,
-            sink,
-            compile_stream_table(connection, stream_table).columns,
-            delivery or open_delivery(connection, stream_table.id),
-            FailureMode.WARN,
-            refresh_id=None,
-            frontier=stream_table.frontier,
-        )
-        check_lease(connection, stream_table.id, lease.token)
+    with claimed(runtime, name, InitiatedBy.MANUAL) as (stream_table, lease):
+        with runtime.connection() as connection:
+            sink = find_sink(connection, stream_table.id)
+            if sink is None:
+                raise _no_sink(name)
+            if forgive:
+                forgive_delivery(connection, stream_table.id)
+            delivery = find_open_delivery(connection, stream_table.id)
+            delivery = delivery or open_delivery(connection, stream_table.id)
+            columns = compile_stream_table(connection, stream_table).columns
+        with (
+            keep_lease(runtime, lease),
+            runtime.connection() as connection,
+            connection.transaction(),
+        ):
+            attempt_delivery(
+                runtime,
+                connection,
+                stream_table,
+                sink,
+                columns,
+                delivery,
+                FailureMode.WARN,
+                refresh_id=None,
+                frontier=stream_table.frontier,
+            )
+            check_lease(connection, stream_table.id, lease.token)
 
 
 def show_sinks(runtime: Runtime) -> list[SinkStatus]:

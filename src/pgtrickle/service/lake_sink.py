@@ -11,7 +11,7 @@ import json
 import logging
 import random
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ from pgtrickle.catalog.ducklake_sinks import (
     find_open_delivery,
     find_sink,
     insert_provenance,
+    mark_delivery,
     open_delivery,
     update_sink,
 )
@@ -101,7 +102,7 @@ def deliver_refresh(
     if delivery.status is DeliveryStatus.FAILED_PERMANENT or not delivery.due:
         return
     attempt_delivery(
-        runtime.settings,
+        runtime,
         writer,
         stream_table,
         sink,
@@ -114,7 +115,7 @@ def deliver_refresh(
 
 
 def attempt_delivery(
-    settings: Settings,
+    runtime: Runtime,
     writer: Connection,
     stream_table: StreamTable,
     sink: LakeSink,
@@ -125,8 +126,13 @@ def attempt_delivery(
     refresh_id: int | None,
     frontier: Frontier | None,
 ) -> Delivered | None:
-    """Try a delivery once and record how it went; raises only in the failure mode ``error``."""
+    """Try a delivery once and record how it went; raises only in the failure mode ``error``.
+
+    Until then the transaction has not touched the row of the delivery, which others are shown.
+    """
     provenance = _describe(stream_table, refresh_id, frontier)
+    if sink.needs_load:
+        _show(runtime, delivery, DeliveryStatus.WRITING)
     try:
         with lake_errors(), writer.transaction():
             delivered = deliver(writer, sink, stream_table.name, columns, provenance)
@@ -134,9 +140,21 @@ def attempt_delivery(
             return delivered
     except TrickleError as error:
         if writer.closed or failure_mode is FailureMode.ERROR:
+            if sink.needs_load:
+                _show(runtime, delivery, DeliveryStatus.PENDING)
             raise
-        _fail(settings, writer, stream_table, delivery, refresh_id, error)
+        _fail(runtime.settings, writer, stream_table, delivery, refresh_id, error)
     return None
+
+
+def _show(runtime: Runtime, delivery: OpenDelivery, status: DeliveryStatus) -> None:
+    """Say how far a load is, apart from the transaction that does it, which shows nothing yet.
+
+    A delivery that begins with this very refresh is not there for others, and stays unsaid.
+    """
+    with suppress(TrickleError), runtime.connection() as connection, connection.transaction():
+        connection.execute("SET LOCAL lock_timeout = '1s'")  # it is only to be seen
+        mark_delivery(connection, delivery.id, status)
 
 
 def _record(
