@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup format lint unit test test-oldest fuzz fuzz-pipeline workloads soak lake-random demo bench bench-latency \
-  bench-capture bench-idle bench-tpch bench-flatness bench-cost-model bench-large bench-memory bench-report \
+  bench-capture bench-idle bench-tpch bench-flatness bench-cost-model bench-large bench-memory bench-lake bench-report \
   bench-check check ci docs clean
 
 PYTHON ?= python3
@@ -134,6 +134,9 @@ bench-memory: setup  ## a first load and a delta of 5 M, with a heap of 2 GiB
 	$(BENCH).memory --scale $(SCALE) --output $(OUTPUT)/memory-sf$(SCALE).json \
 	  $(if $(CHANGES),--changes $(CHANGES)) $(if $(HEAP),--heap $(HEAP))
 	$(REPORT) $(OUTPUT)/memory-sf$(SCALE).json
+
+bench-lake: setup  ## what a copy in the lake costs: ROWS=n
+	$(BENCH).lake --rows $(or $(ROWS),1000000) --output $(OUTPUT)/lake.json
 
 bench-report: setup  ## draw tables and plots anew from the results in OUTPUT
 	$(REPORT) $(OUTPUT)/*.json
