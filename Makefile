@@ -135,8 +135,8 @@ bench-memory: setup  ## a first load and a delta of 5 M, with a heap of 2 GiB
 	  $(if $(CHANGES),--changes $(CHANGES)) $(if $(HEAP),--heap $(HEAP))
 	$(REPORT) $(OUTPUT)/memory-sf$(SCALE).json
 
-bench-lake: setup  ## what a copy in the lake costs: ROWS=n
-	$(BENCH).lake --rows $(or $(ROWS),1000000) --output $(OUTPUT)/lake.json
+bench-lake: setup  ## what a copy in the lake costs: LAKE_ROWS=n
+	$(BENCH).lake --rows $(or $(LAKE_ROWS),1000000) --output $(OUTPUT)/lake.json
 
 bench-report: setup  ## draw tables and plots anew from the results in OUTPUT
 	$(REPORT) $(OUTPUT)/*.json

@@ -161,6 +161,13 @@ def test_catalog_that_was_dropped_fails_the_delivery_and_not_the_refresh(shore: 
     assert "ST601" in (shore.status()[2] or "")
 
 
+def test_lake_table_that_was_dropped_is_made_again(shore: Shore):
+    shore.create("sums", SUMS)
+    shore.ask("DROP TABLE sums")
+
+    shore.window("sums", "UPDATE t SET v = 0 WHERE id = 1")
+
+
 def test_first_load_that_cannot_be_delivered_is_delivered_later(shore: Shore):
     with down(shore):
         shore.trickle.create_stream_table("sums", SUMS, sink="ducklake")

@@ -279,6 +279,15 @@ def test_copy_may_have_a_schema_and_a_directory_of_its_own(shore: Shore, tmp_pat
     assert list(elsewhere.rglob("*.parquet"))
 
 
+def test_name_of_a_lake_table_does_not_lead_out_of_the_lake(shore: Shore):
+    shore.trickle.create_stream_table(
+        "sums", SUMS, sink="ducklake", ducklake_table='"../up"."../../and away"'
+    )
+
+    assert shore.in_lake('"../up"."../../and away"') == Counter(shore.tell("TABLE sums"))
+    assert len(shore.files()) == 1
+
+
 def test_catalog_is_made_where_there_is_none(
     database: str, duckdb_engine: DuckDbEngine, tmp_path: Path
 ):

@@ -6,6 +6,8 @@ PostgreSQL, DuckDB looks into the schema ``public`` unless ``METADATA_SCHEMA`` n
 
 from __future__ import annotations
 
+import hashlib
+import re
 from dataclasses import dataclass
 from importlib import resources
 
@@ -32,6 +34,19 @@ class LakeCatalog:
         '"lake"."ducklake_snapshot"'
         """
         return table_of(self.schema, name)
+
+
+def directory_name(name: str) -> str:
+    """Return the directory of a schema or table, which stays where it is whatever the name holds.
+
+    >>> directory_name("orders"), directory_name("../Daily Sums")
+    ('orders/', '___Daily_Sums-193ed838/')
+    """
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    if plain == name:
+        return f"{name}/"
+    # What tells two names apart that look alike; nothing rests on it being secret.
+    return f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}/"
 
 
 def table_of(schema: str, name: str) -> str:

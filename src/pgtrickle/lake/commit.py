@@ -14,7 +14,7 @@ from typing import Any
 
 from psycopg import Connection
 
-from pgtrickle.lake.catalog import LakeCatalog
+from pgtrickle.lake.catalog import LakeCatalog, directory_name
 from pgtrickle.lake.columns import LakeColumn
 from pgtrickle.lake.inlined_deletes import ensure_inlined_deletes
 from pgtrickle.lake.parquet import DataFile, DeleteFile
@@ -44,7 +44,7 @@ class Commit:
         schema_id = self._catalog_id()
         self._insert(
             "schema",
-            [schema_id, _NEW_UUID, self.snapshot_id, None, name, f"{name}/", True],
+            [schema_id, _NEW_UUID, self.snapshot_id, None, name, directory_name(name), True],
         )
         self._reshape(f"created_schema:{quote_identifier(name)}")
         return schema_id

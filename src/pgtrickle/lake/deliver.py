@@ -12,8 +12,8 @@ from pathlib import Path
 
 from psycopg import Connection
 
-from pgtrickle.errors import LakeCatalogError, LakeSinkError
-from pgtrickle.lake.catalog import LakeCatalog, create_catalog, find_catalog
+from pgtrickle.errors import LakeCatalogError, LakeSinkError, LakeWriteError
+from pgtrickle.lake.catalog import LakeCatalog, create_catalog, directory_name, find_catalog
 from pgtrickle.lake.columns import LakeColumn
 from pgtrickle.lake.commit import Commit, begin_commit
 from pgtrickle.lake.delete_rows import delete_gone, gone_is_live
@@ -138,6 +138,7 @@ def _deliver(
                 return delivered
             written.remove()
             written = Written(written.directory)
+            stored = find_table(connection, catalog, sink.lake_table)  # others may have dropped it
         return _load(connection, catalog, sink, stored, table, columns, rows, written, provenance)
     except BaseException:
         written.remove()
@@ -220,6 +221,11 @@ def _load(
             chosen = same
     write_all(connection, table, chosen, written)
     commit = begin_commit(connection, catalog)
+    if find_table(connection, catalog, sink.lake_table) != stored:
+        raise LakeWriteError(
+            f'the lake table "{sink.lake_table}" was created, altered or dropped meanwhile',
+            hint="Deliver again.",
+        )
     if stored is None:
         table_id = _create_table(commit, sink, table, chosen)
     else:
@@ -246,10 +252,11 @@ def _create_table(
 
 def _table_path(catalog: LakeCatalog, sink: LakeSink) -> tuple[str, bool]:
     """Return the path of a new table, and whether it is below that of its schema."""
-    own = f"{sink.lake_table.name}/"
+    own = directory_name(sink.lake_table.name)
     if sink.sink_path is None or _same(sink.sink_path, catalog.data_path):
         return own, True
-    return f"{sink.sink_path.rstrip('/')}/{sink.lake_table.schema}/{own}", False
+    schema = directory_name(sink.lake_table.schema)
+    return f"{sink.sink_path.rstrip('/')}/{schema}{own}", False
 
 
 def _directory(
@@ -261,7 +268,8 @@ def _directory(
     if not relative:
         return path
     found = find_schema(connection, catalog, sink.lake_table.schema)
-    parent = f"{catalog.data_path}{sink.lake_table.schema}/" if found is None else found[1]
+    new = f"{catalog.data_path}{directory_name(sink.lake_table.schema)}"
+    parent = new if found is None else found[1]
     return parent + path
 
 
