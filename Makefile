@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup format lint unit test test-oldest fuzz fuzz-pipeline workloads soak lake-random demo bench bench-latency \
-  bench-capture bench-idle bench-tpch bench-flatness bench-cost-model bench-large bench-memory bench-lake bench-report \
-  bench-check check ci docs clean
+  bench-capture bench-wal bench-idle bench-tpch bench-flatness bench-cost-model bench-large bench-memory bench-lake \
+  bench-report bench-check check ci docs clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -92,6 +92,8 @@ bench-latency: setup  ## a small refresh, warm and cold, of a join over a millio
 bench-capture: setup  ## what capture costs writers
 	$(BENCH).capture_overhead --output $(OUTPUT)/capture.json
 	$(REPORT) $(OUTPUT)/capture.json
+
+bench-wal: setup  ## what capture from the log costs writers, and how fast the log is read
 	$(BENCH).wal_capture
 
 bench-idle: setup  ## a thousand stream tables with nothing to do

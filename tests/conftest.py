@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from pgtrickle.sql.limits import allow_depth
+
 _HERE = Path(__file__).parent
 
 # What a refresh takes depends on the machine: only the tests of the cost model let it choose.
@@ -43,6 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    allow_depth()  # once, before Hypothesis notes the limit it restores after each example
     if config.getoption("--update") and os.environ.get("CI"):
         raise pytest.UsageError("golden files are not rewritten in CI")
 

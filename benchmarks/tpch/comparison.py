@@ -13,7 +13,7 @@ from benchmarks.say import say, say_progress
 from benchmarks.tpch.contenders import Contender, Ours, PlainSpark, View
 from benchmarks.tpch.database import Database
 from benchmarks.tpch.duckdb_parquet import DuckDbParquet
-from benchmarks.tpch.pathway import Pathway
+from benchmarks.tpch.pathway_streaming import Pathway
 from pgtrickle.settings import Settings
 from pgtrickle.spark.engine import SparkEngine
 

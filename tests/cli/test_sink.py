@@ -39,7 +39,7 @@ def test_copy_that_fails_is_told_and_retried(
     assert cheap("refresh", "cheap").exit_code == 0
     failed = cheap("sink", "status", "--check")
     assert (failed.exit_code, "FAILED_RETRYABLE" in failed.stdout) == (1, True)
-    assert "ST602" in failed.stdout
+    assert "ST702" in failed.stdout
     assert cheap("sink", "retry", "cheap").exit_code == 1
 
     (tmp_path / "lake").unlink()
@@ -52,7 +52,7 @@ def test_copy_that_fails_is_told_and_retried(
 def test_copy_is_turned_off_and_on(cheap: CommandLine) -> None:
     assert cheap("alter", "cheap", "--sink", "none").exit_code == 0
     assert cheap("sink", "status", "--json").json == []
-    assert cheap("sink", "retry", "cheap", "--json").error["code"] == "ST603"
+    assert cheap("sink", "retry", "cheap", "--json").error["code"] == "ST703"
 
     assert cheap("alter", "cheap", "--sink", "ducklake").exit_code == 0
 
@@ -63,4 +63,4 @@ def test_copy_is_turned_off_and_on(cheap: CommandLine) -> None:
 def test_sink_of_another_kind_is_told(cli: CommandLine, user: Connection[TupleRow]) -> None:
     answer = cli("create", "cheap", "--query", QUERY, "--sink", "delta", "--json")
 
-    assert (answer.exit_code, answer.error["code"]) == (1, "ST603")
+    assert (answer.exit_code, answer.error["code"]) == (1, "ST703")

@@ -43,7 +43,8 @@ def test_contenders_are_compared_at_several_shares(tmp_path: Path):
     assert second["queries"]["q06"]["ours"]["facts"]["action"] == "DIFFERENTIAL"
     assert results["command"].endswith("--share 0.001,0.1 --warm-up 2 --rounds 2 q06")
     assert str(tmp_path) not in results["command"]
-    floors = str(tmp_path / "floors.json")
+    (tmp_path / "kept").mkdir()
+    floors = str(tmp_path / "kept" / "floors.json")
     assert check([str(output), "--record", "--floors", floors]) == 0
     assert check([str(output), "--floors", floors]) == 0
     assert report([str(output), "--directory", str(tmp_path)]) == 0

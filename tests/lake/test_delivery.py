@@ -158,7 +158,7 @@ def test_catalog_that_was_dropped_fails_the_delivery_and_not_the_refresh(shore: 
     report = shore.trickle.refresh_stream_table("sums")
 
     assert report.rows_inserted == 1
-    assert "ST601" in (shore.status()[2] or "")
+    assert "ST701" in (shore.status()[2] or "")
 
 
 def test_lake_table_that_was_dropped_is_made_again(shore: Shore):

@@ -258,3 +258,15 @@ def test_schedule_of_a_newer_version_is_reported_also_without_changes(
     loop.run_once(threading.Event())
 
     assert watched.failures == [("public.a", "ST501", 300.0)]
+
+
+def test_clock_that_is_set_back_delays_nothing(shop: Shop, loop: Loop) -> None:
+    shop.add("a", schedule="5m")
+    loop.run_once(threading.Event())
+    shop.clock.at -= timedelta(hours=1)
+    began = shop.clock.now()
+
+    next_due = loop.run_once(threading.Event())
+
+    assert len(shop.refreshes) == 2
+    assert next_due == began + timedelta(minutes=5)

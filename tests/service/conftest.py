@@ -26,10 +26,9 @@ def lab(shared_duckdb_trickle: Trickle) -> Iterator[Lab]:
 @pytest.fixture
 def wal(lab: Lab) -> Iterator[Lab]:
     """Take slot and publication away with the test that made them."""
-    from tests.service.wal_lab import clear
+    from tests.service.wal_lab import clear, need_log
 
-    if lab.value("SHOW wal_level") != "logical":
-        pytest.skip("the server has another wal_level than logical")
+    need_log(lab)
     yield lab
     clear(lab)
 

@@ -33,9 +33,7 @@ def between(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Interrupt:
     Before ``gather_facts`` it has not looked at the buffers either.
     """
 
-    def interrupt(
-        act: Callable[[], object], times: int = 1, before: str = "renew_captures"
-    ) -> None:
+    def interrupt(act: Callable[[], object], times: int = 1, before: str = "decide") -> None:
         original = getattr(refresh, before)
         left = [act] * times
 

@@ -97,6 +97,7 @@ def test_p52_replicated_writes_are_captured_from_the_log(
     subscriber.window()
     write(publisher, subscriber, "UPDATE t SET k = 5 WHERE id < 4", "DELETE FROM t WHERE id = 9")
     subscriber.window("INSERT INTO t VALUES (100, 1)")
+    subscriber.window("DELETE FROM t WHERE id = 100")
     subscriber.trickle.alter_stream_table("counts", cdc_mode="trigger")
     write(publisher, subscriber, "INSERT INTO t VALUES (10, 5)", "DELETE FROM t WHERE id = 1")
     subscriber.window()

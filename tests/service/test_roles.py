@@ -19,7 +19,7 @@ from tests.catalog.databases import ordinary_role
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.engines import Borrowed
 from tests.service.lab import Lab
-from tests.service.wal_lab import create, modes
+from tests.service.wal_lab import create, modes, need_log
 
 T = ("CREATE TABLE t (id int PRIMARY KEY, k int)", "INSERT INTO t VALUES (1, 1), (2, 1)")
 COUNTS = "SELECT k, count(*) AS n, max(id) AS last FROM t GROUP BY k"
@@ -74,8 +74,7 @@ def test_ordinary_role_lives_the_whole_life(ordinary: Lab):
 def test_ordinary_role_with_replication_reads_the_log(
     ordinary: Lab, role: str, admin: psycopg.Connection
 ):
-    if ordinary.value("SHOW wal_level") != "logical":
-        pytest.skip("the server has another wal_level than logical")
+    need_log(ordinary)
     ordinary.run(*T)
     with pytest.raises(WalUnavailableError):
         ordinary.trickle.create_stream_table("copy", "SELECT id, k FROM t", cdc_mode="wal")
@@ -94,8 +93,7 @@ def test_ordinary_role_with_replication_reads_the_log(
 def test_role_that_loses_replication_goes_back_to_triggers(
     ordinary: Lab, role: str, admin: psycopg.Connection
 ):
-    if ordinary.value("SHOW wal_level") != "logical":
-        pytest.skip("the server has another wal_level than logical")
+    need_log(ordinary)
     ordinary.run(*T)
     admin.execute(f"ALTER ROLE {role} REPLICATION".encode())
     create(ordinary, "copy", "SELECT id, k FROM t")

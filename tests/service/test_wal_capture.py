@@ -62,26 +62,24 @@ def test_values_of_every_kind_come_through_the_log_unharmed(wal: Lab):
 
 @pytest.mark.parametrize(
     "setting",
-    [
-        "DateStyle = 'ISO, DMY'",
-        "DateStyle = 'SQL, DMY'",
-        "IntervalStyle = 'sql_standard'",
-        "extra_float_digits = -10",
-    ],
+    ["DateStyle = 'ISO, DMY'", "IntervalStyle = 'sql_standard'", "extra_float_digits = -10"],
 )
 def test_preferences_of_the_database_do_not_matter(wal: Lab, setting: str):
     database = wal.value("SELECT current_database()")
     wal.run(
         "CREATE TABLE moments (d date, i interval, f float8)",
-        "CREATE TABLE days AS SELECT date '2026-01-01' + i AS d, i FROM generate_series(0, 60) i",
+        "CREATE TABLE parts AS SELECT (i / 21.0)::float8 AS f, i FROM generate_series(0, 60) i",
         f'ALTER DATABASE "{database}" SET {setting}',
     )
     try:
         wal.trickle._runtime.pool.drain()
         create(wal, "copy", "SELECT * FROM moments")
-        create(wal, "joined", "SELECT m.f, days.i FROM moments AS m JOIN days ON days.d = m.d")
-        wal.window("INSERT INTO moments VALUES ('2026-02-01', '1 year -2 days 3 seconds', 0.1)")
-        wal.window("UPDATE moments SET d = d + 1, f = f / 3")
+        create(wal, "joined", "SELECT m.d, parts.i FROM moments AS m JOIN parts ON parts.f = m.f")
+        wal.window(
+            "INSERT INTO moments VALUES"
+            " ('2026-02-01', '1 year -2 days 3 seconds', (3 / 21.0)::float8)"
+        )
+        wal.window("UPDATE moments SET d = d + 1, f = (5 / 21.0)::float8")
     finally:
         wal.run(f'ALTER DATABASE "{database}" RESET ALL')
         wal.trickle._runtime.pool.drain()
@@ -352,7 +350,8 @@ def test_publication_follows_the_sources_as_they_come_and_go(wal: Lab):
     wal.trickle.alter_stream_table("pairs", cdc_mode="trigger")  # has its way with both sources
     assert published(wal) == []
     wal.trickle.alter_stream_table("pairs", cdc_mode="auto")
-    assert modes(wal) == {"t": "TRIGGER", "u": "TRIGGER"}  # whose identity was given back
+    assert modes(wal) == {"t": "WAL", "u": "TRIGGER"}  # whose identity was given back
+    assert published(wal) == ["t"]
     wal.trickle.alter_stream_table("pairs", cdc_mode="wal")
     assert published(wal) == ["t", "u"]
     wal.window("INSERT INTO u VALUES (1)", "INSERT INTO t VALUES (3, 3, NULL)")
@@ -411,7 +410,7 @@ def test_slot_that_is_dropped_leads_to_triggers_and_a_rebuild(counted: Lab):
 
     [copy, counts] = counted.window(action="REINITIALIZE")
 
-    assert copy.reason.startswith("changes of public.t may be missing: the logical slot")
+    assert copy.reason.startswith("changes of public.t are missing: the logical slot")
     assert counts.reason == copy.reason
     assert (modes(counted), triggers(counted)) == ({"t": "TRIGGER"}, 4)
     counted.window("INSERT INTO t VALUES (4, 1)")

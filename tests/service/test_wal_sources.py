@@ -71,18 +71,16 @@ def tend(lab: Lab) -> None:
 
 
 def test_column_that_is_renamed_and_renamed_back_loses_no_value(counted: Lab):
-    counted.run(
-        "ALTER TABLE t RENAME note TO remark",
-        "INSERT INTO t VALUES (3, 2, 'under another name')",
-        "UPDATE t SET remark = 'changed' WHERE id = 1",
-    )
-    tend(counted)  # reads the log while the column has that name
     with counted.unwatched():
+        counted.run(
+            "ALTER TABLE t RENAME note TO remark",
+            "INSERT INTO t VALUES (3, 2, 'under another name')",
+            "UPDATE t SET remark = 'changed' WHERE id = 1",
+        )
+        tend(counted)  # reads the log while the column has that name
         counted.run("ALTER TABLE t RENAME remark TO note")
 
-    for name in ("copy", "counts"):
-        counted.trickle.refresh_stream_table(name)
-        counted.check(name)
+    counted.window(action="FULL")
     counted.window("INSERT INTO t VALUES (4, 2, 'as before')")
 
 

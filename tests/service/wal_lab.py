@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.service.lab import Lab
 
 T = (
@@ -23,6 +25,12 @@ def create(lab: Lab, name: str, query: str, cdc_mode: str = "wal") -> None:
     lab.trickle.create_stream_table(name, query, refresh_mode="DIFFERENTIAL", cdc_mode=cdc_mode)
     lab.queries[name] = query
     lab.check(name)
+
+
+def need_log(lab: Lab) -> None:
+    """Skip a test on a server, given by the user, whose log tells no changes."""
+    if lab.value("SHOW wal_level") != "logical":
+        pytest.skip("the server has another wal_level than logical")
 
 
 def clear(lab: Lab) -> None:

@@ -7,9 +7,10 @@ import sys
 
 import pgtrickle
 from pgtrickle.embedded.server import start_embedded
+from pgtrickle.settings import load_settings
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.postgres import enterable_directory
-from tests.soak.run import Outcome, soak
+from tests.soak.run import LEASE_SECONDS, Outcome, soak
 
 
 def main() -> int:
@@ -24,7 +25,9 @@ def main() -> int:
     with (
         enterable_directory() as directory,
         start_embedded(directory / "home") as server,
-        pgtrickle.connect(server.dsn, engine=engine) as trickle,
+        pgtrickle.connect(
+            server.dsn, engine=engine, settings=load_settings(lease_seconds=LEASE_SECONDS)
+        ) as trickle,
     ):
         outcome = soak(
             trickle,
@@ -44,7 +47,9 @@ def _print(outcome: Outcome) -> None:
     print(f"transactions: {total:,} in {outcome.seconds:.0f} s ({kinds})")
     print(f"refreshes: {dict(outcome.actions)}; repeated after an error: {dict(outcome.retried)}")
     print(f"connections killed: {outcome.kills:,}")
-    print(f"compared: {outcome.compared:,} times, at {outcome.points} points and the end")
+    print(
+        f"compared: {outcome.compared:,} times, at {outcome.points} points, the last two at the end"
+    )
     print(f"lost: {outcome.lost}, twice: {outcome.twice}")
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import cycle, pairwise
 from random import Random
 
 import psycopg
@@ -16,6 +17,9 @@ from pgtrickle.bootstrap import Trickle
 from pgtrickle.errors import Retry, TrickleError
 from tests.soak.tables import QUERIES, SOURCES, WRITERS
 from tests.soak.writer import Gate, Writer
+
+# A lease that could not be given back is waited for, so it should not last.
+LEASE_SECONDS = 2.0
 
 
 @dataclass(slots=True)
@@ -42,11 +46,11 @@ class _Killer(threading.Thread):
         self._dsn = dsn
         self._every = every
         self._random = Random(seed)
-        self._stop = threading.Event()
+        self._ended = threading.Event()
 
     def run(self) -> None:
         with psycopg.connect(self._dsn, autocommit=True) as connection:
-            while not self._stop.wait(self._every * self._random.uniform(0.5, 1.5)):
+            while not self._ended.wait(self._every * self._random.uniform(0.5, 1.5)):
                 connection.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                     " WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -55,7 +59,7 @@ class _Killer(threading.Thread):
                 self.kills += 1
 
     def stop(self) -> None:
-        self._stop.set()
+        self._ended.set()
         self.join()
 
 
@@ -88,32 +92,27 @@ class _Soak:
 
     def run(self) -> Outcome:
         began = time.perf_counter()
-        gate = Gate()
         each = -(-self.transactions // WRITERS)
+        limits = [each * WRITERS * n // (self.points + 1) for n in range(1, self.points + 2)]
+        gate = Gate(limits[0])
         writers = [Writer(n, self.trickle.dsn, each, gate, self.seed) for n in range(WRITERS)]
         killer = _Killer(self.trickle.dsn, self.kill_every, self.seed)
         killer.start()
         for writer in writers:
             writer.start()
-        due = [each * WRITERS * n // (self.points + 1) for n in range(1, self.points + 1)]
-        while any(writer.is_alive() for writer in writers):
-            for name in QUERIES:
-                self._refresh(name)
-            done = sum(sum(writer.done.values()) for writer in writers)
-            if due and done >= due[0]:
-                del due[0]
-                with gate.closed():
-                    self._compare(done, began)
+        names = cycle(QUERIES)
+        for limit, following in pairwise([*limits, limits[-1]]):
+            while not gate.reached and any(writer.is_alive() for writer in writers):
+                self._refresh(next(names))
+            self._compare(limit, began)
+            gate.raise_to(following)
         killer.stop()
         for writer in writers:
+            writer.join()
             if writer.error is not None:
                 raise writer.error
             self.outcome.transactions += writer.done
-        done = sum(self.outcome.transactions.values())
-        for _ in due:  # writers that ended before the last points
-            self._compare(done, began)
-        self._compare(done, began)
-        self.outcome.points -= 1  # the last is the end
+        self._compare(limits[-1], began)  # also what was still open
         self.outcome.kills = killer.kills
         self.outcome.seconds = time.perf_counter() - began
         return self.outcome
@@ -127,6 +126,7 @@ class _Soak:
                 if error.retry is not Retry.BACKOFF:
                     raise
                 self.outcome.retried[error.code] += 1
+                time.sleep(0.1)  # ST209: the lease that a killed connection could not give back
             else:
                 self.outcome.actions[report.action.value] += 1
                 return

@@ -21,20 +21,24 @@ _KINDS = {
     "long": 39,
     "truncate": 1,
 }
+# lock_not_available, deadlock_detected, serialization_failure, unique and foreign_key_violation
+_REFUSED = frozenset({"55P03", "40P01", "40001", "23505", "23503"})
 
 
 class Gate:
-    """Lets writers through one transaction at a time, and holds them all back on request."""
+    """Lets writers through one transaction at a time, up to a number that is raised later."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int) -> None:
         self._changed = threading.Condition()
-        self._closed = False
+        self._limit = limit
+        self._passed = 0
         self._inside = 0
 
     @contextmanager
     def passed(self) -> Iterator[None]:
         with self._changed:
-            self._changed.wait_for(lambda: not self._closed)
+            self._changed.wait_for(lambda: self._passed < self._limit)
+            self._passed += 1
             self._inside += 1
         try:
             yield
@@ -43,18 +47,17 @@ class Gate:
                 self._inside -= 1
                 self._changed.notify_all()
 
-    @contextmanager
-    def closed(self) -> Iterator[None]:
-        """Wait until nobody is inside, and let nobody in for the length of a block."""
+    @property
+    def reached(self) -> bool:
+        """Whether all who were let through are done, and nobody else is let in."""
         with self._changed:
-            self._closed = True
-            self._changed.wait_for(lambda: self._inside == 0)
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._closed = False
-                self._changed.notify_all()
+            return self._passed >= self._limit and self._inside == 0
+
+    def raise_to(self, limit: int) -> None:
+        """Let more through."""
+        with self._changed:
+            self._limit = limit
+            self._changed.notify_all()
 
 
 class Writer(threading.Thread):
@@ -86,7 +89,9 @@ class Writer(threading.Thread):
         except BaseException as error:  # noqa: BLE001 - the main thread raises it
             self.error = error
         finally:
-            self._connection.close()
+            for connection in (self._connection, self._long):
+                if connection is not None:
+                    connection.close()
 
     def _connect(self) -> psycopg.Connection:
         return psycopg.connect(self._dsn, autocommit=True, options="-c lock_timeout=300ms")
@@ -105,23 +110,19 @@ class Writer(threading.Thread):
         try:
             run(count)
             self.done[kind] += 1
-        except (
-            psycopg.errors.LockNotAvailable,
-            psycopg.errors.DeadlockDetected,
-            psycopg.errors.IntegrityError,
-            psycopg.errors.ObjectInUse,
-        ):
-            self.done["gave up"] += 1
+        except (psycopg.OperationalError, psycopg.IntegrityError) as error:
+            # Gone, or only refused: a lock that took too long, a row that another has changed.
+            self.done["gave up" if error.sqlstate in _REFUSED else "killed"] += 1
             with suppress(psycopg.Error):
                 self._connection.execute("ROLLBACK")
-        except psycopg.OperationalError:
-            self.done["killed"] += 1
-        if self._connection.closed:
-            self._reconnect()
+            if self._connection.closed:
+                self._reconnect()
 
-    def _write(self, connection: psycopg.Connection, most: int = 3) -> None:
+    def _write(
+        self, connection: psycopg.Connection, most: int = 3, *, lasting: bool = False
+    ) -> None:
         for _ in range(self._random.randint(1, most)):
-            connection.execute(self._statements.next().encode())
+            connection.execute(self._statements.next(lasting=lasting).encode())
 
     def _run_short(self, count: int) -> None:
         isolation = self._random.choice(["READ COMMITTED"] * 9 + ["REPEATABLE READ"])
@@ -151,7 +152,7 @@ class Writer(threading.Thread):
             self._run_short(count)
             return
         self._connection.execute("BEGIN")
-        self._write(self._connection, 2)
+        self._write(self._connection, 2, lasting=True)
         name = f"soak-{self._number}-{count}"
         self._prepared, self._prepared_ends = name, count + self._random.randint(1, 40)
         self._connection.execute(f"PREPARE TRANSACTION '{name}'".encode())
@@ -183,7 +184,7 @@ class Writer(threading.Thread):
         self._long_ends = count + self._random.randint(5, 100)
         try:
             self._long.execute("BEGIN")
-            self._write(self._long)
+            self._write(self._long, lasting=True)
         except psycopg.Error:
             connection, self._long = self._long, None
             connection.close()

@@ -33,18 +33,6 @@ def check_cdc_health(connection: Connection[TupleRow]) -> list[CaptureHealth]:
     return [CaptureHealth(*row) for row in connection.execute(_CHECK_HEALTH)]
 
 
-# Where changes come from the log there are no triggers to be paused or mended.
-_LIST_BY_TRIGGER = """
-    SELECT t.source_relid FROM pgtrickle.pgt_change_tracking AS t
-     WHERE COALESCE(pg_catalog.to_jsonb(t) ->> 'cdc_mode', 'TRIGGER') = 'TRIGGER'
-"""
-
-
-def list_captured_by_trigger(connection: Connection[TupleRow]) -> frozenset[int]:
-    """Return the sources whose changes triggers write."""
-    return frozenset(relid for (relid,) in connection.execute(_LIST_BY_TRIGGER))
-
-
 _SET_PAUSED = """
     UPDATE pgtrickle.pgt_change_tracking
        SET paused_at = CASE WHEN %(paused)s THEN pg_catalog.clock_timestamp() END

@@ -23,7 +23,7 @@ _INSERT = """
 
 
 def insert_sink(connection: Connection[TupleRow], sink: LakeSink) -> None:
-    """Give a stream table a sink; raise ST603 if another writes to the same lake table."""
+    """Give a stream table a sink; raise ST703 if another writes to the same lake table."""
     table = sink.lake_table
     values = [
         sink.stream_table_id,

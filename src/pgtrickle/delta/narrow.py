@@ -21,7 +21,6 @@ from pgtrickle.algebra.nodes import (
     UnionAll,
     Weigh,
 )
-from pgtrickle.algebra.schema import children_of, column_names
 from pgtrickle.delta.key_sets import equal_columns
 from pgtrickle.sql.scalars import bare_column
 
@@ -36,37 +35,43 @@ def no_keys(scan: Scan) -> Collection[Key]:  # noqa: ARG001 - Keys
 
 def is_narrow(node: Node, keys: Keys) -> bool:
     """Tell whether each join below has a side of which a row meets at most one."""
-    if isinstance(node, InnerJoin) and not any(_narrow_sides(node, keys)):
-        return False
-    return all(is_narrow(child, keys) for child in children_of(node))
+    return _keys_of(node, keys) is not None
 
 
-def _narrow_sides(join: InnerJoin, keys: Keys) -> tuple[bool, bool]:
-    compared = {name for *pair, _ in equal_columns(join.on) for name in pair}
-    left, right = (
-        any(key <= compared & column_names(side) for key in _keys_of(side, keys))
-        for side in (join.left, join.right)
-    )
-    return left, right
-
-
-def _keys_of(node: Node, keys: Keys) -> set[Key]:
+def _keys_of(node: Node, keys: Keys) -> set[Key] | None:
+    """Return the keys of an operator's rows; None where a join below has many meet many."""
     match node:
-        case Scan() | Project():
-            inner = set(keys(node)) if isinstance(node, Scan) else _keys_of(node.child, keys)
-            names = {bare_column(output.scalar): output.name for output in node.outputs}
-            return {
-                frozenset(names[column] for column in key) for key in inner if key <= names.keys()
-            }
+        case Scan():
+            return _renamed(node, set(keys(node)))
+        case Project():
+            inner = _keys_of(node.child, keys)
+            return None if inner is None else _renamed(node, inner)
         case Filter() | Weigh():
             return _keys_of(node.child, keys)
         case InnerJoin():
-            # A row that meets at most one partner stays one row.
-            left, right = _narrow_sides(node, keys)
-            found = _keys_of(node.left, keys) if right else set()
-            return found | (_keys_of(node.right, keys) if left else set())
+            return _keys_of_join(node, _keys_of(node.left, keys), _keys_of(node.right, keys))
         case UnionAll():
-            return set()
+            children = [_keys_of(child, keys) for child in node.children]
+            return None if None in children else set()
         case Aggregate() | Recompute():
             raise ValueError("a plan is cut at its stateful operators before it is looked at")
     assert_never(node)
+
+
+def _renamed(node: Scan | Project, inner: set[Key]) -> set[Key]:
+    names = {bare_column(output.scalar): output.name for output in node.outputs}
+    return {frozenset(names[column] for column in key) for key in inner if key <= names.keys()}
+
+
+def _keys_of_join(
+    join: InnerJoin, left: set[Key] | None, right: set[Key] | None
+) -> set[Key] | None:
+    if left is None or right is None:
+        return None
+    compared = {name for *pair, _ in equal_columns(join.on) for name in pair}
+    one_left = any(key <= compared for key in left)
+    one_right = any(key <= compared for key in right)
+    if not one_left and not one_right:
+        return None
+    # A row that meets at most one partner stays one row.
+    return (left if one_right else set()) | (right if one_left else set())

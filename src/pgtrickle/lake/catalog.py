@@ -57,13 +57,13 @@ def table_of(schema: str, name: str) -> str:
 def find_catalog(connection: Connection, schema: str) -> LakeCatalog | None:
     """Return the catalog in a schema; None if there is none.
 
-    Raises ST601 for a version of the format, or an encryption, that this package cannot write.
+    Raises ST701 for a version of the format, or an encryption, that this package cannot write.
     """
     metadata = table_of(schema, "metadata")
     [(there,)] = connection.execute("SELECT pg_catalog.to_regclass(%s)", [metadata]).fetchall()
     if there is None:
         return None
-    found = dict(
+    found: dict[str, str] = dict(
         connection.execute(
             f"SELECT key, value FROM {metadata} WHERE scope IS NULL".encode()
         ).fetchall()

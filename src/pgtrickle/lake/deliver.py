@@ -80,7 +80,7 @@ def open_catalog(connection: Connection, sink: LakeSink) -> LakeCatalog:
 def check_free(
     connection: Connection, catalog: LakeCatalog, sink: LakeSink, table: QualifiedName
 ) -> None:
-    """Raise ST603 if the lake has a table of that name that was not made for this stream table."""
+    """Raise ST703 if the lake has a table of that name that was not made for this stream table."""
     stored = find_table(connection, catalog, sink.lake_table)
     if stored is None or stored.id == sink.table_id:
         return
@@ -92,7 +92,7 @@ def check_free(
 
 
 def check_path(path: str) -> None:
-    """Raise ST603 for a path where files cannot be written."""
+    """Raise ST703 for a path where files cannot be written."""
     if "://" in path or not Path(path).is_absolute():
         raise LakeSinkError(
             f'the path "{path}" cannot hold files of the lake',

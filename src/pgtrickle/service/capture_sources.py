@@ -102,13 +102,15 @@ def renew_captures(runtime: Runtime, relids: Sequence[int]) -> None:
 
     The caller must not be reading the buffers: those of an earlier version are altered.
     """
-    with suppress(TrickleError), runtime.connection() as connection, connection.transaction():
+    with suppress(TrickleError), runtime.connection() as connection:
         outdated = list_outdated_layouts(connection, relids)
-        if outdated:
+        if not outdated:
+            return
+        with connection.transaction():
             connection.execute(_PATIENCE)
-        for relid in outdated:
-            if renew_capture(connection, relid):
-                update_layout(connection, relid)
+            for relid in outdated:
+                if renew_capture(connection, relid):
+                    update_layout(connection, relid)
 
 
 def release_sources(connection: Connection) -> None:

@@ -16,7 +16,6 @@ from pgtrickle.capture.triggers import (
 from pgtrickle.catalog.capture_control import (
     CaptureHealth,
     check_cdc_health,
-    list_captured_by_trigger,
     list_undecided_durability,
     reset_errors,
     set_durability,
@@ -160,20 +159,21 @@ def _store(connection: Connection, relid: int, durability: str) -> None:
 
 def _rebuild(runtime: Runtime, tracking: ChangeTracking) -> list[Mended]:
     with runtime.connection() as connection, connection.transaction():
-        alerts = {
-            one.alert
-            for one in check_cdc_health(connection)
-            if one.source_relid == tracking.source_relid
-        }
+        health = [
+            one for one in check_cdc_health(connection) if one.source_relid == tracking.source_relid
+        ]
+        alerts = {one.alert for one in health}
         if "paused" in alerts:
             return [Mended(str(tracking.source), "is paused")]
         _install(connection, tracking)
+        from_log = any(one.cdc_mode == "WAL" for one in health)
+        done = "is captured from the log" if from_log else "triggers made anew"
         damages = sorted(one for one in alerts if one in _DAMAGES)
         if not damages:
-            return [Mended(str(tracking.source), "triggers made anew")]
+            return [Mended(str(tracking.source), done)]
         found = ", ".join(damages).replace("_", " ")
         insert_gap(connection, tracking.source_relid, f"of its capture, {found}")
-        return [Mended(str(tracking.source), f"triggers made anew: {found}")]
+        return [Mended(str(tracking.source), f"{done}: {found}")]
 
 
 def _install(connection: Connection, tracking: ChangeTracking) -> None:
@@ -189,15 +189,12 @@ def _install(connection: Connection, tracking: ChangeTracking) -> None:
 
 def _tracked(runtime: Runtime, sources: Sequence[QualifiedName]) -> list[ChangeTracking]:
     with runtime.connection() as connection:
-        by_trigger = list_captured_by_trigger(connection)
-        tracked = [
-            one for one in list_change_tracking(connection) if one.source_relid in by_trigger
-        ]
+        tracked = list_change_tracking(connection)
     known = {one.source: one for one in tracked}
     for source in sources:
         if source not in known:
             raise SourceNotFoundError(
-                f'no stream table reads "{source}", or its changes are not captured by triggers',
+                f'no stream table reads "{source}"',
                 hint="List what is captured with: pgtrickle cdc health.",
             )
     found = [known[source] for source in sources] if sources else tracked

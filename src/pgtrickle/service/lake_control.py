@@ -41,7 +41,7 @@ _LAKE_SCHEMA = "main"  # the default of DuckLake itself
 
 
 def check_sink(sink: str | None) -> None:
-    """Raise ST603 for a kind of sink that does not exist."""
+    """Raise ST703 for a kind of sink that does not exist."""
     if sink not in {None, DUCKLAKE, NO_SINK}:
         raise LakeSinkError(
             f'the sink "{sink}" does not exist', hint=f"Choose {DUCKLAKE} or {NO_SINK}."
@@ -155,7 +155,7 @@ def show_sinks(runtime: Runtime) -> list[SinkStatus]:
 
 
 def show_sink(runtime: Runtime, name: QualifiedName) -> SinkStatus:
-    """Return the sink of one stream table, or raise ST603."""
+    """Return the sink of one stream table, or raise ST703."""
     with runtime.connection() as connection:
         stream_table = get_stream_table(connection, name)
         found = [one for one in list_sink_status(connection) if one.stream_table == str(name)]

@@ -17,6 +17,8 @@ from pgtrickle.refresh.stages import BothVersions, PairPlan, StagePlan
 from pgtrickle.sql.emit import WEIGHT, WEIGHT_AFTER, WEIGHT_BEFORE, OtherVersion, substitute
 from pgtrickle.sql.translate import Dialect
 
+_DIGITS = 38  # of the largest decimal
+
 
 def add_versions(
     stage: StagePlan, tables: Mapping[str, pa.Table], dialect: Dialect
@@ -29,11 +31,12 @@ def add_versions(
     inputs = dict(tables)
     unlike = []
     for one in stage.versions:
-        rows, changes = _weighted(one, tables[one.rows]), _signed(one, tables[one.changes])
-        if rows.schema.equals(changes.schema):
-            inputs[one.view] = pa.concat_tables([rows, changes])
-        else:  # decimals of other sizes, which the engine brings together
+        together = _alike(one.columns, tables[one.rows], tables[one.changes])
+        if together is None:  # the engine tells what is wrong with them
             unlike.append(one)
+        else:
+            rows, changes = together
+            inputs[one.view] = pa.concat_tables([_weighted(one, rows), _signed(one, changes)])
     named = stage.named.union(*({one.rows, one.changes} for one in unlike))
     sql = write_versions(stage.sql, unlike, dialect)
     return sql, {view: table for view, table in inputs.items() if view in named}
@@ -43,37 +46,58 @@ def _pairs(plan: PairPlan, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table
     """Return the inputs of a stage that runs over both versions; None where types are unlike."""
     inputs = {view: table for view, table in tables.items() if view in plan.named}
     for one in plan.versions:
-        changed = tables[one.changes]
-        parts = [_changed_rows(one, changed, tables[one.rows] if one.rows else None)]
-        if one.rows:
-            ones = pa.repeat(pa.scalar(1, pa.int32()), tables[one.rows].num_rows)
-            parts.append(_both(one, tables[one.rows], ones, ones))
-        if any(not part.schema.equals(parts[0].schema) for part in parts):
-            return None  # decimals of other sizes
+        rows, changes = tables[one.rows] if one.rows else None, tables[one.changes]
+        if rows is not None:
+            together = _alike(one.columns, rows, changes)
+            if together is None:
+                return None
+            rows, changes = together
+        parts = [_changed_rows(one, changes, rows)]
+        if rows is not None:
+            ones = pa.repeat(pa.scalar(1, pa.int32()), rows.num_rows)
+            parts.append(_both(one, rows, ones, ones))
         inputs[one.view] = pa.concat_tables(parts)
     return inputs
+
+
+def _alike(
+    columns: Sequence[str], rows: pa.Table, changes: pa.Table
+) -> tuple[pa.Table, pa.Table] | None:
+    """Give the columns of two tables the same types; None where no decimal holds both.
+
+    A decimal is as large as the values of its own read ask for.
+    """
+    for name in columns:
+        mine, theirs = rows[name].type, changes[name].type
+        if mine == theirs:
+            continue
+        if not (pa.types.is_decimal(mine) and pa.types.is_decimal(theirs)):
+            return None
+        scale = max(mine.scale, theirs.scale)
+        digits = max(mine.precision - mine.scale, theirs.precision - theirs.scale)
+        if digits + scale > _DIGITS:
+            return None
+        common = pa.decimal128(digits + scale, scale)
+        rows, changes = (_cast(table, name, common) for table in (rows, changes))
+    return rows, changes
+
+
+def _cast(table: pa.Table, name: str, type_: pa.DataType) -> pa.Table:
+    return table.set_column(table.column_names.index(name), name, table[name].cast(type_))
 
 
 def _changed_rows(one: BothVersions, changes: pa.Table, rows: pa.Table | None) -> pa.Table:
     """Return the changes with both weights, given that the rows read count once in either.
 
-    A change in a row that was read takes it away from the version in which it was not; one in a
-    row that was not read is all that is known of it.
+    A change of a row that was read takes it back from the version that was not read; a change of
+    any other row puts it into the version in which it was.
     """
     weight = changes[WEIGHT].cast(pa.int32())
-    zero, after = pa.scalar(0, pa.int32()), one.stands_at is Version.AFTER
-    # The rows that the version has which was read: those that came, or those that went.
-    standing = pc.greater(weight, zero) if after else pc.less(weight, zero)
-    counted = pc.and_(standing, _occur(changes, rows, one.bounded_by))
-    opposite = pc.negate(weight)
-    came = pc.greater(weight, zero)
-    if after:
-        before = pc.if_else(pc.or_(pc.invert(came), counted), opposite, zero)
-        later = pc.if_else(pc.and_(came, pc.invert(counted)), weight, zero)
-    else:
-        before = pc.if_else(pc.and_(pc.invert(came), pc.invert(counted)), opposite, zero)
-        later = pc.if_else(pc.or_(came, counted), weight, zero)
-    return _both(one, changes, before, later)
+    zero = pa.scalar(0, pa.int32())
+    went, read = pc.less(weight, zero), _occur(changes, rows, one.bounded_by)
+    old = pc.or_(went, read) if one.stands_at is Version.AFTER else pc.and_not(went, read)
+    before = pc.if_else(old, pc.negate(weight), zero)
+    return _both(one, changes, before, pc.if_else(old, zero, weight))
 
 
 def _occur(changes: pa.Table, rows: pa.Table | None, columns: Collection[str]) -> pa.ChunkedArray:
@@ -81,9 +105,8 @@ def _occur(changes: pa.Table, rows: pa.Table | None, columns: Collection[str]) -
 
     Rows are bounded by these columns alone: where the values occur, the row itself was read.
     """
-    always = pa.chunked_array([pa.repeat(pa.scalar(rows is not None), changes.num_rows)])
     if rows is None or not columns:
-        return always
+        return pa.chunked_array([pa.repeat(pa.scalar(rows is not None), changes.num_rows)])
     codes = [_codes(changes[name], rows[name]) for name in sorted(columns)]
     both = codes[0][0]
     for code, number in codes[1:]:
@@ -93,7 +116,7 @@ def _occur(changes: pa.Table, rows: pa.Table | None, columns: Collection[str]) -
 
 def _codes(changed: pa.ChunkedArray, known: pa.ChunkedArray) -> tuple[pa.Array, int]:
     """Give each value of a column in changes and rows a number; tell how many there are."""
-    values = pa.chunked_array([*changed.chunks, *known.cast(changed.type).chunks], changed.type)
+    values = pa.chunked_array([*changed.chunks, *known.chunks], changed.type)
     encoded = values.combine_chunks().dictionary_encode(null_encoding="encode")
     return encoded.indices.cast(pa.int64()), len(encoded.dictionary)
 

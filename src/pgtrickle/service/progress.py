@@ -7,12 +7,11 @@ are found by the name they give themselves.  Behind a pooler that hides it, only
 
 from __future__ import annotations
 
-import logging
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 
 from psycopg import Connection
 
@@ -21,10 +20,9 @@ from pgtrickle.errors import TrickleError
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.report import Progress
 from pgtrickle.model.stream_table import StreamTable
+from pgtrickle.service.repeat import repeated
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.storage.staging import count_parts
-
-logger = logging.getLogger(__name__)
 
 STAGED = "staged"
 
@@ -49,24 +47,12 @@ class ProgressReporter:
     @contextmanager
     def watching(self, stage: str, parts: QualifiedName) -> Iterator[None]:
         """Tell from a thread, every few seconds, how far the stage is, until the block ends."""
-        done = threading.Event()
-
-        def watch() -> None:
-            while not done.wait(self.runtime.settings.progress_seconds):
-                try:
-                    with self.runtime.connection() as connection:
-                        self._tell(connection, stage, parts)
-                except TrickleError as error:
-                    # Nothing depends on it.
-                    logger.warning("could not tell the progress", extra={"code": error.code})
-
-        thread = threading.Thread(target=watch, name="pgtrickle-progress", daemon=True)
-        thread.start()
+        tell = partial(self._tell, stage=stage, parts=parts)
+        seconds = self.runtime.settings.progress_seconds
         try:
-            yield
+            with repeated(self.runtime, "tell the progress", seconds, tell):
+                yield
         finally:
-            done.set()
-            thread.join()
             with suppress(TrickleError), self.runtime.connection() as connection:
                 clear_progress(connection, self.stream_table.id)
 
