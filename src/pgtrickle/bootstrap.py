@@ -10,6 +10,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import psycopg
+from psycopg import Connection
+from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool
 
 from pgtrickle.catalog.migrate import migrate
@@ -110,6 +112,14 @@ def diagnose(
         return [*check_machine(), unreached]
 
 
+def _read_dates(connection: Connection[TupleRow]) -> None:
+    """Let times be written as the driver reads them; poolers know this setting as the session's.
+
+    The order in which a date is read stays the database's own: it is part of what a query means.
+    """
+    connection.execute("SET DateStyle = 'ISO'")
+
+
 class _Adapters:
     """The adapters of one process, closed together."""
 
@@ -119,6 +129,7 @@ class _Adapters:
             min_size=1,
             max_size=16,
             kwargs={"autocommit": True, "prepare_threshold": None},
+            configure=_read_dates,
             timeout=settings.connection_timeout_seconds,
             open=True,
             name="pgtrickle",

@@ -41,8 +41,8 @@ class Settings:
     differential_max_change_ratio: float = _setting(
         0.5,
         "Under AUTO, the share of changed rows among a query's source rows above which a refresh"
-        " recomputes in full, whatever it is predicted to cost. A stream table's own"
-        " max_delta_fraction comes first.",
+        " recomputes in full, whatever it is predicted to cost; an updated row counts once. A"
+        " stream table's own max_delta_fraction comes first.",
         0,
         1,
     )

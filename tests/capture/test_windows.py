@@ -131,9 +131,9 @@ def test_changed_sources_answers_in_order_by_one_query(connection: Database):
 
     assert answer == [
         SourceChanges(cleared, 0, truncated=True),
-        SourceChanges(orders, 4, truncated=False),
+        SourceChanges(orders, 4, truncated=False, touched=3),
         SourceChanges(quiet, 0, truncated=False),
-        SourceChanges(orders, 2, truncated=False),
+        SourceChanges(orders, 2, truncated=False, touched=1),
         SourceChanges(quiet, 0, truncated=False),
     ]
     assert [found.changed for found in answer] == [True, True, False, True, False]

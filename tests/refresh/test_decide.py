@@ -43,6 +43,7 @@ _FACTS = Facts(
     stream_table=_TABLE,
     frontier=_frontier("20:20:"),
     changed_rows={"public.t": 3, "public.s": 4},
+    touched_rows=7,
     truncated=(),
     source_rows=1000.0,
     refusal=None,
@@ -111,7 +112,7 @@ _NOTHING: dict[str, int] = {}
         ),
         (
             {},
-            {"changed_rows": {"public.t": 151}},
+            {"changed_rows": {"public.t": 302}, "touched_rows": 151},
             Action.FULL,
             "151 changed rows exceed 15% of about 1000 source rows",
         ),

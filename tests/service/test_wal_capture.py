@@ -62,7 +62,13 @@ def test_values_of_every_kind_come_through_the_log_unharmed(wal: Lab):
 
 @pytest.mark.parametrize(
     "setting",
-    ["DateStyle = 'ISO, DMY'", "IntervalStyle = 'sql_standard'", "extra_float_digits = -10"],
+    [
+        "DateStyle = 'ISO, DMY'",
+        "DateStyle = 'SQL, DMY'",
+        "DateStyle = 'German'",
+        "IntervalStyle = 'sql_standard'",
+        "extra_float_digits = -10",
+    ],
 )
 def test_preferences_of_the_database_do_not_matter(wal: Lab, setting: str):
     database = wal.value("SELECT current_database()")

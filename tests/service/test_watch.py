@@ -20,6 +20,7 @@ SOURCES = (
     "CREATE TABLE t (id int PRIMARY KEY, k int, m mood, spare int)",
     "CREATE VIEW v AS SELECT id, k, m, twice(k) AS t FROM t WHERE k > 0",
     "CREATE TABLE p (id int) PARTITION BY LIST (id)",
+    "CREATE TABLE p0 PARTITION OF p FOR VALUES IN (0)",
     "INSERT INTO t VALUES (1, 1, 'ok'), (2, 1, 'sad')",
 )
 RELEVANT = (
@@ -32,6 +33,9 @@ RELEVANT = (
     "DROP TABLE t CASCADE",
     "ALTER TABLE t ENABLE ROW LEVEL SECURITY",
     "CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1)",
+    "DROP TABLE p0",
+    "DROP FUNCTION twice(int) CASCADE",
+    "DROP TYPE mood CASCADE",
 )
 IRRELEVANT = (
     "ALTER TABLE t DROP COLUMN spare",
@@ -55,6 +59,28 @@ def watched(lab: Lab) -> Iterator[Lab]:
 
 def marked(lab: Lab) -> bool:
     return any(one.needs_reinit for one in lab.trickle.list_stream_tables())
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TEMPORARY TABLE scratch (id int)",
+        "CREATE TEMPORARY TABLE scratch (id int); DROP TABLE scratch",
+        "CREATE TABLE u (id int)",
+        "CREATE INDEX ON t (k)",
+    ],
+)
+def test_commands_elsewhere_describe_no_source(watched: Lab, statement: str):
+    with watched.connection.transaction():
+        watched.run("SET LOCAL track_functions = 'all'", "DROP TABLE p0")
+        described = (
+            "SELECT calls FROM pg_stat_xact_user_functions WHERE funcname = 'describe_source'"
+        )
+        [(before,)] = watched.rows(described)
+
+        watched.run(statement)
+
+        assert watched.rows(described) == [(before,)]
 
 
 @pytest.mark.parametrize("statement", RELEVANT)

@@ -202,7 +202,9 @@ _LIST_COLUMNS = """
                 WHEN t.typalign = 's' THEN 2
                 ELSE 3 END
       FROM pg_catalog.pg_attribute AS a
-      JOIN pg_catalog.pg_type AS t ON t.oid = pgtrickle.find_base_type(a.atttypid)
+      -- Asked once for each column, not for each pair of a column and a type.
+     CROSS JOIN LATERAL (SELECT pgtrickle.find_base_type(a.atttypid) AS oid OFFSET 0) AS base
+      JOIN pg_catalog.pg_type AS t ON t.oid = base.oid
       LEFT JOIN pg_catalog.pg_collation AS co ON co.oid = a.attcollation
       LEFT JOIN pg_catalog.pg_namespace AS cn ON cn.oid = co.collnamespace
      WHERE a.attrelid = %(relid)s AND a.attnum > 0 AND NOT a.attisdropped

@@ -26,6 +26,7 @@ class SourceChanges:
     relid: int
     rows: int  # weighted rows, before consolidation; an UPDATE counts twice
     truncated: bool
+    touched: int = 0  # rows that came or that went, whichever are more: an UPDATE counts once
 
     @property
     def changed(self) -> bool:
@@ -88,7 +89,9 @@ def changed_sources(
         f"""
         SELECT {position} AS position,
                pg_catalog.count(*) FILTER (WHERE __weight <> 0),
-               COALESCE(pg_catalog.bool_or(__weight = 0), false)
+               COALESCE(pg_catalog.bool_or(__weight = 0), false),
+               GREATEST(pg_catalog.count(*) FILTER (WHERE __weight > 0),
+                        pg_catalog.count(*) FILTER (WHERE __weight < 0))
           FROM {buffer_of(relid).sql}
          WHERE {window_predicate(frontier, upper)}
         """
@@ -103,8 +106,8 @@ def changed_sources(
             hint="Drop the stream table with: pgtrickle drop, and create it again.",
         ) from error
     found = {
-        distinct[position]: SourceChanges(distinct[position][0], count, truncated)
-        for position, count, truncated in rows
+        distinct[position]: SourceChanges(distinct[position][0], count, truncated, touched)
+        for position, count, truncated, touched in rows
     }
     return [found[window] for window in windows]
 

@@ -25,6 +25,7 @@ class Facts:
     time_dependent: bool
     requested_full: bool
     max_change_ratio: float
+    touched_rows: int = 0  # as changed_rows, but an UPDATE counts once
     gaps: tuple[str, ...] = ()  # why changes of a source are in no buffer
     forecast: Forecast | None = None  # where something must be done
 
@@ -86,12 +87,11 @@ def _start_anew(facts: Facts, frontier: Frontier) -> str | None:
 
 
 def _by_cost(facts: Facts) -> Decision:
-    changed = sum(facts.changed_rows.values())
     limit = facts.max_change_ratio * facts.source_rows
-    if facts.source_rows > 0 and limit < changed:
+    if facts.source_rows > 0 and limit < facts.touched_rows:
         return Decision(
             Action.FULL,
-            f"{changed} changed rows exceed {facts.max_change_ratio:.0%} of about"
+            f"{facts.touched_rows} changed rows exceed {facts.max_change_ratio:.0%} of about"
             f" {facts.source_rows:.0f} source rows",
         )
     if facts.forecast is None:

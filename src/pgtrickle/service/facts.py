@@ -93,6 +93,7 @@ def gather_facts(
         stream_table=stream_table,
         frontier=snapshot.frontier,
         changed_rows={names[one.relid]: one.rows for one in changes if one.rows},
+        touched_rows=sum(one.touched for one in changes),
         truncated=tuple(names[relid] for relid in sorted(truncated)),
         rewritten=tuple(rewritten),
         polled=tuple(

@@ -142,6 +142,7 @@ def _key_literal(writer: Connection, stage: str, column: str, *, limited: bool) 
     if limited:
         literal = f"CASE WHEN count(*) <= {MAX_KEYS} THEN {literal} END"
     query = f"SELECT {literal} FROM (SELECT {name} AS c FROM {stage_changes(stage)}) AS changes"
+    writer.execute("SET LOCAL extra_float_digits = 1")  # all digits, whatever a database prefers
     [(found,)] = writer.execute(query.encode()).fetchall()
     return None if found is None else str(found)
 
