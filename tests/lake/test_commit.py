@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import threading
 from datetime import UTC, datetime
 
-import psycopg
 import pyarrow as pa
 import pytest
 
@@ -16,7 +14,6 @@ from pgtrickle.lake.commit import begin_commit
 from pgtrickle.lake.parquet import DataFileWriter
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.sql_type import BIGINT
-from tests.fixtures.ducklake import lake_client
 from tests.lake.workshop import FLOAT, INTEGERS, Workshop
 
 
@@ -287,46 +284,6 @@ def test_snapshot_that_is_rolled_back_leaves_nothing(workshop: Workshop):
     assert workshop.rows("SELECT count(*) FROM t") == [(0,)]
     workshop.append("t", [2], ["b"])
     assert workshop.rows("SELECT rowid, id FROM t") == [(0, 2)]
-
-
-def test_our_commits_and_those_of_duckdb_clients_never_collide(workshop: Workshop, database: str):
-    for name in ("ours_1", "ours_2"):
-        workshop.create(name)
-    workshop.rows("CREATE TABLE theirs (id bigint)")
-    errors: list[Exception] = []
-
-    def commit_ours(name: str) -> None:
-        table_id, _ = workshop.tables[name]
-        try:
-            with psycopg.connect(database, autocommit=True) as connection:
-                for number in range(20):
-                    file = workshop.write(name, [number], ["x"])
-                    with connection.transaction():
-                        commit = begin_commit(connection, workshop.catalog)
-                        commit.add_data_files(table_id, [file])
-                        commit.finish(author="test", message="append")
-        except Exception as error:  # noqa: BLE001 - whatever it is fails the test
-            errors.append(error)
-
-    def commit_theirs() -> None:
-        try:
-            with lake_client(database, "lake") as client:
-                for number in range(10):
-                    client.execute(f"INSERT INTO theirs VALUES ({number})")
-        except Exception as error:  # noqa: BLE001 - whatever it is fails the test
-            errors.append(error)
-
-    threads = [threading.Thread(target=commit_ours, args=[name]) for name in workshop.tables]
-    threads.append(threading.Thread(target=commit_theirs))
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert errors == []
-    counts = "SELECT (SELECT count(*) FROM {}), (SELECT count(DISTINCT rowid) FROM {})"
-    for name, expected in {"ours_1": 20, "ours_2": 20, "theirs": 10}.items():
-        assert workshop.rows(counts.format(name, name)) == [(expected, expected)]
 
 
 def test_snapshots_are_dated(workshop: Workshop):
