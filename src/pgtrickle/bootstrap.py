@@ -40,6 +40,7 @@ from pgtrickle.service.drop import drop_stream_table
 from pgtrickle.service.explain import explain_stream_table
 from pgtrickle.service.idle import find_idle
 from pgtrickle.service.lake_control import deliver_due, retry_delivery, show_sinks
+from pgtrickle.service.lake_maintain import maintain_due, maintain_lake
 from pgtrickle.service.refresh import refresh_stream_table
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.service.status import (
@@ -57,9 +58,11 @@ from pgtrickle.spark.engine import SparkEngine
 from pgtrickle.spark.session import SparkSessions
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from pgtrickle.catalog.capture_control import CaptureHealth
     from pgtrickle.catalog.refresh_history import Refresh
-    from pgtrickle.model.lake_sink import SinkStatus
+    from pgtrickle.model.lake_sink import LakeCare, SinkStatus
     from pgtrickle.ports import Engine
 
 
@@ -315,6 +318,13 @@ class Trickle:
         """Deliver now what the lake lacks of a stream table, however often that failed before."""
         return retry_delivery(self._runtime, self._name(name))
 
+    def maintain_lake(self, older_than: timedelta, keep: timedelta | None = None) -> LakeCare:
+        """Merge small files of the lake, remove those of this age that nobody needs.
+
+        Snapshots older than ``keep`` are forgotten; without it, none.
+        """
+        return maintain_lake(self._runtime, older_than, keep)
+
     def list_stream_tables(self) -> list[StreamTable]:
         """Return every stream table, by name."""
         return show_stream_tables(self._runtime)
@@ -340,9 +350,10 @@ class Trickle:
         """Read the log, watch the slot and hand sources over, if it is time for that."""
         tend_capture(self._runtime)
 
-    def deliver_due(self) -> None:
-        """Try again the deliveries to the lake whose time has come."""
+    def tend_lake(self) -> None:
+        """Try again the deliveries that are due, and tidy the lake if it is time for that."""
         deliver_due(self._runtime)
+        maintain_due(self._runtime)
 
     def slot_health(self) -> SlotHealth | None:
         """Tell how much log the slot holds back; None if nothing is captured from the log."""

@@ -123,13 +123,13 @@ def test_daemon_delivers_what_is_due_although_no_source_changes(shore: Shore):
         shore.run("UPDATE t SET v = 0 WHERE id = 1")
         shore.trickle.refresh_stream_table("sums")
         shore.run(_DUE)
-        shore.trickle.deliver_due()
+        shore.trickle.tend_lake()
         assert shore.status()[:2] == ("FAILED_RETRYABLE", 2)
-    shore.trickle.deliver_due()
+    shore.trickle.tend_lake()
     assert shore.status()[:2] == ("FAILED_RETRYABLE", 2)  # not yet
 
     shore.run(_DUE)
-    shore.trickle.deliver_due()
+    shore.trickle.tend_lake()
 
     shore.check("sums")
 

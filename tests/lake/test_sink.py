@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
 import pgtrickle
 from pgtrickle.errors import LakeSinkError, NameTakenError, TrickleError
-from pgtrickle.lake.delete_rows import INLINE_LIMIT
+from pgtrickle.lake import delete_rows
 from pgtrickle.settings import load_settings
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.ducklake import lake_client
@@ -119,7 +120,7 @@ def test_many_deletes_go_by_files_that_are_merged(shore: Shore):
 
     [(live,)] = shore.tell("SELECT count(*) FROM lake.ducklake_delete_file")
     assert live == 1
-    assert INLINE_LIMIT < 9000 / 3
+    assert delete_rows.INLINE_LIMIT < 9000 / 3
 
 
 def test_file_whose_rows_are_all_gone_ends(shore: Shore):
@@ -131,6 +132,39 @@ def test_file_whose_rows_are_all_gone_ends(shore: Shore):
     assert shore.tell(
         "SELECT count(*) FROM lake.ducklake_data_file WHERE end_snapshot IS NULL"
     ) == [(0,)]
+
+
+def test_deletes_are_told_once_although_the_file_ends_later(
+    shore: Shore, monkeypatch: pytest.MonkeyPatch
+):
+    shore.create("copies", COPY)
+    shore.window("copies", "DELETE FROM t WHERE id = 1")
+    monkeypatch.setattr(delete_rows, "INLINE_LIMIT", 10)
+    shore.window("copies", "TRUNCATE t")
+
+    assert _changes(shore, "copies") == [(1, "insert", 100), (2, "delete", 1), (3, "delete", 99)]
+
+
+def test_deletes_are_told_once_although_all_rows_are_loaded_anew(shore: Shore):
+    shore.create("copies", COPY)
+    shore.window("copies", "DELETE FROM t WHERE id = 1")
+    shore.run("VACUUM FULL copies")
+    shore.window("copies", "DELETE FROM t WHERE id = 2")
+
+    assert _changes(shore, "copies") == [
+        (1, "insert", 100),
+        (2, "delete", 1),
+        (3, "delete", 99),
+        (3, "insert", 98),
+    ]
+
+
+def _changes(shore: Shore, name: str) -> list[tuple[Any, ...]]:
+    """Return how many rows of each kind ``table_changes`` tells for each snapshot."""
+    return shore.ask(
+        f"SELECT snapshot_id, change_type, count(*) FROM table_changes('{name}', 1, 3)"
+        " GROUP BY ALL ORDER BY ALL"
+    )
 
 
 def test_time_travel_shows_every_refresh(shore: Shore):

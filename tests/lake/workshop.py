@@ -86,10 +86,7 @@ class Workshop:
             for path, begin in earlier:
                 dead += read_deletes(self.directory(name) / path, begin)
             file = write_deletes(self.directory(name), file_id, "data", dead)
-            if earlier:
-                commit.replace_delete_file(table_id, file)
-            else:
-                commit.add_delete_file(table_id, file)
+            commit.put_delete_file(table_id, file)
             commit.finish(author="test", message="delete")
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:

@@ -74,7 +74,7 @@ class Shop:
     def tend_capture(self) -> None:
         self.tended += 1
 
-    def deliver_due(self) -> None:
+    def tend_lake(self) -> None:
         self.delivered += 1
 
     def add(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 import psycopg
 from psycopg import Connection
@@ -55,6 +56,34 @@ def find_sink(connection: Connection[TupleRow], stream_table_id: int) -> LakeSin
     if row is None:
         return None
     return LakeSink(row[0], row[1], QualifiedName(row[2], row[3]), *row[4:])
+
+
+_LIST = """
+    SELECT t.pgt_schema, t.pgt_name
+      FROM pgtrickle.pgt_ducklake_sinks AS s
+      JOIN pgtrickle.pgt_stream_tables AS t USING (pgt_id)
+     ORDER BY 1, 2
+"""
+
+
+def list_sinks(connection: Connection[TupleRow]) -> list[QualifiedName]:
+    """Return the stream tables that have a sink."""
+    return [QualifiedName(*row) for row in connection.execute(_LIST).fetchall()]
+
+
+_TAKE_NEGLECTED = """
+    UPDATE pgtrickle.pgt_ducklake_sinks AS s
+       SET maintained_at = pg_catalog.clock_timestamp()
+      FROM pgtrickle.pgt_stream_tables AS t
+     WHERE t.pgt_id = s.pgt_id AND t.status <> 'SUSPENDED'
+       AND s.maintained_at < pg_catalog.clock_timestamp() - %s::interval
+    RETURNING t.pgt_schema, t.pgt_name
+"""
+
+
+def take_neglected_sinks(connection: Connection[TupleRow], every: timedelta) -> list[QualifiedName]:
+    """Return the stream tables whose sinks are to be tended now, and note that they are."""
+    return [QualifiedName(*row) for row in connection.execute(_TAKE_NEGLECTED, [every]).fetchall()]
 
 
 _UPDATE = """

@@ -16,6 +16,7 @@ from pgtrickle.cli.drop import drop
 from pgtrickle.cli.explain import explain
 from pgtrickle.cli.history import history
 from pgtrickle.cli.init import init
+from pgtrickle.cli.lake import lake
 from pgtrickle.cli.list import list_stream_tables
 from pgtrickle.cli.refresh import refresh
 from pgtrickle.cli.repair import repair
@@ -51,6 +52,7 @@ app.command()(drop)
 app.command()(run)
 app.add_typer(cdc, name="cdc")
 app.add_typer(sink, name="sink")
+app.add_typer(lake, name="lake")
 app.command()(demo)
 app.command()(doctor)
 app.command()(version)

@@ -20,7 +20,7 @@ from pgtrickle.lake.inlined_deletes import ensure_inlined_deletes
 from pgtrickle.lake.parquet import DataFile, DeleteFile
 from pgtrickle.lake.stats import ColumnStats
 from pgtrickle.lake.table_stats import widen_table_stats
-from pgtrickle.lake.tables import next_row_id
+from pgtrickle.lake.tables import FULL_PATH, next_row_id
 from pgtrickle.model.names import QualifiedName, quote_identifier
 
 
@@ -127,34 +127,68 @@ class Commit:
             self._note(f"inserted_into_table:{table_id}")
         return placed
 
-    def add_delete_file(self, table_id: int, file: DeleteFile) -> None:
-        """Register the first file of deleted positions that a data file gets."""
-        self._insert(
-            "delete_file",
-            [self._file_id(), table_id, self.snapshot_id, None, file.data_file_id, file.name, True,
-             "parquet", file.positions, file.size, file.footer_size, None, None],
-        )  # fmt: skip
-        self._note(f"deleted_from_table:{table_id}")
-
-    def replace_delete_file(self, table_id: int, file: DeleteFile) -> None:
-        """Register a file that holds all positions of the one before and more.
-
-        As DuckDB does: one live row for a data file, or rows would appear twice; the first
-        snapshot stays, since the file itself says when each position died.
-        """
-        delete_file = self.catalog.table("delete_file")
-        [(begin, path, relative)] = self.connection.execute(
-            f"DELETE FROM {delete_file} WHERE data_file_id = %s AND end_snapshot IS NULL"
-            " RETURNING begin_snapshot, path, path_is_relative".encode(),
-            [file.data_file_id],
+    def take_data_files(self, table_id: int, file_ids: Sequence[int]) -> None:
+        """Strike off data files in all snapshots, since their rows are in others now."""
+        gone = self.connection.execute(
+            f"DELETE FROM {self.catalog.table('data_file')} WHERE data_file_id = ANY(%s)"
+            " RETURNING data_file_id, path, path_is_relative".encode(),
+            [list(file_ids)],
         ).fetchall()
+        self.connection.execute(
+            f"DELETE FROM {self.catalog.table('file_column_stats')}"
+            " WHERE data_file_id = ANY(%s)".encode(),
+            [list(file_ids)],
+        )
+        for file_id, path, relative in gone:
+            self._schedule_removal(table_id, file_id, path, relative=relative)
+        self._note(f"merge_adjacent:{table_id}")
+
+    def add_merged_file(self, table_id: int, file: DataFile, begin: int, last: int) -> int:
+        """Register a file whose rows came from others that are struck off; return its id.
+
+        It says of each row itself which id it has and in which snapshot it came, from ``begin``
+        to ``last``.
+        """
         file_id = self._file_id()
         self._insert(
-            "delete_file",
-            [file_id, table_id, begin, None, file.data_file_id, file.name, True, "parquet",
-             file.positions, file.size, file.footer_size, None, self.snapshot_id],
+            "data_file",
+            [file_id, table_id, begin, None, None, file.name, True, "parquet", file.rows, file.size,
+             file.footer_size, None, None, None, None, last],
         )  # fmt: skip
-        self._schedule_removal(table_id, file_id, path, relative=relative)
+        for column_id, stats in file.stats.items():
+            self._insert("file_column_stats", _stats_row(file_id, table_id, column_id, stats))
+        return file_id
+
+    def take_delete_files(self, table_id: int, file_ids: Sequence[int]) -> None:
+        """Strike off the files of deleted positions of data files that are no more."""
+        gone = self.connection.execute(
+            f"DELETE FROM {self.catalog.table('delete_file')} WHERE data_file_id = ANY(%s)"
+            " RETURNING delete_file_id, path, path_is_relative".encode(),
+            [list(file_ids)],
+        ).fetchall()
+        for file_id, path, relative in gone:
+            self._schedule_removal(table_id, file_id, path, relative=relative)
+
+    def put_delete_file(self, table_id: int, file: DeleteFile) -> None:
+        """Register a file of deleted positions; it holds all of the one before, if there is one.
+
+        As DuckDB does: one live row for a data file, or rows would appear twice; it begins with
+        the first death, since the file itself says when each position died.
+        """
+        delete_file = self.catalog.table("delete_file")
+        before = self.connection.execute(
+            f"DELETE FROM {delete_file} WHERE data_file_id = %s AND end_snapshot IS NULL"
+            " RETURNING delete_file_id, path, path_is_relative".encode(),
+            [file.data_file_id],
+        ).fetchall()
+        last = None if file.first == file.last else file.last
+        self._insert(
+            "delete_file",
+            [self._file_id(), table_id, file.first, None, file.data_file_id, file.name, True,
+             "parquet", file.positions, file.size, file.footer_size, None, last],
+        )  # fmt: skip
+        for file_id, path, relative in before:
+            self._schedule_removal(table_id, file_id, path, relative=relative)
         self._note(f"deleted_from_table:{table_id}")
 
     def inline_deletes(self, table_id: int, positions: str) -> int:
@@ -249,18 +283,14 @@ class Commit:
 
     def _schedule_removal(self, table_id: int, file_id: int, path: str, *, relative: bool) -> None:
         """Leave a file that no snapshot needs to DuckDB's and our housekeeping."""
-        full = path
-        if relative:
-            [(schema_path, table_path)] = self.connection.execute(
-                "SELECT CASE WHEN s.path_is_relative AND t.path_is_relative THEN s.path END, t.path"
-                f" FROM {self.catalog.table('table')} AS t"
-                f" JOIN {self.catalog.table('schema')} AS s USING (schema_id)"
-                " WHERE t.table_id = %s AND t.end_snapshot IS NULL AND s.end_snapshot IS NULL"
-                "".encode(),
-                [table_id],
-            ).fetchall()
-            full, relative = (schema_path or "") + table_path + path, schema_path is not None
-        self._insert("files_scheduled_for_deletion", [file_id, full, relative, _NOW])
+        [(full, below)] = self.connection.execute(
+            f"SELECT {FULL_PATH} FROM {self.catalog.table('table')} AS t"
+            f" JOIN {self.catalog.table('schema')} AS s USING (schema_id),"
+            " (VALUES (%s, %s)) AS f (path, path_is_relative)"
+            " WHERE t.table_id = %s AND t.end_snapshot IS NULL AND s.end_snapshot IS NULL".encode(),
+            [path, relative, table_id],
+        ).fetchall()
+        self._insert("files_scheduled_for_deletion", [file_id, full, below, _NOW])
 
     def _insert(self, table: str, row: Sequence[Any]) -> None:
         shown = ", ".join(one.sql if isinstance(one, _Call) else "%s" for one in row)

@@ -16,7 +16,7 @@ from pgtrickle.errors import LakeCatalogError, LakeSinkError, LakeWriteError
 from pgtrickle.lake.catalog import LakeCatalog, create_catalog, directory_name, find_catalog
 from pgtrickle.lake.columns import LakeColumn
 from pgtrickle.lake.commit import Commit, begin_commit
-from pgtrickle.lake.delete_rows import delete_gone, gone_is_live
+from pgtrickle.lake.delete_rows import delete_gone, flush_deletes, gone_is_live
 from pgtrickle.lake.row_map import (
     RowMap,
     clear_row_map,
@@ -232,6 +232,7 @@ def _load(
         table_id = stored.id
         if [(c.id, c.type) for c in chosen] != [(c.id, c.type) for c in (same or ())]:
             commit.replace_columns(table_id, chosen)
+        flush_deletes(commit, stored, written)
         commit.end_data_files(table_id)
         commit.end_inlined_rows(table_id)
     _register(commit, table_id, rows, written)

@@ -32,3 +32,19 @@ def ensure_inlined_deletes(connection: Connection, catalog: LakeCatalog, table_i
         ).fetchall():
             connection.execute(f"GRANT {privilege} ON {table} TO {role}".encode())
     return table
+
+
+def forget_inlined_deletes(connection: Connection, catalog: LakeCatalog) -> None:
+    """Forget the deletes of files that are no more, in all tables of the lake."""
+    tables = connection.execute(
+        f"SELECT DISTINCT table_id FROM {catalog.table('table')}".encode()
+    ).fetchall()
+    for (table_id,) in tables:
+        table = catalog.table(f"inlined_delete_{table_id}")
+        [(there,)] = connection.execute("SELECT pg_catalog.to_regclass(%s)", [table]).fetchall()
+        if there is not None:
+            connection.execute(
+                f"DELETE FROM {table} AS i WHERE NOT EXISTS ("
+                f" SELECT FROM {catalog.table('data_file')} AS f"
+                f" WHERE f.data_file_id = i.file_id)".encode()
+            )

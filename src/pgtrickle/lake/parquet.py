@@ -42,13 +42,20 @@ class DeleteFile:
     positions: int
     size: int
     footer_size: int
+    first: int  # the snapshots in which the first and the last of them died
+    last: int
 
 
 class DataFileWriter:
     """One file of rows under way."""
 
     def __init__(
-        self, directory: Path, columns: Sequence[LakeColumn], *, has_row_ids: bool = False
+        self,
+        directory: Path,
+        columns: Sequence[LakeColumn],
+        *,
+        has_row_ids: bool = False,
+        has_snapshot_ids: bool = False,
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._columns = columns
@@ -56,6 +63,8 @@ class DataFileWriter:
         fields = [column.field for column in columns]
         if has_row_ids:
             fields.append(reserved_field(ROW_ID, pa.int64()))
+        if has_snapshot_ids:
+            fields.append(reserved_field(SNAPSHOT_ID, pa.int64()))
         self.schema = pa.schema(fields)
         self.path = directory / _file_name("data")
         self.rows = 0
@@ -70,7 +79,7 @@ class DataFileWriter:
         )
 
     def write(self, arrays: Sequence[pa.Array]) -> None:
-        """Write a batch: an array for each column, and the row ids if the file has them."""
+        """Write a batch: an array for each column, then row ids and snapshots if it has them."""
         self._writer.write_batch(pa.record_batch(arrays, schema=self.schema))
         self.rows += len(arrays[0])
         for column, values in zip(self._columns, arrays, strict=False):
@@ -111,7 +120,8 @@ def write_deletes(
     ]
     path = directory / _file_name("delete")
     pq.write_table(pa.table(columns, schema=schema), path, compression=_COMPRESSION)
-    return DeleteFile(path.name, data_file_id, len(listed), *_measure(path))
+    died = [snapshot for _, snapshot in listed]
+    return DeleteFile(path.name, data_file_id, len(listed), *_measure(path), min(died), max(died))
 
 
 def read_deletes(path: Path, begin_snapshot: int) -> list[tuple[int, int]]:

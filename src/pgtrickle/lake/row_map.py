@@ -4,8 +4,8 @@ A row is known by its place in the PostgreSQL table (its ``ctid``): a refresh on
 deletes, so a row keeps its place as long as it lives, and what tells two equal rows apart is
 exactly what their places tell.  Places are kept as runs, one row for as many rows as follow one
 another in both worlds: about one a page after a load.  A place that was freed and used again has
-a later run, which wins.  A rewrite of the table (VACUUM FULL, CLUSTER) moves every row, which its
-file number shows; the lake is then loaded anew.
+a run that was delivered later, which wins.  A rewrite of the table (VACUUM FULL, CLUSTER) moves
+every row, which its file number shows; the lake is then loaded anew.
 
 Beside the runs there is what the lake lacks: rows that are new, and rows of the lake that are gone.
 """
@@ -116,7 +116,8 @@ def create_row_map(connection: Connection, rows: RowMap) -> None:
     connection.execute(
         f"CREATE TABLE IF NOT EXISTS {rows.runs} (block bigint NOT NULL, first integer NOT NULL,"
         " count integer NOT NULL, file_id bigint NOT NULL, position bigint NOT NULL,"
-        f" row_id bigint NOT NULL, PRIMARY KEY (block, first, file_id));"
+        " row_id bigint NOT NULL, delivered bigint NOT NULL,"
+        f" PRIMARY KEY (block, first, delivered));"
         f"CREATE TABLE IF NOT EXISTS {rows.new} (tid tid NOT NULL, key bigint, row_id bigint);"
         f"CREATE TABLE IF NOT EXISTS {rows.gone} (file_id bigint NOT NULL,"
         " position bigint NOT NULL, row_id bigint NOT NULL, key bigint)".encode()
@@ -163,7 +164,7 @@ def note_changes(connection: Connection, rows: RowMap, deleted: str, inserted: s
         f"    FROM gone AS g, LATERAL ("
         f"      SELECT * FROM {rows.runs} AS r WHERE r.block = g.block"
         f"         AND g.number >= r.first AND g.number < r.first + r.count"
-        f"       ORDER BY r.file_id DESC LIMIT 1) AS r"
+        f"       ORDER BY r.delivered DESC LIMIT 1) AS r"
         f"  RETURNING 1"
         f") SELECT (SELECT count(*) FROM gone) - (SELECT count(*) FROM found)".encode()
     ).fetchall()
@@ -191,9 +192,85 @@ def pair_updates(connection: Connection, rows: RowMap) -> None:
 def insert_runs(
     connection: Connection, rows: RowMap, file_id: int, row_id_start: int, runs: Sequence[Run]
 ) -> None:
-    """Record where the rows of a file lie, now that the file has an id."""
-    statement = f"COPY {rows.runs} (block, first, count, file_id, position, row_id) FROM STDIN"
+    """Record where the rows of a file lie, now that the file has an id.
+
+    That id also says what was delivered later; it stays when the rows move to another file.
+    """
+    statement = (
+        f"COPY {rows.runs} (block, first, count, file_id, position, row_id, delivered) FROM STDIN"
+    )
     with connection.cursor().copy(statement.encode()) as copy:
         for run in runs:
             row_id = row_id_start + run.position if run.row_id is None else run.row_id
-            copy.write_row((run.block, run.first, run.count, file_id, run.position, row_id))
+            copy.write_row(
+                (run.block, run.first, run.count, file_id, run.position, row_id, file_id)
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Rows that follow one another in a file, and where they went in another."""
+
+    file_id: int
+    first: int
+    count: int
+    position: int
+
+
+_SEGMENTS = """
+    ROWS FROM (pg_catalog.unnest(%(files)s::bigint[]), pg_catalog.unnest(%(firsts)s::bigint[]),
+               pg_catalog.unnest(%(counts)s::bigint[]), pg_catalog.unnest(%(positions)s::bigint[]))
+    AS s (file_id, first, count, position)
+"""
+# Rows that went nowhere are gone, and no run is left of them.
+_MOVE_RUNS = """
+    WITH moved AS (
+        DELETE FROM {runs} WHERE file_id = ANY(%(old)s) RETURNING *
+    ), parts AS (
+        SELECT m.*, s.position + greatest(m.position, s.first) - s.first AS new_position,
+               (greatest(m.position, s.first) - m.position)::integer AS skipped,
+               (least(m.position + m.count, s.first + s.count)
+                - greatest(m.position, s.first))::integer AS kept
+          FROM moved AS m
+          JOIN {segments} ON s.file_id = m.file_id
+           AND s.first < m.position + m.count AND m.position < s.first + s.count
+    )
+    INSERT INTO {runs} (block, first, count, file_id, position, row_id, delivered)
+    SELECT block, first + skipped, kept, %(file)s, new_position, row_id + skipped, delivered
+      FROM parts
+"""
+_MOVE_GONE = """
+    UPDATE {gone} AS g SET file_id = %(file)s, position = s.position + g.position - s.first
+      FROM {segments}
+     WHERE s.file_id = g.file_id AND g.position >= s.first AND g.position < s.first + s.count
+"""
+
+
+def move_rows(
+    connection: Connection,
+    rows: RowMap,
+    old: Sequence[int],
+    segments: Sequence[Segment],
+    file_id: int | None,
+) -> None:
+    """Follow the rows of old files that became parts of another, unless none was left to move."""
+    values = {
+        "old": list(old),
+        "file": file_id,
+        "files": [one.file_id for one in segments],
+        "firsts": [one.first for one in segments],
+        "counts": [one.count for one in segments],
+        "positions": [one.position for one in segments],
+    }
+    for statement in (_MOVE_RUNS, _MOVE_GONE):
+        written = statement.format(runs=rows.runs, gone=rows.gone, segments=_SEGMENTS)
+        connection.execute(written.encode(), values)
+
+
+def forget_covered(connection: Connection, rows: RowMap) -> int:
+    """Forget runs whose places were all used again; a later run answers for each of them."""
+    return connection.execute(
+        f"DELETE FROM {rows.runs} AS r USING {rows.runs} AS n"
+        " WHERE n.block = r.block AND n.delivered > r.delivered"
+        " AND n.first <= r.first AND n.first + n.count >= r.first + r.count".encode()
+    ).rowcount

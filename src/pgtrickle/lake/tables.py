@@ -32,6 +32,13 @@ class LakeTable:
     last_column_id: int  # ever used; ids are never given twice
 
 
+# Where a file f of a table t in a schema s lies, and whether that is below the data path.
+FULL_PATH = """
+    CASE WHEN NOT f.path_is_relative THEN f.path
+         WHEN NOT t.path_is_relative THEN t.path || f.path
+         ELSE s.path || t.path || f.path END,
+    f.path_is_relative AND t.path_is_relative AND s.path_is_relative
+"""
 _FLUSHES = frozenset({"flushed_inlined", "inline_flush"})  # DuckDB knows both words
 _FIND_SCHEMA = """
     SELECT schema_id, path, path_is_relative FROM {schema}
@@ -108,6 +115,14 @@ def next_row_id(connection: Connection, catalog: LakeCatalog, table_id: int) -> 
     return 0 if row is None else int(row[0])
 
 
+def find_head(connection: Connection, catalog: LakeCatalog) -> int:
+    """Return the newest snapshot."""
+    [(head,)] = connection.execute(
+        f"SELECT max(snapshot_id) FROM {catalog.table('snapshot')}".encode()
+    ).fetchall()
+    return int(head)
+
+
 def foreign_changes(
     connection: Connection,
     catalog: LakeCatalog,
@@ -119,7 +134,16 @@ def foreign_changes(
     """Return what others than ``author`` did to a table after a snapshot, as the catalog says it.
 
     Flushing inlined rows is left out: it moves what was deleted into files and nothing else.
+    Snapshots that have expired meanwhile may have done anything.
     """
+    [(expired,)] = connection.execute(
+        f"SELECT max(snapshot_id) - %(after)s"
+        f" - count(*) FILTER (WHERE snapshot_id > %(after)s) FROM {catalog.table('snapshot')}"
+        "".encode(),
+        {"after": after},
+    ).fetchall()
+    if expired:
+        return [f"{expired} snapshots have expired"]
     found = connection.execute(
         f"SELECT changes_made FROM {catalog.table('snapshot_changes')}"
         " WHERE snapshot_id > %s AND author IS DISTINCT FROM %s"

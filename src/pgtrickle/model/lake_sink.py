@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
+from pathlib import Path
 
 from pgtrickle.model.names import QualifiedName
 
@@ -57,3 +58,23 @@ class SinkStatus:
     rows_deleted: int
     bytes_written: int
     last_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SinkCare:
+    """What tending one sink came to."""
+
+    stream_table: str
+    orphans: tuple[Path, ...] = ()  # files that no snapshot knew
+    replaced: tuple[Path, ...] = ()  # files whose contents are in others now, removed
+    merged: int = 0  # small files that became one
+    flushed: int = 0  # deletes that went from the catalog into files
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LakeCare:
+    """What tending all sinks came to."""
+
+    sinks: tuple[SinkCare, ...]
+    expired: int = 0  # snapshots that were forgotten

@@ -42,8 +42,8 @@ class StreamTables(Protocol):
         """Keep the capture of changes going, however little is due."""
         ...
 
-    def deliver_due(self) -> None:
-        """Try again what could not be delivered to the lake."""
+    def tend_lake(self) -> None:
+        """Try again what could not be delivered to the lake, and keep it tidy."""
         ...
 
     def refresh_stream_table(self, name: str, *, initiated_by: InitiatedBy) -> RefreshReport:
@@ -100,7 +100,7 @@ class Loop:
         Returns when the next one will be due, None if there is none.
         """
         self.stream_tables.tend_capture()
-        self.stream_tables.deliver_due()
+        self.stream_tables.tend_lake()
         tables = {
             str(table.name): table
             for table in self.stream_tables.list_stream_tables()

@@ -19,6 +19,7 @@ CREATE TABLE pgtrickle.pgt_ducklake_sinks (
     snapshot_id    bigint,
     home           text,
     needs_load     boolean NOT NULL DEFAULT true,
+    maintained_at  timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
 
     CONSTRAINT pgt_ducklake_sinks_one_writer_a_lake_table
         UNIQUE (catalog_schema, lake_schema, lake_table)
@@ -27,12 +28,15 @@ CREATE TABLE pgtrickle.pgt_ducklake_sinks (
 COMMENT ON TABLE pgtrickle.pgt_ducklake_sinks IS
     'Which stream tables are copied into which tables of a DuckLake catalog in this database.';
 COMMENT ON COLUMN pgtrickle.pgt_ducklake_sinks.snapshot_id IS
-    'The snapshot of the lake that the last delivery made; what others do later is found by it.';
+    'Up to this snapshot of the lake, nobody else has written to the lake table.';
 COMMENT ON COLUMN pgtrickle.pgt_ducklake_sinks.home IS
     'Cluster, database and file of the stream table at the last delivery; in another file, rows have'
     ' other places.';
 COMMENT ON COLUMN pgtrickle.pgt_ducklake_sinks.needs_load IS
     'Whether the next delivery writes all rows instead of the difference.';
+
+COMMENT ON COLUMN pgtrickle.pgt_ducklake_sinks.maintained_at IS
+    'When a daemon last began to merge the small files of the copy and to remove what nobody needs.';
 
 CREATE TABLE pgtrickle.pgt_ducklake_sink_delivery (
     delivery_id     bigint      PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
@@ -86,7 +90,7 @@ CREATE FUNCTION pgtrickle.ducklake_sink_status()
 BEGIN ATOMIC
     SELECT format('%I.%I', t.pgt_schema, t.pgt_name), format('%I.%I', s.lake_schema, s.lake_table),
            COALESCE(o.status, CASE WHEN d.deliveries > 0 THEN 'DELIVERED' ELSE 'PENDING' END),
-           COALESCE(o.attempt_count, 0), s.snapshot_id, d.last_delivered_at, o.next_attempt_at,
+           COALESCE(o.attempt_count, 0), d.snapshot_id, d.last_delivered_at, o.next_attempt_at,
            d.deliveries, d.rows_written, d.rows_deleted, d.bytes_written, o.last_error
       FROM pgtrickle.pgt_ducklake_sinks AS s
       JOIN pgtrickle.pgt_stream_tables AS t USING (pgt_id)
@@ -94,6 +98,7 @@ BEGIN ATOMIC
         ON o.stream_table_id = s.pgt_id AND o.status <> 'DELIVERED'
      CROSS JOIN LATERAL (
                SELECT max(finished_at) AS last_delivered_at, count(*) AS deliveries,
+                      max(p.snapshot_id) AS snapshot_id,
                       COALESCE(sum(rows_written), 0)::bigint AS rows_written,
                       COALESCE(sum(rows_deleted), 0)::bigint AS rows_deleted,
                       COALESCE(sum(bytes_written), 0)::bigint AS bytes_written
