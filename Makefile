@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup format lint unit test test-oldest fuzz fuzz-pipeline workloads soak demo bench bench-latency \
-  bench-capture bench-wal bench-idle bench-daemon bench-tpch bench-flatness bench-cost-model bench-large bench-memory bench-report \
-  bench-check check ci docs clean
+.PHONY: help setup format lint unit test test-oldest fuzz fuzz-pipeline workloads soak lake-random lake-kill \
+  lake-crowd demo demo-lake bench bench-latency bench-capture bench-wal bench-idle bench-daemon bench-tpch \
+  bench-flatness bench-cost-model bench-large bench-memory bench-lake bench-report bench-check check ci docs clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -66,8 +66,22 @@ soak: setup  ## 8 writers, refreshes all the while, connections killed: nothing 
 	$(BIN)/python -m tests.soak --transactions $(or $(TRANSACTIONS),200000) \
 	  $(if $(SEED),--seed $(SEED)) $(if $(ENGINE),--engine $(ENGINE))
 
+lake-random: setup  ## a thousand random refreshes with a copy in a lake, which DuckDB reads: REFRESHES=n SEED=s
+	PGTRICKLE_LAKE_REFRESHES=$(or $(REFRESHES),1000) $(if $(SEED),PGTRICKLE_LAKE_SEED=$(SEED)) \
+	  $(BIN)/pytest -q -s -p no:randomly tests/lake/test_random.py
+
+lake-kill: setup  ## kill -9 at each step of a delivery to the lake, two hundred times: KILLS=n SEED=s
+	PGTRICKLE_LAKE_KILLS=$(or $(KILLS),200) $(if $(SEED),PGTRICKLE_LAKE_SEED=$(SEED)) \
+	  $(BIN)/pytest -q -s -p no:randomly tests/lake/test_kill.py
+
+lake-crowd: setup  ## our writers and DuckDB's clients on one catalog, five thousand commits: COMMITS=n
+	PGTRICKLE_LAKE_COMMITS=$(or $(COMMITS),5000) $(BIN)/pytest -q -s tests/lake/test_concurrency.py
+
 demo: setup  ## a small shop whose stream tables maintain themselves, on an embedded server
 	$(BIN)/pgtrickle demo
+
+demo-lake: setup  ## the shop with a copy in a lake, DuckDB reading beside it: SECONDS=n
+	$(BIN)/python -m benchmarks.lake_demo $(if $(SECONDS),--seconds $(SECONDS))
 
 # What a benchmark measures: SCALE of TPC-H, SHARE of rows changed (several with commas), QUERIES, WARM_UP and ROUNDS.
 # Results (JSON) and their pages go to OUTPUT. KEEP=directory keeps the databases, so that they are loaded once.
@@ -138,6 +152,9 @@ bench-memory: setup  ## a first load and a delta of 5 M, with a heap of 2 GiB
 	$(BENCH).memory --scale $(SCALE) --output $(OUTPUT)/memory-sf$(SCALE).json \
 	  $(if $(CHANGES),--changes $(CHANGES)) $(if $(HEAP),--heap $(HEAP))
 	$(REPORT) $(OUTPUT)/memory-sf$(SCALE).json
+
+bench-lake: setup  ## what a copy in the lake costs: LAKE_ROWS=n
+	$(BENCH).lake --rows $(or $(LAKE_ROWS),1000000) --output $(OUTPUT)/lake.json
 
 bench-report: setup  ## draw tables and plots anew from the results in OUTPUT
 	$(REPORT) $(OUTPUT)/*.json

@@ -19,7 +19,9 @@ pytest.register_assert_rewrite("tests.service.lab")  # before its first import
 
 # A lane is a marker, and the marker comes from the folder; what is not listed is "unit".
 _LANES = {
-    **dict.fromkeys(("catalog", "capture", "storage", "embedded", "service", "cli"), "postgres"),
+    **dict.fromkeys(
+        ("catalog", "capture", "storage", "embedded", "service", "cli", "lake"), "postgres"
+    ),
     **dict.fromkeys(("workloads", "soak"), "postgres"),
     "spark": "spark",
     "end_to_end": "end_to_end",

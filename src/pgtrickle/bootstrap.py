@@ -49,6 +49,8 @@ from pgtrickle.service.doctor import Check, check_machine, check_server
 from pgtrickle.service.drop import drop_stream_table
 from pgtrickle.service.explain import explain_stream_table
 from pgtrickle.service.idle import find_idle
+from pgtrickle.service.lake_control import deliver_due, retry_delivery, show_sinks
+from pgtrickle.service.lake_maintain import maintain_due, maintain_lake
 from pgtrickle.service.leadership import Leadership, standing_for_leader
 from pgtrickle.service.prune import prune_history, pruning_history
 from pgtrickle.service.refresh_stream_table import refresh_stream_table, refresh_unit
@@ -72,8 +74,11 @@ from pgtrickle.spark.engine import SparkEngine
 from pgtrickle.spark.session import SparkSessions
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from pgtrickle.catalog.capture_control import CaptureHealth
     from pgtrickle.catalog.refresh_history import Refresh
+    from pgtrickle.model.lake_sink import LakeCare, SinkStatus
     from pgtrickle.ports import Engine
     from pgtrickle.scheduler.units import Shape
 
@@ -239,6 +244,9 @@ class Trickle(SchedulerControl):
         cdc_mode: str | None = None,
         diamond_consistency: str | None = None,
         diamond_schedule_policy: str | None = None,
+        sink: str | None = None,
+        ducklake_sink_path: str | None = None,
+        ducklake_table: str | None = None,
     ) -> RefreshReport | None:
         """Declare a stream table and, unless told otherwise, load it.
 
@@ -246,6 +254,7 @@ class Trickle(SchedulerControl):
         ``cdc_mode`` how its sources are captured: ``trigger``, ``wal`` or ``auto``.
         ``diamond_consistency`` says whether the paths that meet in it are refreshed together,
         ``atomic`` or ``none``, and ``diamond_schedule_policy`` when: ``fastest`` or ``slowest``.
+        With the ``sink`` ``ducklake`` it has a copy in the lake, committed together with it.
         """
         return create_stream_table(
             self._runtime,
@@ -257,6 +266,9 @@ class Trickle(SchedulerControl):
             max_delta_fraction=max_delta_fraction,
             cdc_mode=parse_cdc_mode(cdc_mode) if cdc_mode is not None else None,
             diamond=Diamond.parse(diamond_consistency, diamond_schedule_policy),
+            sink=sink,
+            ducklake_sink_path=ducklake_sink_path,
+            ducklake_table=ducklake_table,
         )
 
     def validate_query(self, query: str) -> Validation:
@@ -291,10 +303,14 @@ class Trickle(SchedulerControl):
         diamond_consistency: str | None = None,
         diamond_schedule_policy: str | None = None,
         tier: str | None = None,
+        sink: str | None = None,
+        ducklake_sink_path: str | None = None,
+        ducklake_table: str | None = None,
     ) -> StreamTable:
         """Change how a stream table is maintained; what is None stays.
 
-        A ``max_delta_fraction`` of ``"default"`` leaves it to ``differential_max_change_ratio``.
+        A ``max_delta_fraction`` of ``"default"`` leaves it to ``differential_max_change_ratio``,
+        a ``sink`` of ``"none"`` ends the copy in the lake.
         """
         return alter_stream_table(
             self._runtime,
@@ -306,6 +322,9 @@ class Trickle(SchedulerControl):
             cdc_mode=parse_cdc_mode(cdc_mode) if cdc_mode is not None else None,
             diamond=Diamond.parse(diamond_consistency, diamond_schedule_policy),
             tier=None if tier is None else parse_tier(tier),
+            sink=sink,
+            ducklake_sink_path=ducklake_sink_path,
+            ducklake_table=ducklake_table,
         )
 
     def drop_stream_table(self, name: str, *, cascade: bool = False) -> list[str]:
@@ -335,6 +354,21 @@ class Trickle(SchedulerControl):
     def set_buffer_durability(self, durability: str) -> list[str]:
         """Store every change buffer ``unlogged``, ``logged`` or ``sync``; writers wait for it."""
         return change_durability(self._runtime, durability)
+
+    def ducklake_sink_status(self) -> list[SinkStatus]:
+        """Return every copy in the lake, and how far it is."""
+        return show_sinks(self._runtime)
+
+    def retry_sink(self, name: str) -> SinkStatus:
+        """Deliver now what the lake lacks of a stream table, however often that failed before."""
+        return retry_delivery(self._runtime, self._name(name))
+
+    def maintain_lake(self, older_than: timedelta, keep: timedelta | None = None) -> LakeCare:
+        """Merge small files of the lake, remove those of this age that nobody needs.
+
+        Snapshots older than ``keep`` are forgotten; without it, none.
+        """
+        return maintain_lake(self._runtime, older_than, keep)
 
     def list_stream_tables(self) -> list[StreamTable]:
         """Return every stream table, by name."""
@@ -419,6 +453,11 @@ class Trickle(SchedulerControl):
     def tend_capture(self) -> None:
         """Read the log, watch the slot and hand sources over, if it is time for that."""
         tend_capture(self._runtime)
+
+    def tend_lake(self) -> None:
+        """Try again the deliveries that are due, and tidy the lake if it is time for that."""
+        deliver_due(self._runtime)
+        maintain_due(self._runtime)
 
     def slot_health(self) -> SlotHealth | None:
         """Tell how much log the slot holds back; None if nothing is captured from the log."""

@@ -5,7 +5,7 @@ A message states the fact in lower case and without a full stop; ``hint`` is a s
 tells the reader what to do next.  ``retry`` is what a scheduler consults, never the message.
 
 Families: ST1xx the query, ST2xx the catalog, ST3xx the source, ST4xx the engine,
-ST5xx configuration, ST6xx requests by SQL, ST9xx a bug of ours.
+ST5xx configuration, ST6xx requests by SQL, ST7xx the lake, ST9xx a bug of ours.
 """
 
 from __future__ import annotations
@@ -264,6 +264,20 @@ class RequestLostError(TrickleError, code="ST604"):
 
 class RequestRefusedError(TrickleError, code="ST605"):
     """A request asks for what does not exist, or in a way that is not possible."""
+
+
+class LakeCatalogError(TrickleError, code="ST701"):
+    """The DuckLake catalog is missing, or of a kind that cannot be written."""
+
+
+class LakeWriteError(TrickleError, code="ST702"):
+    """A file or a snapshot of the lake could not be written."""
+
+    retry = Retry.BACKOFF
+
+
+class LakeSinkError(TrickleError, code="ST703"):
+    """The sink of a stream table is not what the operation needs."""
 
 
 class InternalError(TrickleError, code="ST901"):

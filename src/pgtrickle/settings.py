@@ -207,6 +207,39 @@ class Settings:
         0,
         5000,
     )
+    ducklake_catalog_schema: str = _setting(
+        "public",
+        "The schema of PostgreSQL that holds the DuckLake catalog; new sinks take it down.",
+    )
+    ducklake_sink_failure_mode: str = _setting(
+        "warn",
+        "What a delivery to the lake that fails does to its refresh: nothing, and the lake catches"
+        " up later (warn), or it fails too (error).",
+        choices=("warn", "error"),
+    )
+    ducklake_sink_max_retries: int = _setting(
+        3, "How often a delivery that failed is tried again before someone must ask.", 0, 1000
+    )
+    ducklake_sink_retry_seconds: float = _setting(
+        1.0, "How long the first retry waits at most; each later one waits twice as long.", 0, 3600
+    )
+    ducklake_maintain_seconds: float = _setting(
+        600.0,
+        "How often a daemon merges the small files of a copy in the lake and removes what nobody"
+        " needs; 0: never.",
+        0,
+        31_536_000,
+    )
+    ducklake_file_seconds: float = _setting(
+        86_400.0,
+        "The age from which a daemon removes files of the lake that no snapshot needs; longer than"
+        " any reader or writer takes.",
+        1,
+        31_536_000,
+    )
+    ducklake_keep_seconds: float = _setting(
+        0.0, "The age from which a daemon forgets snapshots of the lake; 0: never.", 0, 31_536_000
+    )
     connection_timeout_seconds: float = _setting(
         30.0, "How long to wait for a connection to PostgreSQL.", 1, 3600
     )

@@ -46,6 +46,7 @@ RELEASED = {
     25: "350411871b43cbfb6d3fabb0ebdcf21fbc14516e27e910c8710556618411e365",
     26: "8bcd8d25d4bd7cd84009409b40cc113722a780748022bf1d4995c151ff99b862",
     27: "7550b9f7927b9b99aea03b30baff2699ae13dcc572b609838e805d886be38ed1",
+    28: "9b22d7d8f28be6c051fb5fe80352a72fd44c47788c074e2cab53e58a25cea377",
 }
 ALL = [migration.version for migration in list_migrations()]
 

@@ -108,6 +108,7 @@ class Shop:
     held: set[str] = field(default_factory=set)  # names that are to be left alone
     tended: int = 0  # how often
     version_told: str | None = None  # whatever changes
+    delivered: int = 0  # how often the lake was thought of
     takes: timedelta = timedelta(milliseconds=100)
     on_refresh: Callable[[], None] = lambda: None
 
@@ -120,6 +121,9 @@ class Shop:
 
     def tend_capture(self) -> None:
         self.tended += 1
+
+    def tend_lake(self) -> None:
+        self.delivered += 1
 
     def add(
         self,

@@ -55,12 +55,13 @@ def test_pass_over_nothing_has_no_next(loop: Loop) -> None:
     assert loop.run_once(threading.Event()) is None
 
 
-def test_capture_is_tended_although_nothing_is_due(shop: Shop, loop: Loop) -> None:
+def test_capture_and_lake_are_tended_although_nothing_is_due(shop: Shop, loop: Loop) -> None:
     shop.add("a", status=Status.SUSPENDED)
 
     run_for(loop, shop, 3)
 
     assert shop.tended == 3
+    assert shop.delivered == 3
 
 
 def test_suspended_table_is_left_alone(shop: Shop, loop: Loop) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pgtrickle.cli.documents import stream_table_document
-from pgtrickle.cli.options import Dsn, Json, Name
+from pgtrickle.cli.options import Dsn, Json, LakeTable, Name, SinkPath
 from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout, working
 from pgtrickle.cli.session import connected
 from pgtrickle.model.cdc_mode import CdcMode
@@ -71,16 +71,22 @@ def alter(
         DiamondSchedulePolicy | None,
         typer.Option(case_sensitive=False, help="When those are due: with the first or the last."),
     ] = None,
+    sink: Annotated[
+        str | None,
+        typer.Option(metavar="SINK", help="Copy it into a lake: ducklake; or no more: none."),
+    ] = None,
+    ducklake_sink_path: SinkPath = None,
+    ducklake_table: LakeTable = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Change the schedule, mode, status, cost limit or capture of a stream table."""
+    """Change the schedule, mode, status, cost limit, capture or sink of a stream table."""
     diamond = (diamond_consistency, diamond_schedule_policy)
-    given = (schedule, refresh_mode, status, max_delta_fraction, cdc_mode, tier, *diamond)
+    given = (schedule, refresh_mode, status, max_delta_fraction, cdc_mode, tier, *diamond, sink)
     if all(one is None for one in given):
         raise typer.BadParameter(
             "say what to change: --schedule, --refresh-mode, --status, --max-delta-fraction,"
-            " --cdc-mode, --tier, --diamond-consistency or --diamond-schedule-policy"
+            " --cdc-mode, --tier, --diamond-consistency, --diamond-schedule-policy or --sink"
         )
     fraction = _fraction(max_delta_fraction)
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
@@ -95,6 +101,9 @@ def alter(
                 tier=None if tier is None else tier.value,
                 diamond_consistency=diamond_consistency and diamond_consistency.value,
                 diamond_schedule_policy=(diamond_schedule_policy and diamond_schedule_policy.value),
+                sink=sink,
+                ducklake_sink_path=ducklake_sink_path,
+                ducklake_table=ducklake_table,
             )
         if as_json:
             print_json(stream_table_document(table))

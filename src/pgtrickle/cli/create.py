@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from pgtrickle.cli.documents import report_document, stream_table_document
-from pgtrickle.cli.options import Dsn, Json, Name
+from pgtrickle.cli.options import Dsn, Json, LakeTable, Name, SinkPath
 from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout
 from pgtrickle.cli.progress import showing_progress
 from pgtrickle.cli.query_text import decoded
@@ -67,6 +67,11 @@ def create(
         DiamondSchedulePolicy | None,
         typer.Option(case_sensitive=False, help="When those are due: with the first or the last."),
     ] = None,
+    sink: Annotated[
+        str | None, typer.Option(metavar="SINK", help="Copy it into a lake: ducklake.")
+    ] = None,
+    ducklake_sink_path: SinkPath = None,
+    ducklake_table: LakeTable = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
@@ -84,6 +89,9 @@ def create(
                 cdc_mode=None if cdc_mode is None else cdc_mode.value,
                 diamond_consistency=diamond_consistency and diamond_consistency.value,
                 diamond_schedule_policy=(diamond_schedule_policy and diamond_schedule_policy.value),
+                sink=sink,
+                ducklake_sink_path=ducklake_sink_path,
+                ducklake_table=ducklake_table,
             )
         table = trickle.get_stream_table(name)
         if as_json:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pgtrickle.cli.passwords import hide_passwords
 from pgtrickle.errors import TrickleError
+from pgtrickle.model.lake_sink import LakeCare, SinkStatus
 from pgtrickle.model.report import RefreshReport, VerifyReport
 from pgtrickle.model.stream_table import StreamTable
 
@@ -124,6 +125,29 @@ def validation_document(validation: Validation) -> Document:
         ],
         "plan": None if explanation is None else explanation_document(explanation),
     }
+
+
+def sink_document(status: SinkStatus) -> Document:
+    """Return a copy in the lake, and how far it is."""
+    return {
+        **asdict(status),
+        "status": status.status.value,
+        "last_delivered_at": _moment(status.last_delivered_at),
+        "next_attempt_at": _moment(status.next_attempt_at),
+    }
+
+
+def care_document(care: LakeCare) -> Document:
+    """Return what tending the lake came to."""
+    sinks = [
+        {
+            **asdict(one),
+            "orphans": [str(path) for path in one.orphans],
+            "replaced": [str(path) for path in one.replaced],
+        }
+        for one in care.sinks
+    ]
+    return {"sinks": sinks, "expired": care.expired}
 
 
 def _moment(value: datetime | None) -> str | None:

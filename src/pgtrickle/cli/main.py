@@ -21,6 +21,7 @@ from pgtrickle.cli.gate import gate
 from pgtrickle.cli.group import group
 from pgtrickle.cli.history import history
 from pgtrickle.cli.init import init
+from pgtrickle.cli.lake import lake
 from pgtrickle.cli.list import list_stream_tables
 from pgtrickle.cli.refresh import refresh
 from pgtrickle.cli.repair import repair
@@ -28,6 +29,7 @@ from pgtrickle.cli.run import run
 from pgtrickle.cli.scheduler import scheduler
 from pgtrickle.cli.setup import Setup
 from pgtrickle.cli.show import show
+from pgtrickle.cli.sink import sink
 from pgtrickle.cli.validate import validate
 from pgtrickle.cli.verify import verify
 from pgtrickle.cli.version import version
@@ -63,6 +65,8 @@ app.add_typer(fuse, name="fuse")
 app.add_typer(group, name="group")
 app.add_typer(cdc, name="cdc")
 app.command()(config)
+app.add_typer(sink, name="sink")
+app.add_typer(lake, name="lake")
 app.command()(demo)
 app.command()(doctor)
 app.command()(version)

@@ -16,4 +16,14 @@ Dsn = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+SinkPath = Annotated[
+    str | None,
+    typer.Option(
+        "--ducklake-sink-path", help="Directory of the lake's files; default: the catalog's own."
+    ),
+]
+LakeTable = Annotated[
+    str | None,
+    typer.Option("--ducklake-table", help="Table of the lake; default: main and the same name."),
+]
 Name = Annotated[str, typer.Argument(help="Stream table, as schema.name.", show_default=False)]

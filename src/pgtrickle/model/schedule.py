@@ -69,14 +69,27 @@ def parse_schedule(text: str) -> Schedule:
         return Schedule(CALCULATED, SHORTEST)
     if _CRON.fullmatch(plain):
         return Schedule(plain, None, parse_cron(plain))
+    return Schedule(plain, _read_duration(plain, "schedule", _HINT))
+
+
+def parse_duration(text: str) -> timedelta:
+    """Read a length of time as schedules write it, and nothing else, or raise ST501.
+
+    >>> parse_duration("1h30m")
+    datetime.timedelta(seconds=5400)
+    """
+    return _read_duration(text.strip(), "duration", "Write one such as '30s', '5m' or '1h30m'.")
+
+
+def _read_duration(plain: str, what: str, hint: str) -> timedelta:
     match = _DURATION.fullmatch(plain)
     if not plain or match is None:
-        raise SettingError(f'the schedule "{plain}" is not a duration', hint=_HINT)
+        raise SettingError(f'the {what} "{plain}" is not a duration', hint=hint)
     # In plain seconds first: a timedelta cannot hold every number that fits the pattern.
     seconds = sum(int(count) * _UNITS[unit] for unit, count in match.groupdict("0").items())
     if not SHORTEST.total_seconds() <= seconds <= LONGEST.total_seconds():
         raise SettingError(
-            f'the schedule "{plain}" is not between 1 second and {LONGEST.days // 7} weeks',
-            hint=_HINT,
+            f'the {what} "{plain}" is not between 1 second and {LONGEST.days // 7} weeks',
+            hint=hint,
         )
-    return Schedule(plain, timedelta(seconds=seconds))
+    return timedelta(seconds=seconds)

@@ -64,6 +64,10 @@ class StreamTables(Protocol):
         """Keep the capture of changes going, however little is due."""
         ...
 
+    def tend_lake(self) -> None:
+        """Try again what could not be delivered to the lake, and keep it tidy."""
+        ...
+
     def refresh_unit(self, names: Sequence[str]) -> list[RefreshReport]:
         """Bring stream tables up to date, several of them to one moment; any thread may call."""
         ...
@@ -158,6 +162,7 @@ class Loop:
             return None
         self.stream_tables.check_catalog()
         self.stream_tables.tend_capture()
+        self.stream_tables.tend_lake()
         self._load()
         self.timetable.hurry(self.bell.answer(), self.now())
         left = self._decide(pool, stop, self._find_due(), decided)

@@ -23,6 +23,14 @@ from pgtrickle.model.stream_table import RefreshMode, Status, StreamTable
 from pgtrickle.model.tier import Tier
 from pgtrickle.service.capture_mode import settle_capture
 from pgtrickle.service.compile import compile_stream_table, effective_mode
+from pgtrickle.service.lake_control import (
+    DUCKLAKE,
+    NO_SINK,
+    check_sink,
+    disable_sink,
+    enable_sink,
+    retry_delivery,
+)
 from pgtrickle.service.ownership import check_owner
 from pgtrickle.service.runtime import Runtime
 
@@ -41,13 +49,18 @@ def alter_stream_table(
     cdc_mode: CdcMode | None = None,
     diamond: Diamond = _AS_IT_IS,
     tier: Tier | None = None,
+    sink: str | None = None,
+    ducklake_sink_path: str | None = None,
+    ducklake_table: str | None = None,
 ) -> StreamTable:
     """Apply the changes that are not None, all or none of them.
 
-    Another ``cdc_mode`` is acted upon afterwards: if that fails, it is on record all the same.
+    Another ``cdc_mode`` or a new ``sink`` is acted upon afterwards: if that fails, it is on record
+    all the same.
     """
     if schedule is not None:
         parse_schedule(schedule)
+    check_sink(sink)
     if status is not None and status not in _SETTABLE:
         raise StatusForbidsError(
             f'the status of a stream table cannot be set to "{status.value}"',
@@ -79,10 +92,22 @@ def alter_stream_table(
             update_tier(connection, stream_table.id, tier)
         if diamond:
             update_diamond(connection, stream_table.id, diamond)
+        if sink == NO_SINK:
+            disable_sink(connection, stream_table, drop=False)
+        if sink == DUCKLAKE:
+            enable_sink(
+                runtime,
+                connection,
+                stream_table,
+                path=ducklake_sink_path,
+                lake_table=ducklake_table,
+            )
         if status is not None:
             update_status(connection, stream_table.id, status)
         sources = [one.source_relid for one in list_dependencies(connection, stream_table.id)]
     if cdc_mode is not None:
         settle_capture(runtime, sources, strict=True)
+    if sink == DUCKLAKE and stream_table.populated:
+        retry_delivery(runtime, name)
     with runtime.connection() as connection:
         return get_stream_table(connection, name)

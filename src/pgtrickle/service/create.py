@@ -34,6 +34,7 @@ from pgtrickle.service.capture_sources import capture_sources
 from pgtrickle.service.compile import Compiled, compile_query, effective_mode
 from pgtrickle.service.control import decide_durability
 from pgtrickle.service.drop import drop_stream_table
+from pgtrickle.service.lake_control import DUCKLAKE, check_sink, enable_sink
 from pgtrickle.service.polled_sources import check_polled
 from pgtrickle.service.refresh_stream_table import refresh_stream_table
 from pgtrickle.service.runtime import Runtime, translated_errors
@@ -57,6 +58,9 @@ def create_stream_table(
     cdc_mode: CdcMode | None = None,
     search_path: str | None = None,
     diamond: Diamond = _AS_EVER,
+    sink: str | None = None,
+    ducklake_sink_path: str | None = None,
+    ducklake_table: str | None = None,
 ) -> RefreshReport | None:
     """Create the table, its state and its capture in one transaction, then load it.
 
@@ -64,6 +68,7 @@ def create_stream_table(
     A first load that fails takes everything back, so the next attempt starts from nothing.
     """
     parse_schedule(schedule)
+    check_sink(sink)
     fraction = None if max_delta_fraction is None else check_fraction(max_delta_fraction)
     if name.schema in _OUR_SCHEMAS:
         raise NameNotUsableError(
@@ -83,6 +88,15 @@ def create_stream_table(
                 update_requested_cdc_mode(connection, stream_table.id, cdc_mode)
             if diamond:
                 update_diamond(connection, get_stream_table(connection, name).id, diamond)
+            if sink == DUCKLAKE:
+                stream_table = get_stream_table(connection, name)
+                enable_sink(
+                    runtime,
+                    connection,
+                    stream_table,
+                    path=ducklake_sink_path,
+                    lake_table=ducklake_table,
+                )
             decide_durability(runtime, connection)
     try:
         wanted = cdc_mode or parse_cdc_mode(runtime.settings.cdc_mode)

@@ -11,6 +11,7 @@ from pgtrickle.errors import DependentsExistError
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.service.capture_sources import release_sources
+from pgtrickle.service.lake_control import disable_sink
 from pgtrickle.service.ownership import check_owner
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.service.wal_slot import drop_unused_slot
@@ -42,6 +43,7 @@ def _drop(connection: Connection, stream_table: StreamTable, *, cascade: bool) -
         # A diamond reaches a table twice; the second time it is gone.
         if str(dependent.name) not in dropped:
             dropped += _drop(connection, dependent, cascade=True)
+    disable_sink(connection, stream_table, drop=True)
     delete_stream_table(connection, stream_table.id)
     drop_state_tables(connection, stream_table.id)
     _drop_relation(connection, stream_table, cascade=cascade)

@@ -22,6 +22,7 @@ from pgtrickle.algebra.nodes import Scan
 from pgtrickle.capture.fingerprint import list_all_files
 from pgtrickle.catalog.capture_gaps import note_crashes, tells_of_crash
 from pgtrickle.catalog.dependencies import Dependency, list_dependencies
+from pgtrickle.catalog.ducklake_sinks import find_sink
 from pgtrickle.catalog.fuses import restore_fuse
 from pgtrickle.catalog.leases import Lease, check_lease
 from pgtrickle.catalog.refresh_history import RefreshStatus, insert_refresh
@@ -66,6 +67,7 @@ from pgtrickle.service.costs import record_costs
 from pgtrickle.service.facts import captured, find_reshaped, gather_facts
 from pgtrickle.service.failures import note_failure
 from pgtrickle.service.fuse import check_fuse
+from pgtrickle.service.lake_sink import deliver_refresh, track
 from pgtrickle.service.large_inputs import count_large_reads
 from pgtrickle.service.lease_keeper import keep_lease
 from pgtrickle.service.other_versions import add_versions, write_versions
@@ -93,6 +95,7 @@ from pgtrickle.storage.apply import (
 from pgtrickle.storage.merge import merge_aggregate
 from pgtrickle.storage.recompute import merge_recompute
 from pgtrickle.storage.staging import clear_parts, count_parts
+from pgtrickle.storage.tracking import Tracking
 
 logger = logging.getLogger(__name__)
 
@@ -139,6 +142,7 @@ class Refresh:
     crashes_noted: bool = False
     sources: tuple[int, ...] = ()  # the relids of all that has a file
     files: Mapping[str, str] = field(default_factory=dict)  # that store them, by the snapshot
+    tracking: Tracking | None = None  # the places of the rows that were written, for a sink
 
     # The order of things
 
@@ -282,7 +286,7 @@ class Refresh:
             check_fuse(self.runtime, snapshot.connection, self.stream_table, self.changed_rows)
         try:
             if self.decision.action is Action.NO_DATA:
-                return self._commit_nothing(snapshot)
+                return self._commit_nothing(snapshot, compiled)
             # The transaction of a group has locked the lease: nobody else can take it.
             kept = nullcontext() if snapshot.writes else keep_lease(self.runtime, self.lease)
             with kept, job_named(str(self.stream_table.name)):
@@ -382,7 +386,7 @@ class Refresh:
             with self.timed("apply"), translated_errors():
                 applied = self._apply(writer, compiled, staging)
             with self.timed("commit"):
-                report = self._commit(writer, snapshot, applied)
+                report = self._commit(writer, snapshot, compiled, applied)
                 if compiled.opaque and compiled.refusal is None:
                     # The state tables have not followed: the next refresh starts them anew.
                     update_needs_reinit(writer, self.stream_table.id, needs_reinit=True)
@@ -525,10 +529,12 @@ class Refresh:
 
     def _apply(self, writer: Connection, compiled: Compiled, staging: Staging) -> Applied:
         rows = compiled.staged.rows
+        self.tracking = None  # that of an attempt before is gone with its transaction
         moved = rows.name in staging or rows.passes_through in self.moved
         if not self._full and not moved:
             return Applied(0, 0)
         name = self.stream_table.name
+        self.tracking = track(writer, self.stream_table, compiled)
         condition, weight = None, "__weight"
         if rows.passes_through is None:
             source = staging.table(rows.name)
@@ -540,17 +546,21 @@ class Refresh:
                 source, weight = f"({stored}) AS stored", "1"
         if not self._full:
             weigh_result(writer, rows.outputs, source, condition, weight=weight, less=None)
-            return apply_result(writer, name, compiled.columns)
+            return apply_result(writer, name, compiled.columns, self.tracking)
         applied = load_result(writer, name, rows.outputs, source, condition, weight=weight)
         ensure_row_index(writer, name, compiled.columns)
         if applied is None:
             weigh_result(writer, rows.outputs, source, condition, weight=weight, less=name)
-            applied = apply_result(writer, name, compiled.columns)
+            applied = apply_result(writer, name, compiled.columns, self.tracking)
+        else:
+            self.tracking = None  # filled from nothing: a sink takes all of it
         writer.execute(f"ANALYZE {name.sql}".encode())
         return applied
 
-    def _commit(self, writer: Connection, snapshot: Snapshot, applied: Applied) -> RefreshReport:
-        """Make contents, state, frontier, history and notification visible at once."""
+    def _commit(
+        self, writer: Connection, snapshot: Snapshot, compiled: Compiled, applied: Applied
+    ) -> RefreshReport:
+        """Make contents, state, frontier, history, notification and lake visible at once."""
         # The transaction of a group sees the catalog as it was.
         files = None if snapshot.writes else list_all_files(writer, self.sources)
         if self._read_in_vain() if files is None else files != self.files:
@@ -606,15 +616,30 @@ class Refresh:
                 deleted=applied.deleted,
                 coalesce_ms=self.runtime.settings.notify_coalesce_ms,
             )
+        sink = find_sink(writer, self.stream_table.id)
+        if sink is not None:
+            with self.timed("lake"):
+                deliver_refresh(
+                    self.runtime,
+                    writer,
+                    self.stream_table,
+                    sink,
+                    compiled.columns,
+                    self.tracking,
+                    refresh_id=refresh_id,
+                    frontier=snapshot.frontier,
+                    written=bool(applied.inserted or applied.deleted),
+                )
         return self._report(refresh_id, applied)
 
-    def _commit_nothing(self, snapshot: Snapshot) -> RefreshReport:
+    def _commit_nothing(self, snapshot: Snapshot, compiled: Compiled) -> RefreshReport:
+        self.tracking = None
         with self.timed("commit"), self._writing(snapshot) as writer:
             if snapshot.writes:
-                return self._commit(writer, snapshot, Applied(0, 0))
+                return self._commit(writer, snapshot, compiled, Applied(0, 0))
             # A crash that forgets this only makes the next refresh look at the same window.
             writer.execute("SET LOCAL synchronous_commit = off")
-            return self._commit(writer, snapshot, Applied(0, 0))
+            return self._commit(writer, snapshot, compiled, Applied(0, 0))
 
     def _record_failure(self, connection: Connection, error: TrickleError) -> None:
         with connection.transaction():

@@ -14,6 +14,7 @@ from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.sql_type import Column
 from pgtrickle.storage.definitions import column_definitions
 from pgtrickle.storage.identity import comparable, row_hash, same_row
+from pgtrickle.storage.tracking import Tracking
 
 _RESULT = '"result__changes"'
 _GUARD = "pgtrickle_guard"
@@ -157,7 +158,12 @@ def weigh_result(
     )
 
 
-def apply_result(connection: Connection, name: QualifiedName, columns: Sequence[Column]) -> Applied:
+def apply_result(
+    connection: Connection,
+    name: QualifiedName,
+    columns: Sequence[Column],
+    tracking: Tracking | None = None,
+) -> Applied:
     """Delete and insert the weighted rows of the result, and count both."""
     connection.execute(_OPEN_GUARD, [name.sql])
     names = ", ".join(quote_identifier(column.name) for column in columns)
@@ -166,25 +172,31 @@ def apply_result(connection: Connection, name: QualifiedName, columns: Sequence[
     ).fetchone()
     deleted = 0
     if expected is not None and expected[0]:
-        deleted = connection.execute(_delete(name, columns).encode()).rowcount
+        deletes, rows = _delete(name, columns)
+        if tracking is not None:
+            gone = f"{rows}\nRETURNING {tracking.returning('stored')}"
+            rows = f", deleted AS (\n{gone}\n)\nINSERT INTO {tracking.deleted} TABLE deleted"
+        deleted = connection.execute(f"{deletes}{rows}".encode()).rowcount
         if deleted != expected[0]:
             raise ContentsDivergedError(
                 f'"{name}" holds {deleted} of {expected[0]} rows that are to be deleted',
                 detail="Something other than a refresh wrote to the stream table.",
                 hint=f"Rebuild it with: pgtrickle refresh {name} --full.",
             )
-    inserted = connection.execute(
-        (
-            f"INSERT INTO {name.sql} ({names})\n"
-            f"SELECT {names} FROM {_RESULT}, generate_series(1, {WEIGHT}) WHERE {WEIGHT} > 0"
-        ).encode()
-    ).rowcount
+    inserts = (
+        f"INSERT INTO {name.sql} AS stored ({names})\n"
+        f"SELECT {names} FROM {_RESULT}, generate_series(1, {WEIGHT}) WHERE {WEIGHT} > 0"
+    )
+    if tracking is not None:
+        new = f"{inserts}\nRETURNING {tracking.returning('stored')}"
+        inserts = f"WITH new AS (\n{new}\n)\nINSERT INTO {tracking.inserted} TABLE new"
+    inserted = connection.execute(inserts.encode()).rowcount
     return Applied(inserted, deleted)
 
 
-def _delete(name: QualifiedName, columns: Sequence[Column]) -> str:
-    """Write the statement that deletes each row as often as its weight says, found by index."""
-    return (
+def _delete(name: QualifiedName, columns: Sequence[Column]) -> tuple[str, str]:
+    """Write how to find each row as often as its weight says, by index, and how to delete it."""
+    found = (
         f"WITH gone AS MATERIALIZED (\n"
         f"  SELECT row_number() OVER () AS __number, r.* FROM {_RESULT} AS r WHERE {WEIGHT} < 0\n"
         f"), found AS MATERIALIZED (\n"
@@ -192,9 +204,12 @@ def _delete(name: QualifiedName, columns: Sequence[Column]) -> str:
         f"         row_number() OVER (PARTITION BY gone.__number) AS __copy\n"
         f"    FROM gone JOIN {name.sql} AS stored ON {same_row(columns, 'stored', 'gone')}\n"
         f")\n"
+    )
+    delete = (
         f"DELETE FROM {name.sql} AS stored USING found\n"
         f" WHERE stored.ctid = found.__row AND found.__copy <= -found.{WEIGHT}"
     )
+    return found, delete
 
 
 _STORED_COLUMNS = """

@@ -1,0 +1,115 @@
+"""Find a DuckLake catalog in a schema of PostgreSQL, or make a new one that DuckDB accepts.
+
+Every name is qualified by the catalog's schema, so nothing here depends on ``search_path``.  On
+PostgreSQL, DuckDB looks into the schema ``public`` unless ``METADATA_SCHEMA`` names another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from importlib import resources
+
+from psycopg import Connection
+
+from pgtrickle.errors import LakeCatalogError
+from pgtrickle.model.names import quote_identifier
+
+FORMAT_VERSION = "1.0"
+_MAIN_SCHEMA = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LakeCatalog:
+    """A catalog: the schema that holds its tables, and where its files lie."""
+
+    schema: str
+    data_path: str  # ends with a slash
+
+    def table(self, name: str) -> str:
+        """Return a table of the catalog as SQL.
+
+        >>> LakeCatalog("lake", "/data/").table("snapshot")
+        '"lake"."ducklake_snapshot"'
+        """
+        return table_of(self.schema, name)
+
+
+def directory_name(name: str) -> str:
+    """Return the directory of a schema or table, which stays where it is whatever the name holds.
+
+    >>> directory_name("orders"), directory_name("../Daily Sums")
+    ('orders/', '___Daily_Sums-193ed838/')
+    """
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    if plain == name:
+        return f"{name}/"
+    # What tells two names apart that look alike; nothing rests on it being secret.
+    return f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}/"
+
+
+def table_of(schema: str, name: str) -> str:
+    """Return a table of the catalog in ``schema`` as SQL."""
+    return f"{quote_identifier(schema)}.{quote_identifier(f'ducklake_{name}')}"
+
+
+def find_catalog(connection: Connection, schema: str) -> LakeCatalog | None:
+    """Return the catalog in a schema; None if there is none.
+
+    Raises ST701 for a version of the format, or an encryption, that this package cannot write.
+    """
+    metadata = table_of(schema, "metadata")
+    [(there,)] = connection.execute("SELECT pg_catalog.to_regclass(%s)", [metadata]).fetchall()
+    if there is None:
+        return None
+    found: dict[str, str] = dict(
+        connection.execute(
+            f"SELECT key, value FROM {metadata} WHERE scope IS NULL".encode()
+        ).fetchall()
+    )
+    if found.get("version") != FORMAT_VERSION:
+        raise LakeCatalogError(
+            f'the DuckLake catalog in the schema "{schema}" has the version'
+            f' "{found.get("version")}"; {FORMAT_VERSION} can be written',
+            hint="Use another schema, by the setting ducklake_catalog_schema.",
+        )
+    if found.get("encrypted", "false") != "false":
+        raise LakeCatalogError(
+            f'the DuckLake catalog in the schema "{schema}" wants encrypted files',
+            hint="Use another schema, by the setting ducklake_catalog_schema.",
+        )
+    return LakeCatalog(schema, _with_slash(found.get("data_path", "")))
+
+
+def create_catalog(connection: Connection, schema: str, data_path: str) -> LakeCatalog:
+    """Create a catalog with its first snapshot, and the schema for it if need be."""
+    catalog = LakeCatalog(schema, _with_slash(data_path))
+    definition = resources.files("pgtrickle.lake").joinpath("catalog.sql").read_text("utf-8")
+    with connection.transaction():
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quote_identifier(schema)}".encode())
+        connection.execute(definition.replace("{schema}", quote_identifier(schema)).encode())
+        connection.execute(
+            f"INSERT INTO {catalog.table('snapshot')}"
+            " VALUES (0, pg_catalog.now(), 0, 1, 0)".encode()
+        )
+        connection.execute(
+            f"INSERT INTO {catalog.table('snapshot_changes')}"
+            """ VALUES (0, 'created_schema:"main"', NULL, NULL, NULL)""".encode()
+        )
+        connection.execute(
+            f"INSERT INTO {catalog.table('schema')} VALUES"
+            " (%s, pg_catalog.gen_random_uuid(), 0, NULL, 'main', 'main/', true)".encode(),
+            [_MAIN_SCHEMA],
+        )
+        connection.execute(
+            f"INSERT INTO {catalog.table('metadata')} (key, value) VALUES"
+            " ('version', %s), ('created_by', 'pgtrickle'), ('data_path', %s),"
+            " ('encrypted', 'false')".encode(),
+            [FORMAT_VERSION, catalog.data_path],
+        )
+    return catalog
+
+
+def _with_slash(path: str) -> str:
+    return path if path.endswith("/") else path + "/"

@@ -1,0 +1,90 @@
+"""Make a lake table cheap to read again: few files, and few deletes in the catalog.
+
+Every refresh adds a small file and some deletes; a reader opens all files and reads all deletes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from psycopg import Connection
+
+from pgtrickle.lake.catalog import LakeCatalog
+from pgtrickle.lake.commit import begin_commit
+from pgtrickle.lake.delete_rows import INLINE_LIMIT, count_inlined, flush_deletes
+from pgtrickle.lake.deliver import AUTHOR
+from pgtrickle.lake.merge_files import commit_merged, find_small_files, write_merged
+from pgtrickle.lake.row_map import RowMap, forget_covered
+from pgtrickle.lake.session import fixed_settings
+from pgtrickle.lake.shape import find_columns
+from pgtrickle.lake.tables import LakeTable, find_head, find_table, foreign_changes
+from pgtrickle.lake.write_rows import Written
+from pgtrickle.model.lake_sink import LakeSink
+from pgtrickle.model.sql_type import Column
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What was compacted; ``sink`` is how far the sink is now."""
+
+    sink: LakeSink
+    merged: int = 0  # files that became one
+    flushed: int = 0  # deletes that went from the catalog into files
+
+
+def compact(
+    connection: Connection, catalog: LakeCatalog, sink: LakeSink, columns: Sequence[Column]
+) -> Compacted:
+    """Compact the lake table of a sink, inside the caller's transaction.
+
+    A table that is to be loaded anew, or that others have written to, is left as it is.
+    """
+    with fixed_settings(connection):
+        table = find_table(connection, catalog, sink.lake_table)
+        known = None if table is None else find_columns(table, columns)
+        if table is None or known is None or table.id != sink.table_id or sink.needs_load:
+            return Compacted(sink)
+        rows = RowMap(sink.stream_table_id)
+        small = find_small_files(connection, catalog, table)
+        written = Written(Path(table.directory))
+        try:
+            merging = write_merged(connection, catalog, table, small, known, written)
+            many = count_inlined(connection, catalog, table.id) > INLINE_LIMIT
+            if merging is None and not many:
+                return Compacted(_look_ahead(connection, catalog, table, sink))
+            commit = begin_commit(connection, catalog)
+            if (
+                _others_wrote(connection, catalog, table, sink)
+                or find_small_files(connection, catalog, table) != small
+            ):
+                written.remove()
+                return Compacted(sink)
+            if merging is not None:
+                commit_merged(commit, table, merging, rows, written)
+            flushed = flush_deletes(commit, table, written) if many else 0
+            forget_covered(connection, rows)
+            snapshot_id = commit.finish(author=AUTHOR, message=f"compaction of {sink.lake_table}")
+        except BaseException:
+            written.remove()
+            raise
+    merged = 0 if merging is None else len(merging.files)
+    return Compacted(replace(sink, snapshot_id=snapshot_id), merged, flushed)
+
+
+def _look_ahead(
+    connection: Connection, catalog: LakeCatalog, table: LakeTable, sink: LakeSink
+) -> LakeSink:
+    """Note up to where nobody else has written to the table, so that snapshots may expire."""
+    head = find_head(connection, catalog)
+    if _others_wrote(connection, catalog, table, sink):
+        return sink
+    return replace(sink, snapshot_id=head)
+
+
+def _others_wrote(
+    connection: Connection, catalog: LakeCatalog, table: LakeTable, sink: LakeSink
+) -> bool:
+    after = sink.snapshot_id or 0
+    return bool(foreign_changes(connection, catalog, table.id, after=after, author=AUTHOR))

@@ -1,0 +1,219 @@
+"""Delete rows of the lake by their positions: in the catalog where they are few, by files else."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from psycopg import Connection
+
+from pgtrickle.lake.catalog import LakeCatalog
+from pgtrickle.lake.commit import Commit
+from pgtrickle.lake.parquet import read_deletes, write_deletes
+from pgtrickle.lake.row_map import RowMap
+from pgtrickle.lake.tables import LakeTable
+from pgtrickle.lake.write_rows import Written
+
+# Every scan of the table reads them from the catalog, a file only where it is touched.
+INLINE_LIMIT = 1000
+
+
+def gone_is_live(connection: Connection, catalog: LakeCatalog, table_id: int, rows: RowMap) -> bool:
+    """Tell whether all files from which rows are to go are files of the lake table still."""
+    [(lost,)] = connection.execute(
+        f"SELECT EXISTS (SELECT FROM {rows.gone} AS g WHERE NOT EXISTS ("
+        f" SELECT FROM {catalog.table('data_file')} AS f WHERE f.data_file_id = g.file_id"
+        f" AND f.table_id = %s AND f.end_snapshot IS NULL))".encode(),
+        [table_id],
+    ).fetchall()
+    return not lost
+
+
+def delete_gone(commit: Commit, table: LakeTable, rows: RowMap, written: Written) -> int:
+    """Delete what is gone, and return how many rows that were."""
+    [(count,)] = commit.connection.execute(f"SELECT count(*) FROM {rows.gone}".encode()).fetchall()
+    if 0 < count <= INLINE_LIMIT:
+        ended = f"ARRAY{_end_emptied(commit, table, rows)}::bigint[]"
+        commit.inline_deletes(
+            table.id, f"SELECT file_id, position FROM {rows.gone} WHERE file_id <> ALL ({ended})"
+        )
+    elif count:
+        _delete_by_files(commit, table, rows, written)
+    return int(count)
+
+
+def _end_emptied(commit: Commit, table: LakeTable, rows: RowMap) -> list[int]:
+    """End the files of which all rows go at once, so that no reader opens them any more."""
+    emptied = [
+        file_id
+        for (file_id,) in commit.connection.execute(
+            f"SELECT g.file_id FROM {rows.gone} AS g"
+            f" JOIN {commit.catalog.table('data_file')} AS f ON f.data_file_id = g.file_id"
+            " GROUP BY g.file_id, f.record_count HAVING count(*) = f.record_count".encode()
+        )
+    ]
+    if emptied:
+        commit.end_data_files(table.id, emptied)
+    return emptied
+
+
+def flush_deletes(
+    commit: Commit, table: LakeTable, written: Written, file_ids: Sequence[int] | None = None
+) -> int:
+    """Move deletes out of the catalog into files: of the files given, or of all that are live.
+
+    Nothing changes for any snapshot.  It must be done before a file ends: of an ended file,
+    DuckDB's ``table_changes`` tells the rows again that were deleted in the catalog before.
+    """
+    listed = _take_inlined(commit, table.id, file_ids)
+    dead: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for file_id, position, snapshot_id in listed:
+        dead[file_id].append((position, snapshot_id))
+    known = _find_files(commit.connection, commit.catalog, table, list(dead))
+    for file_id, positions in dead.items():
+        _put_deletes(commit, table, written, known[file_id], positions + known[file_id].dead())
+    return len(listed)
+
+
+def take_deletes(
+    commit: Commit, table: LakeTable, file_ids: Sequence[int]
+) -> list[tuple[int, int, int]]:
+    """Take all that is deleted of data files out of the catalog: file, position, snapshot."""
+    dead = find_deletes(commit.connection, commit.catalog, table, file_ids)
+    commit.take_delete_files(table.id, file_ids)
+    _take_inlined(commit, table.id, file_ids)
+    return dead
+
+
+def find_deletes(
+    connection: Connection, catalog: LakeCatalog, table: LakeTable, file_ids: Sequence[int]
+) -> list[tuple[int, int, int]]:
+    """Return all that is deleted of data files, wherever that is kept: file, position, snapshot."""
+    files = _find_files(connection, catalog, table, file_ids)
+    dead = [
+        (file.id, position, snapshot_id)
+        for file in files.values()
+        for position, snapshot_id in file.dead()
+    ]
+    inlined = catalog.table(f"inlined_delete_{table.id}")
+    if _exists(connection, inlined):
+        dead += connection.execute(
+            f"SELECT file_id, row_id, begin_snapshot FROM {inlined}"
+            " WHERE file_id = ANY(%s)".encode(),
+            [list(file_ids)],
+        ).fetchall()
+    return dead
+
+
+def _take_inlined(
+    commit: Commit, table_id: int, file_ids: Sequence[int] | None
+) -> list[tuple[int, int, int]]:
+    inlined = commit.catalog.table(f"inlined_delete_{table_id}")
+    if not _exists(commit.connection, inlined):
+        return []
+    return commit.connection.execute(
+        f"DELETE FROM {inlined} AS i USING {commit.catalog.table('data_file')} AS f"
+        " WHERE f.data_file_id = i.file_id AND f.end_snapshot IS NULL"
+        " AND (%(files)s::bigint[] IS NULL OR i.file_id = ANY(%(files)s))"
+        " RETURNING i.file_id, i.row_id, i.begin_snapshot".encode(),
+        {"files": None if file_ids is None else list(file_ids)},
+    ).fetchall()
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A data file, and the file of its deleted positions if there is one."""
+
+    id: int
+    path: str
+    rows: int
+    deletes: Path | None
+    begin: int | None
+
+    def dead(self) -> list[tuple[int, int]]:
+        """Return the positions that are deleted by the file, and with which snapshot each."""
+        if self.deletes is None or self.begin is None:
+            return []
+        return read_deletes(self.deletes, self.begin)
+
+
+def _find_files(
+    connection: Connection, catalog: LakeCatalog, table: LakeTable, file_ids: Sequence[int]
+) -> dict[int, _File]:
+    found = connection.execute(
+        f"SELECT f.data_file_id, f.path, f.record_count, d.path, d.path_is_relative,"
+        f" d.begin_snapshot FROM {catalog.table('data_file')} AS f"
+        f" LEFT JOIN {catalog.table('delete_file')} AS d"
+        f" ON d.data_file_id = f.data_file_id AND d.end_snapshot IS NULL"
+        f" WHERE f.data_file_id = ANY(%s)".encode(),
+        [list(file_ids)],
+    )
+    files = {}
+    for file_id, path, rows, deletes, relative, begin in found:
+        place = None
+        if deletes is not None:
+            place = Path(table.directory) / deletes if relative else Path(deletes)
+        files[file_id] = _File(file_id, path, rows, place, begin)
+    return files
+
+
+def _put_deletes(
+    commit: Commit, table: LakeTable, written: Written, file: _File, dead: list[tuple[int, int]]
+) -> None:
+    deletes = write_deletes(written.directory, file.id, file.path, dead)
+    written.paths.append(written.directory / deletes.name)
+    commit.put_delete_file(table.id, deletes)
+
+
+def _delete_by_files(commit: Commit, table: LakeTable, rows: RowMap, written: Written) -> None:
+    by_file: dict[int, list[int]] = defaultdict(list)
+    for file_id, position in commit.connection.execute(
+        f"SELECT file_id, position FROM {rows.gone}".encode()
+    ):
+        by_file[file_id].append(position)
+    known = _find_files(commit.connection, commit.catalog, table, list(by_file))
+    inlined = _count_by_file(commit, table.id, list(by_file))
+    emptied = []
+    for file_id, positions in by_file.items():
+        file = known[file_id]
+        dead = [(position, commit.snapshot_id) for position in positions] + file.dead()
+        if len(dead) + inlined.get(file_id, 0) == file.rows:
+            emptied.append(file_id)
+        else:
+            _put_deletes(commit, table, written, file, dead)
+    if emptied:
+        flush_deletes(commit, table, written, emptied)
+        commit.end_data_files(table.id, emptied)
+
+
+def count_inlined(connection: Connection, catalog: LakeCatalog, table_id: int) -> int:
+    """Return how many rows of live files are deleted in the catalog itself."""
+    inlined = catalog.table(f"inlined_delete_{table_id}")
+    if not _exists(connection, inlined):
+        return 0
+    [(count,)] = connection.execute(
+        f"SELECT count(*) FROM {inlined} AS i JOIN {catalog.table('data_file')} AS f"
+        " ON f.data_file_id = i.file_id AND f.end_snapshot IS NULL".encode()
+    ).fetchall()
+    return int(count)
+
+
+def _count_by_file(commit: Commit, table_id: int, file_ids: list[int]) -> dict[int, int]:
+    """Return how many rows of each file are deleted in the catalog itself."""
+    table = commit.catalog.table(f"inlined_delete_{table_id}")
+    if not _exists(commit.connection, table):
+        return {}
+    return dict(
+        commit.connection.execute(
+            f"SELECT file_id, count(*) FROM {table} WHERE file_id = ANY(%s)"
+            " GROUP BY file_id".encode(),
+            [file_ids],
+        ).fetchall()
+    )
+
+
+def _exists(connection: Connection, table: str) -> bool:
+    [(there,)] = connection.execute("SELECT pg_catalog.to_regclass(%s)", [table]).fetchall()
+    return there is not None

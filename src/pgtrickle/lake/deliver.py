@@ -1,0 +1,325 @@
+"""Deliver a stream table to the lake: the difference where it is known, all rows where it is not.
+
+Everything happens on the connection that writes the stream table, so that the caller's commit
+shows both at once.  Files are written first; only then is the catalog's head taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from psycopg import Connection
+
+from pgtrickle.errors import LakeCatalogError, LakeSinkError, LakeWriteError
+from pgtrickle.lake.catalog import LakeCatalog, create_catalog, directory_name, find_catalog
+from pgtrickle.lake.columns import LakeColumn
+from pgtrickle.lake.commit import Commit, begin_commit
+from pgtrickle.lake.delete_rows import delete_gone, flush_deletes, gone_is_live
+from pgtrickle.lake.row_map import (
+    RowMap,
+    clear_row_map,
+    create_row_map,
+    insert_runs,
+    pair_updates,
+)
+from pgtrickle.lake.session import fixed_settings
+from pgtrickle.lake.shape import all_fit, choose_columns, find_columns
+from pgtrickle.lake.tables import (
+    LakeTable,
+    find_schema,
+    find_table,
+    find_tag,
+    foreign_changes,
+)
+from pgtrickle.lake.write_rows import Written, write_all, write_new
+from pgtrickle.model.lake_sink import LakeSink
+from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.sql_type import Column
+
+AUTHOR = "pgtrickle"
+_MADE_FOR = "pgtrickle_stream_table"
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """What a snapshot says of where it came from."""
+
+    message: str
+    extra_info: str  # JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """What a delivery wrote; ``sink`` is how far the sink is now."""
+
+    sink: LakeSink
+    rows: int
+    deleted: int
+    size: int
+    loaded: bool
+
+
+def open_catalog(connection: Connection, sink: LakeSink) -> LakeCatalog:
+    """Return the catalog of a sink; it is made where the sink says where its files are to lie."""
+    if sink.sink_path is not None:
+        check_path(sink.sink_path)
+    catalog = find_catalog(connection, sink.catalog_schema)
+    if catalog is None:
+        if sink.sink_path is None:
+            raise LakeCatalogError(
+                f'the schema "{sink.catalog_schema}" holds no DuckLake catalog',
+                hint="Say where its files are to lie, with ducklake_sink_path, to make one.",
+            )
+        catalog = create_catalog(connection, sink.catalog_schema, sink.sink_path)
+    check_path(catalog.data_path)
+    return catalog
+
+
+def check_free(
+    connection: Connection, catalog: LakeCatalog, sink: LakeSink, table: QualifiedName
+) -> None:
+    """Raise ST703 if the lake has a table of that name that was not made for this stream table."""
+    stored = find_table(connection, catalog, sink.lake_table)
+    if stored is None or stored.id == sink.table_id:
+        return
+    if find_tag(connection, catalog, stored.id, _MADE_FOR) != str(table):
+        raise LakeSinkError(
+            f'the lake has a table "{sink.lake_table}" already',
+            hint="Choose another name with ducklake_table, or drop it in DuckDB.",
+        )
+
+
+def check_path(path: str) -> None:
+    """Raise ST703 for a path where files cannot be written."""
+    if "://" in path or not Path(path).is_absolute():
+        raise LakeSinkError(
+            f'the path "{path}" cannot hold files of the lake',
+            hint="Give the absolute path of a local directory.",
+        )
+
+
+def deliver(
+    connection: Connection,
+    sink: LakeSink,
+    table: QualifiedName,
+    columns: Sequence[Column],
+    provenance: Provenance,
+) -> Delivered | None:
+    """Bring the lake up to the stream table; None if it is there already.
+
+    The caller undoes everything in the database if this fails; files are taken away here.
+    """
+    with fixed_settings(connection):
+        return _deliver(connection, sink, table, columns, provenance)
+
+
+def _deliver(
+    connection: Connection,
+    sink: LakeSink,
+    table: QualifiedName,
+    columns: Sequence[Column],
+    provenance: Provenance,
+) -> Delivered | None:
+    rows = RowMap(sink.stream_table_id)
+    catalog = open_catalog(connection, sink)
+    stored = find_table(connection, catalog, sink.lake_table)
+    known = _find_known_columns(connection, sink, table, columns, stored, rows)
+    written = Written(Path(_directory(connection, catalog, sink, stored)))
+    try:
+        if known is not None and stored is not None:
+            if _nothing_new(connection, rows):
+                return None
+            delivered = _deliver_difference(
+                connection, catalog, sink, stored, known, table, rows, written, provenance
+            )
+            if delivered is not None:
+                return delivered
+            written.remove()
+            written = Written(written.directory)
+            stored = find_table(connection, catalog, sink.lake_table)  # others may have dropped it
+        return _load(connection, catalog, sink, stored, table, columns, rows, written, provenance)
+    except BaseException:
+        written.remove()
+        raise
+
+
+def _find_known_columns(
+    connection: Connection,
+    sink: LakeSink,
+    table: QualifiedName,
+    columns: Sequence[Column],
+    stored: LakeTable | None,
+    rows: RowMap,
+) -> tuple[LakeColumn, ...] | None:
+    """Return the columns of the lake table if a difference can be delivered to it."""
+    if sink.needs_load or stored is None or stored.id != sink.table_id:
+        return None
+    if _home(connection, table) != sink.home:
+        return None
+    found = find_columns(stored, columns)
+    new = f"(SELECT t.* FROM {rows.new} AS n JOIN {table.sql} AS t ON t.ctid = n.tid) AS new"
+    return found if found is not None and all_fit(connection, found, new) else None
+
+
+def _nothing_new(connection: Connection, rows: RowMap) -> bool:
+    [(nothing,)] = connection.execute(
+        f"SELECT NOT EXISTS (SELECT FROM {rows.new})"
+        f" AND NOT EXISTS (SELECT FROM {rows.gone})".encode()
+    ).fetchall()
+    return bool(nothing)
+
+
+def _deliver_difference(
+    connection: Connection,
+    catalog: LakeCatalog,
+    sink: LakeSink,
+    stored: LakeTable,
+    columns: Sequence[LakeColumn],
+    table: QualifiedName,
+    rows: RowMap,
+    written: Written,
+    provenance: Provenance,
+) -> Delivered | None:
+    """Deliver what is new and what is gone; None if others have changed the lake table."""
+    pair_updates(connection, rows)
+    write_new(connection, table, columns, rows, written)
+    commit = begin_commit(connection, catalog)
+    others = foreign_changes(
+        connection, catalog, stored.id, after=sink.snapshot_id or 0, author=AUTHOR
+    )
+    if others or not gone_is_live(connection, catalog, stored.id, rows):
+        return None
+    deleted = delete_gone(commit, stored, rows, written)
+    _register(commit, stored.id, rows, written)
+    connection.execute(f"DELETE FROM {rows.new}".encode())
+    connection.execute(f"DELETE FROM {rows.gone}".encode())
+    return _finish(commit, sink, stored.id, table, written, provenance, deleted=deleted)
+
+
+def _load(
+    connection: Connection,
+    catalog: LakeCatalog,
+    sink: LakeSink,
+    stored: LakeTable | None,
+    table: QualifiedName,
+    columns: Sequence[Column],
+    rows: RowMap,
+    written: Written,
+    provenance: Provenance,
+) -> Delivered:
+    """Write all rows, in place of what the lake table holds now."""
+    check_free(connection, catalog, sink, table)
+    create_row_map(connection, rows)
+    clear_row_map(connection, rows)
+    first = 1 if stored is None else stored.last_column_id + 1
+    chosen = choose_columns(connection, columns, table.sql, first)
+    if stored is not None:
+        same = find_columns(stored, columns)
+        if same is not None and all_fit(connection, same, table.sql):
+            chosen = same
+    write_all(connection, table, chosen, written)
+    commit = begin_commit(connection, catalog)
+    if find_table(connection, catalog, sink.lake_table) != stored:
+        raise LakeWriteError(
+            f'the lake table "{sink.lake_table}" was created, altered or dropped meanwhile',
+            hint="Deliver again.",
+        )
+    if stored is None:
+        table_id = _create_table(commit, sink, table, chosen)
+    else:
+        table_id = stored.id
+        if [(c.id, c.type) for c in chosen] != [(c.id, c.type) for c in (same or ())]:
+            commit.replace_columns(table_id, chosen)
+        flush_deletes(commit, stored, written)
+        commit.end_data_files(table_id)
+        commit.end_inlined_rows(table_id)
+    _register(commit, table_id, rows, written)
+    return _finish(commit, sink, table_id, table, written, provenance, loaded=True)
+
+
+def _create_table(
+    commit: Commit, sink: LakeSink, table: QualifiedName, columns: Sequence[LakeColumn]
+) -> int:
+    name = sink.lake_table
+    found = find_schema(commit.connection, commit.catalog, name.schema)
+    schema_id = commit.create_schema(name.schema) if found is None else found[0]
+    path, relative = _table_path(commit.catalog, sink)
+    table_id = commit.create_table(schema_id, name, columns, path, relative=relative)
+    commit.tag(table_id, _MADE_FOR, str(table))
+    return table_id
+
+
+def _table_path(catalog: LakeCatalog, sink: LakeSink) -> tuple[str, bool]:
+    """Return the path of a new table, and whether it is below that of its schema."""
+    own = directory_name(sink.lake_table.name)
+    if sink.sink_path is None or _same(sink.sink_path, catalog.data_path):
+        return own, True
+    schema = directory_name(sink.lake_table.schema)
+    return f"{sink.sink_path.rstrip('/')}/{schema}{own}", False
+
+
+def _directory(
+    connection: Connection, catalog: LakeCatalog, sink: LakeSink, stored: LakeTable | None
+) -> str:
+    if stored is not None:
+        return stored.directory
+    path, relative = _table_path(catalog, sink)
+    if not relative:
+        return path
+    found = find_schema(connection, catalog, sink.lake_table.schema)
+    new = f"{catalog.data_path}{directory_name(sink.lake_table.schema)}"
+    parent = new if found is None else found[1]
+    return parent + path
+
+
+def _same(one: str, other: str) -> bool:
+    return one.rstrip("/") == other.rstrip("/")
+
+
+def _register(commit: Commit, table_id: int, rows: RowMap, written: Written) -> None:
+    placed = commit.add_data_files(table_id, [file for file, _ in written.files])
+    for (file_id, row_id), (_, runs) in zip(placed, written.files, strict=True):
+        insert_runs(commit.connection, rows, file_id, row_id, runs.found)
+
+
+def _finish(
+    commit: Commit,
+    sink: LakeSink,
+    table_id: int,
+    table: QualifiedName,
+    written: Written,
+    provenance: Provenance,
+    *,
+    deleted: int = 0,
+    loaded: bool = False,
+) -> Delivered:
+    snapshot_id = commit.finish(
+        author=AUTHOR, message=provenance.message, extra_info=provenance.extra_info
+    )
+    now = replace(
+        sink,
+        table_id=table_id,
+        snapshot_id=snapshot_id,
+        home=_home(commit.connection, table),
+        needs_load=False,
+    )
+    return Delivered(now, written.rows, deleted, written.size, loaded)
+
+
+_HOME = """
+    SELECT pg_catalog.format('%%s/%%s/%%s', y.system_identifier, d.oid,
+                             pg_catalog.pg_relation_filenode(%(table)s::pg_catalog.regclass))
+      FROM pg_catalog.pg_control_system() AS y, pg_catalog.pg_database AS d
+     WHERE d.datname = pg_catalog.current_database()
+"""
+
+
+def _home(connection: Connection, table: QualifiedName) -> str:
+    """Return where the rows of a table are stored: while that is the same, so are their places.
+
+    A restored dump may give a file the same number by chance, but not in the same database.
+    """
+    [(home,)] = connection.execute(_HOME, {"table": table.sql}).fetchall()
+    return str(home)

@@ -1,0 +1,80 @@
+"""Forget old snapshots, and let the files go that only they needed.
+
+As DuckDB's ``ducklake_expire_snapshots`` does: it makes no snapshot of its own, and the files are
+only put on the list of those to be removed, since a reader may be at one of them.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from psycopg import Connection
+
+from pgtrickle.lake.catalog import LakeCatalog
+from pgtrickle.lake.inlined_deletes import forget_inlined_deletes
+from pgtrickle.lake.tables import FULL_PATH
+
+_FORGET = """
+    DELETE FROM {snapshot}
+     WHERE snapshot_time < pg_catalog.clock_timestamp() - %(keep)s::interval
+       AND snapshot_id < (SELECT max(snapshot_id) FROM {snapshot})
+       AND (%(before)s::bigint IS NULL OR snapshot_id < %(before)s)
+    RETURNING snapshot_id
+"""
+_FORGET_CHANGES = "DELETE FROM {snapshot_changes} WHERE snapshot_id = ANY(%s)"
+# A row is needed as long as there is a snapshot from its first on that is before its end.
+_UNNEEDED = """
+    f.end_snapshot IS NOT NULL AND NOT EXISTS (
+        SELECT FROM {snapshot} AS s
+         WHERE s.snapshot_id >= f.begin_snapshot AND s.snapshot_id < f.end_snapshot)
+"""
+_SCHEDULE = """
+    WITH gone AS (
+        DELETE FROM {files} AS f WHERE {unneeded}
+        RETURNING f.{id} AS file_id, f.table_id, f.path, f.path_is_relative
+    )
+    INSERT INTO {scheduled}
+    SELECT f.file_id, {path}, pg_catalog.clock_timestamp()
+      FROM gone AS f
+      JOIN LATERAL (SELECT * FROM {table} AS t WHERE t.table_id = f.table_id
+                     ORDER BY begin_snapshot DESC LIMIT 1) AS t ON true
+      JOIN LATERAL (SELECT * FROM {schema} AS s WHERE s.schema_id = t.schema_id
+                     ORDER BY begin_snapshot DESC LIMIT 1) AS s ON true
+    RETURNING data_file_id
+"""
+
+
+def expire_snapshots(
+    connection: Connection, catalog: LakeCatalog, keep: timedelta, before: int | None = None
+) -> int:
+    """Forget the snapshots that are older than ``keep``, and return how many; the head stays.
+
+    Those from ``before`` on stay too: what others did in them has not been looked at yet.
+    """
+    snapshot = catalog.table("snapshot")
+    connection.execute(f"LOCK TABLE {snapshot} IN SHARE ROW EXCLUSIVE MODE".encode())
+    values = {"keep": keep, "before": before}
+    expired = [
+        one for (one,) in connection.execute(_FORGET.format(snapshot=snapshot).encode(), values)
+    ]
+    if not expired:
+        return 0
+    changes = _FORGET_CHANGES.format(snapshot_changes=catalog.table("snapshot_changes"))
+    connection.execute(changes.encode(), [expired])
+    for name, id_ in (("delete_file", "delete_file_id"), ("data_file", "data_file_id")):
+        statement = _SCHEDULE.format(
+            files=catalog.table(name),
+            id=id_,
+            unneeded=_UNNEEDED.format(snapshot=snapshot),
+            scheduled=catalog.table("files_scheduled_for_deletion"),
+            path=FULL_PATH,
+            table=catalog.table("table"),
+            schema=catalog.table("schema"),
+        )
+        gone = [one for (one,) in connection.execute(statement.encode())]
+    for name in ("file_column_stats", "file_partition_value"):
+        connection.execute(
+            f"DELETE FROM {catalog.table(name)} WHERE data_file_id = ANY(%s)".encode(), [gone]
+        )
+    forget_inlined_deletes(connection, catalog)
+    return len(expired)

@@ -1,0 +1,189 @@
+"""Merge small files of a lake table into one; no snapshot looks any different for it.
+
+This is what DuckDB's ``merge_adjacent_files`` does: the new file takes the place of the others in
+every snapshot, since it says of each row which id it has and in which snapshot it came.  Files
+with deleted rows are merged too: the positions, and when each died, move with the rows.  Only
+rows that no snapshot shows any more are left out.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from psycopg import Connection
+
+from pgtrickle.lake.catalog import LakeCatalog
+from pgtrickle.lake.columns import ROW_ID, SNAPSHOT_ID, LakeColumn
+from pgtrickle.lake.commit import Commit
+from pgtrickle.lake.delete_rows import find_deletes, take_deletes
+from pgtrickle.lake.parquet import DataFile, DataFileWriter, write_deletes
+from pgtrickle.lake.row_map import RowMap, Segment, move_rows
+from pgtrickle.lake.tables import LakeTable
+from pgtrickle.lake.write_rows import Written
+
+SMALL_BYTES = 16 * 2**20
+FEWEST = 8  # files; fewer are not worth a snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class SmallFile:
+    """A live data file that is to become a part of another."""
+
+    id: int
+    path: Path
+    rows: int
+    first_row_id: int | None  # None: each row says its own
+    begin: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Merging:
+    """A merged file that the catalog does not know yet, and the files it is made of."""
+
+    files: tuple[SmallFile, ...]
+    segments: tuple[Segment, ...]
+    merged: DataFile
+
+
+def find_small_files(
+    connection: Connection, catalog: LakeCatalog, table: LakeTable
+) -> tuple[SmallFile, ...]:
+    """Return the small files of a table, in the order in which they came."""
+    found = connection.execute(
+        "SELECT data_file_id, path, path_is_relative, record_count, row_id_start, begin_snapshot,"
+        f" COALESCE(partial_max, begin_snapshot) FROM {catalog.table('data_file')}"
+        " WHERE table_id = %s AND end_snapshot IS NULL AND file_size_bytes < %s"
+        " AND mapping_id IS NULL AND partition_id IS NULL AND encryption_key IS NULL"
+        " ORDER BY data_file_id".encode(),
+        [table.id, SMALL_BYTES],
+    )
+    return tuple(
+        SmallFile(id_, Path(table.directory) / path if relative else Path(path), *rest)
+        for id_, path, relative, *rest in found
+    )
+
+
+def write_merged(
+    connection: Connection,
+    catalog: LakeCatalog,
+    table: LakeTable,
+    files: Sequence[SmallFile],
+    columns: Sequence[LakeColumn],
+    written: Written,
+) -> Merging | None:
+    """Write the rows of small files of one shape into one file; None if there are too few."""
+    alike = files if len(files) < FEWEST else [one for one in files if _has_shape(one, columns)]
+    if len(alike) < FEWEST:
+        return None
+    forgotten = _find_forgotten(connection, catalog, table, [file.id for file in alike])
+    writer = DataFileWriter(written.directory, columns, has_row_ids=True, has_snapshot_ids=True)
+    written.paths.append(writer.path)
+    segments: list[Segment] = []
+    for file in alike:
+        kept = list(_cut(file, forgotten.get(file.id, set()), writer.rows))
+        arrays = _read(file, columns)
+        for one in kept:
+            writer.write([array.slice(one.first, one.count) for array in arrays])
+        segments += kept
+    return Merging(tuple(alike), tuple(segments), writer.close())
+
+
+def commit_merged(
+    commit: Commit, table: LakeTable, merging: Merging, rows: RowMap, written: Written
+) -> None:
+    """Put the merged file in the place of the others, with what is deleted from them."""
+    old = [file.id for file in merging.files]
+    dead = list(_move(take_deletes(commit, table, old), merging.segments))
+    begin = min(file.begin for file in merging.files)
+    last = max(file.last for file in merging.files)
+    commit.take_data_files(table.id, old)
+    file_id = None
+    if merging.merged.rows:
+        file_id = commit.add_merged_file(table.id, merging.merged, begin, last)
+    else:
+        written.remove()
+    if dead and file_id is not None:
+        deletes = write_deletes(written.directory, file_id, merging.merged.name, dead)
+        written.paths.append(written.directory / deletes.name)
+        commit.put_delete_file(table.id, deletes)
+    move_rows(commit.connection, rows, old, merging.segments, file_id)
+
+
+def _find_forgotten(
+    connection: Connection, catalog: LakeCatalog, table: LakeTable, file_ids: Sequence[int]
+) -> dict[int, set[int]]:
+    """Return the positions that died before the oldest snapshot there is: nobody can see them."""
+    [(oldest,)] = connection.execute(
+        f"SELECT min(snapshot_id) FROM {catalog.table('snapshot')}".encode()
+    ).fetchall()
+    forgotten: dict[int, set[int]] = defaultdict(set)
+    for file_id, position, snapshot_id in find_deletes(connection, catalog, table, file_ids):
+        if snapshot_id < oldest:
+            forgotten[file_id].add(position)
+    return forgotten
+
+
+def _cut(file: SmallFile, forgotten: set[int], position: int) -> Iterator[Segment]:
+    """Cut a file at the rows that nobody can see; the rest begins at a position of the new one.
+
+    >>> file = SmallFile(7, Path("x"), 5, 0, 1, 1)
+    >>> [(one.first, one.count, one.position) for one in _cut(file, {0, 3}, 100)]
+    [(1, 2, 100), (4, 1, 102)]
+    """
+    for first, end in pairwise([-1, *sorted(forgotten), file.rows]):
+        if end > first + 1:
+            yield Segment(file.id, first + 1, end - first - 1, position)
+            position += end - first - 1
+
+
+def _move(
+    dead: Sequence[tuple[int, int, int]], segments: Sequence[Segment]
+) -> Iterator[tuple[int, int]]:
+    """Return where deleted positions went, and with which snapshot each died."""
+    firsts = [(one.file_id, one.first) for one in segments]
+    for file_id, position, snapshot_id in dead:
+        index = bisect_right(firsts, (file_id, position)) - 1
+        if index < 0:
+            continue
+        one = segments[index]
+        if one.file_id == file_id and position < one.first + one.count:
+            yield one.position + position - one.first, snapshot_id
+
+
+def _has_shape(file: SmallFile, columns: Sequence[LakeColumn]) -> bool:
+    """Tell whether a file has these columns: older ones may have been of other types."""
+    found = [field for field in pq.read_schema(file.path) if field.name not in _RESERVED]
+    return len(found) == len(columns) and all(
+        field.equals(column.field, check_metadata=True)
+        for field, column in zip(found, columns, strict=True)
+    )
+
+
+_RESERVED = {ROW_ID, SNAPSHOT_ID}
+
+
+def _read(file: SmallFile, columns: Sequence[LakeColumn]) -> list[pa.Array]:
+    table = pq.ParquetFile(file.path).read().combine_chunks()
+    arrays = [_column(table, column.name) for column in columns]
+    if ROW_ID in table.column_names:
+        arrays.append(_column(table, ROW_ID))
+    else:
+        first = file.first_row_id or 0
+        arrays.append(pa.array(range(first, first + table.num_rows), pa.int64()))
+    if SNAPSHOT_ID in table.column_names:
+        arrays.append(_column(table, SNAPSHOT_ID))
+    else:
+        arrays.append(pa.repeat(pa.scalar(file.begin, pa.int64()), table.num_rows))
+    return arrays
+
+
+def _column(table: pa.Table, name: str) -> pa.Array:
+    return table.column(name).combine_chunks()

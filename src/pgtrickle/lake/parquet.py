@@ -1,0 +1,149 @@
+"""Write the Parquet files of the lake: rows, and positions of rows that are deleted.
+
+The footer's own statistics of floats are left out: Arrow's ignore NaN, and DuckDB, for which NaN is
+the greatest value, would skip it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pgtrickle.lake.columns import ROW_ID, SNAPSHOT_ID, LakeColumn, reserved_field
+from pgtrickle.lake.stats import ColumnStats, Gathering
+
+_MAGIC_BYTES = 8  # the length of the footer, and PAR1
+_COMPRESSION = "zstd"
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file of rows that the catalog does not know yet."""
+
+    name: str  # below the table's directory
+    rows: int
+    size: int
+    footer_size: int
+    stats: dict[int, ColumnStats] = field(default_factory=dict)  # by the id of the leaf
+    has_row_ids: bool = False  # each row says its own; otherwise they are counted up
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFile:
+    """A file of positions in one data file."""
+
+    name: str
+    data_file_id: int
+    positions: int
+    size: int
+    footer_size: int
+    first: int  # the snapshots in which the first and the last of them died
+    last: int
+
+
+class DataFileWriter:
+    """One file of rows under way."""
+
+    def __init__(
+        self,
+        directory: Path,
+        columns: Sequence[LakeColumn],
+        *,
+        has_row_ids: bool = False,
+        has_snapshot_ids: bool = False,
+    ) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._columns = columns
+        self._has_row_ids = has_row_ids
+        fields = [column.field for column in columns]
+        if has_row_ids:
+            fields.append(reserved_field(ROW_ID, pa.int64()))
+        if has_snapshot_ids:
+            fields.append(reserved_field(SNAPSHOT_ID, pa.int64()))
+        self.schema = pa.schema(fields)
+        self.path = directory / _file_name("data")
+        self.rows = 0
+        self._stats = {column.leaf_id: Gathering(column.type) for column in columns}
+        plain = [
+            column.name
+            for column in columns
+            if not column.type.repeated and not pa.types.is_floating(column.type.arrow)
+        ]
+        self._writer = pq.ParquetWriter(
+            self.path, self.schema, compression=_COMPRESSION, write_statistics=plain
+        )
+
+    def write(self, arrays: Sequence[pa.Array]) -> None:
+        """Write a batch: an array for each column, then row ids and snapshots if it has them."""
+        self._writer.write_batch(pa.record_batch(arrays, schema=self.schema))
+        self.rows += len(arrays[0])
+        for column, values in zip(self._columns, arrays, strict=False):
+            self._stats[column.leaf_id].add(values)
+
+    @property
+    def size(self) -> int:
+        """How many bytes have reached the file so far."""
+        return self.path.stat().st_size
+
+    def close(self) -> DataFile:
+        """Finish the file and say what the catalog must know of it."""
+        self._writer.close()
+        size, footer_size = _measure(self.path)
+        stats = {id_: gathering.result() for id_, gathering in self._stats.items()}
+        return DataFile(
+            self.path.name, self.rows, size, footer_size, stats, has_row_ids=self._has_row_ids
+        )
+
+
+def write_deletes(
+    directory: Path, data_file_id: int, data_file: str, dead: Iterable[tuple[int, int]]
+) -> DeleteFile:
+    """Write which positions of a data file died, and with which snapshot each."""
+    directory.mkdir(parents=True, exist_ok=True)
+    listed = sorted(dead)  # DuckDB refuses positions that are out of order
+    schema = pa.schema(
+        [
+            reserved_field("file_path", pa.string()),
+            reserved_field("pos", pa.int64()),
+            reserved_field(SNAPSHOT_ID, pa.int64()),
+        ]
+    )
+    columns = [
+        pa.array([data_file] * len(listed), pa.string()),
+        pa.array([position for position, _ in listed], pa.int64()),
+        pa.array([snapshot for _, snapshot in listed], pa.int64()),
+    ]
+    path = directory / _file_name("delete")
+    pq.write_table(pa.table(columns, schema=schema), path, compression=_COMPRESSION)
+    died = [snapshot for _, snapshot in listed]
+    return DeleteFile(path.name, data_file_id, len(listed), *_measure(path), min(died), max(died))
+
+
+def read_deletes(path: Path, begin_snapshot: int) -> list[tuple[int, int]]:
+    """Return the positions of a delete file with the snapshots in which they died.
+
+    A file that names no snapshots is of one: that which brought it.
+    """
+    table = pq.read_table(path)
+    positions = table.column("pos").to_pylist()
+    if SNAPSHOT_ID in table.column_names:
+        return list(zip(positions, table.column(SNAPSHOT_ID).to_pylist(), strict=True))
+    return [(position, begin_snapshot) for position in positions]
+
+
+def _measure(path: Path) -> tuple[int, int]:
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        file.seek(size - _MAGIC_BYTES)
+        footer_size = int.from_bytes(file.read(4), "little")
+    return size, footer_size
+
+
+def _file_name(kind: str) -> str:
+    suffix = "-delete" if kind == "delete" else ""
+    return f"ducklake-{uuid.uuid4()}{suffix}.parquet"

@@ -1,0 +1,160 @@
+"""Rows of a PostgreSQL table as Arrow batches, as the lake is to keep them.
+
+They come by COPY over the connection that is writing the table, since nobody else sees its rows
+before the commit.  In CSV an empty string is quoted and NULL is not, so the two stay apart.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+from psycopg import Connection
+
+from pgtrickle.lake.columns import LakeColumn
+from pgtrickle.lake.types import LakeType
+from pgtrickle.model.names import quote_identifier
+
+_BLOCK_BYTES = 4 * 2**20  # no row may be longer
+
+
+def texts(columns: Sequence[LakeColumn], alias: str) -> list[str]:
+    """Return the expressions that turn columns into the text they travel as."""
+    return [
+        column.type.sql.replace("{v}", f"{alias}.{quote_identifier(column.name)}")
+        for column in columns
+    ]
+
+
+def read_rows(
+    connection: Connection, columns: Sequence[LakeColumn], query: str, extra: int = 0
+) -> Generator[list[pa.Array], None, None]:
+    """Yield the batches of a query whose first columns are ``texts``, then ``extra`` integers.
+
+    The caller has fixed the settings on which texts depend (see ``session``).
+    """
+    kinds = [pa.string() if c.type.repeated else c.type.travels for c in columns]
+    kinds += [pa.int64()] * extra
+    names = [f"c{number}" for number in range(len(kinds))]
+    copied = connection.cursor().copy(
+        f"COPY ({query}) TO STDOUT (FORMAT csv, ENCODING 'UTF8')".encode()
+    )
+    with copied as copy, ExitStack() as stack:
+        source = stack.enter_context(_Pull(copy))
+        first = source.peek()
+        if not first:
+            return
+        reader = pa.csv.open_csv(
+            pa.PythonFile(source, mode="r"),
+            read_options=pa.csv.ReadOptions(
+                column_names=names, block_size=max(_BLOCK_BYTES, 2 * len(first)), use_threads=False
+            ),
+            parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+            convert_options=pa.csv.ConvertOptions(
+                column_types=dict(zip(names, kinds, strict=True)),
+                null_values=[""],
+                true_values=["t", "true"],
+                false_values=["f", "false"],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+        for batch in reader:
+            arrays = [
+                _decode(array, column.type)
+                for array, column in zip(batch.columns, columns, strict=False)
+            ]
+            yield [*arrays, *batch.columns[len(columns) :]]
+
+
+class _Pull(io.RawIOBase):
+    """What COPY sends, as a file to read from."""
+
+    def __init__(self, copy: Any) -> None:
+        self._chunks = iter(copy)
+        self._rest = memoryview(b"")
+        self._reading = threading.Lock()  # Arrow reads ahead, in a thread of its own
+        self._over = False
+
+    def close(self) -> None:
+        """Wait for a read that is under way, and answer no other."""
+        with self._reading:
+            self._over = True
+            self._rest = memoryview(b"")
+        super().close()
+
+    def peek(self) -> memoryview:
+        """Return what comes first, without taking it away; nothing if there are no rows."""
+        if not self._rest:
+            self._rest = memoryview(next(self._chunks, b""))
+        return self._rest
+
+    def readable(self) -> bool:
+        """Say that this is a source."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Return up to ``size`` bytes; nothing at the end."""
+        parts, length = [], 0
+        with self._reading:
+            while length < size and not self._over and self.peek():
+                part = self._rest[: size - length]
+                self._rest = self._rest[len(part) :]
+                parts.append(part)
+                length += len(part)
+        return b"".join(parts)
+
+
+def _decode(values: pa.Array, type_: LakeType) -> pa.Array:
+    if not type_.repeated:
+        return _decode_scalar(values, type_)
+    lists = [None if text is None else json.loads(text) for text in values.to_pylist()]
+    offsets = [0]
+    flat: list[str | None] = []
+    for one in lists:
+        flat.extend(one or ())
+        offsets.append(len(flat))
+    elements = _decode_scalar(_parse(flat, type_.travels), type_)
+    mask = pa.array([one is None for one in lists], pa.bool_())
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), elements, mask=mask)
+
+
+def _parse(flat: list[str | None], kind: pa.DataType) -> pa.Array:
+    return pa.array(flat, pa.string()).cast(kind)
+
+
+def _decode_scalar(values: pa.Array, type_: LakeType) -> pa.Array:
+    if type_.name == "uuid":
+        _, data = _unhex(pc.fill_null(values, "0" * 32))
+        storage = pa.FixedSizeBinaryArray.from_buffers(
+            pa.binary(16), len(values), [_validity(values), data]
+        )
+        return pa.ExtensionArray.from_storage(pa.uuid(), storage)
+    if type_.name == "blob":
+        starts, data = _unhex(pc.fill_null(values, ""))
+        return pa.BinaryArray.from_buffers(
+            pa.binary(), len(values), [_validity(values), starts, data]
+        )
+    return values.cast(type_.arrow) if values.type != type_.arrow else values
+
+
+def _validity(values: pa.Array) -> pa.Buffer | None:
+    # The bits of a new array, which begin at zero whatever the batch was cut from.
+    return pc.is_valid(values).buffers()[1] if values.null_count else None
+
+
+def _unhex(digits: pa.Array) -> tuple[pa.Buffer, pa.Buffer]:
+    """Turn strings of digits into where the bytes of each begin, and all the bytes."""
+    _, offsets, data = digits.buffers()
+    ends = pa.Array.from_buffers(pa.int32(), len(digits) + 1, [None, offsets], offset=digits.offset)
+    first, last = ends[0].as_py(), ends[-1].as_py()
+    starts = pc.divide(pc.subtract(ends, first), 2).cast(pa.int32())
+    text = data.slice(first, last - first).to_pybytes() if data is not None else b""
+    return starts.buffers()[1], pa.py_buffer(bytes.fromhex(text.decode()))

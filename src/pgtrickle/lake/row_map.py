@@ -1,0 +1,276 @@
+"""Where each row of a stream table lies in the lake.
+
+A row is known by its place in the PostgreSQL table (its ``ctid``): a refresh only inserts and
+deletes, so a row keeps its place as long as it lives, and what tells two equal rows apart is
+exactly what their places tell.  Places are kept as runs, one row for as many rows as follow one
+another in both worlds: about one a page after a load.  A place that was freed and used again has
+a run that was delivered later, which wins.  A rewrite of the table (VACUUM FULL, CLUSTER) moves
+every row, which its file number shows; the lake is then loaded anew.
+
+Beside the runs there is what the lake lacks: rows that are new, and rows of the lake that are gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from psycopg import Connection
+
+from pgtrickle.model.names import QualifiedName
+
+_SCHEMA = "pgtrickle_state"
+
+
+@dataclass(frozen=True, slots=True)
+class RowMap:
+    """The tables that hold the map of one stream table."""
+
+    stream_table_id: int
+
+    @property
+    def runs(self) -> str:
+        """Where delivered rows lie."""
+        return self._table("rows")
+
+    @property
+    def new(self) -> str:
+        """Rows that the lake lacks."""
+        return self._table("new")
+
+    @property
+    def gone(self) -> str:
+        """Rows of the lake that are to be deleted there."""
+        return self._table("gone")
+
+    def _table(self, what: str) -> str:
+        return QualifiedName(_SCHEMA, f"lake_{self.stream_table_id}_{what}").sql
+
+
+@dataclass(slots=True)
+class Run:
+    """Rows that follow one another in a page of the table and in a file of the lake."""
+
+    block: int
+    first: int
+    count: int
+    position: int
+    row_id: int | None  # None: counted up in the file
+
+    def is_followed_by(self, other: Run) -> bool:
+        """Tell whether the rows of another run go on where these end."""
+        if (other.block, other.first) != (self.block, self.first + self.count):
+            return False
+        return self.row_id is None or other.row_id == self.row_id + self.count
+
+
+@dataclass(slots=True)
+class Runs:
+    """The runs of one file, found while its rows are written."""
+
+    found: list[Run] = field(default_factory=list)
+    rows: int = 0
+
+    def add(self, blocks: pa.Array, offsets: pa.Array, row_ids: pa.Array | None = None) -> None:
+        """Take the places of the next rows of the file.
+
+        >>> runs = Runs()
+        >>> runs.add(pa.array([0, 0, 0, 1]), pa.array([1, 2, 4, 1]))
+        >>> [(run.block, run.first, run.count, run.position) for run in runs.found]
+        [(0, 1, 2, 0), (0, 4, 1, 2), (1, 1, 1, 3)]
+        """
+        starts = _starts(blocks, offsets, row_ids)
+        for start, end in pairwise([*starts, len(blocks)]):
+            row_id = None if row_ids is None else row_ids[start].as_py()
+            run = Run(blocks[start].as_py(), offsets[start].as_py(), end - start, self.rows, row_id)
+            if self.found and self.found[-1].is_followed_by(run):
+                self.found[-1].count += run.count
+            else:
+                self.found.append(run)
+            self.rows += run.count
+
+
+def _starts(blocks: pa.Array, offsets: pa.Array, row_ids: pa.Array | None) -> list[int]:
+    """Return where a row does not follow the one before, the first row included.
+
+    >>> _starts(pa.array([0, 0, 0, 1]), pa.array([1, 2, 4, 5]), None)
+    [0, 2, 3]
+    """
+    rest = len(blocks) - 1
+    if rest < 1:
+        return [0] if rest == 0 else []
+    follows = pc.equal(blocks.slice(1), blocks.slice(0, rest))
+    for numbers in (offsets, row_ids):
+        if numbers is not None:
+            next_one = pc.equal(numbers.slice(1), pc.add(numbers.slice(0, rest), 1))
+            follows = pc.and_(follows, next_one)
+    breaks = pc.indices_nonzero(pc.invert(follows)).to_pylist()
+    return [0, *(index + 1 for index in breaks)]
+
+
+def create_row_map(connection: Connection, rows: RowMap) -> None:
+    """Create the tables of a map, unless they are there."""
+    connection.execute(
+        f"CREATE TABLE IF NOT EXISTS {rows.runs} (block bigint NOT NULL, first integer NOT NULL,"
+        " count integer NOT NULL, file_id bigint NOT NULL, position bigint NOT NULL,"
+        " row_id bigint NOT NULL, delivered bigint NOT NULL,"
+        f" PRIMARY KEY (block, first, delivered));"
+        f"CREATE TABLE IF NOT EXISTS {rows.new} (tid tid NOT NULL, key bigint, row_id bigint);"
+        f"CREATE TABLE IF NOT EXISTS {rows.gone} (file_id bigint NOT NULL,"
+        " position bigint NOT NULL, row_id bigint NOT NULL, key bigint)".encode()
+    )
+
+
+def drop_row_map(connection: Connection, rows: RowMap) -> None:
+    """Drop the tables of a map."""
+    connection.execute(f"DROP TABLE IF EXISTS {rows.runs}, {rows.new}, {rows.gone}".encode())
+
+
+def clear_row_map(connection: Connection, rows: RowMap) -> None:
+    """Forget everything: the lake is about to be loaded anew."""
+    connection.execute(f"TRUNCATE {rows.runs}, {rows.new}, {rows.gone}".encode())
+
+
+def place(tid: str) -> tuple[str, str]:
+    """Return the page and the number in it of a place, as SQL."""
+    point = f"(({tid})::text::point)"
+    return f"({point}[0])::bigint", f"({point}[1])::integer"
+
+
+def note_changes(connection: Connection, rows: RowMap, deleted: str, inserted: str) -> bool:
+    """Take over what a refresh did; False if a deleted row has no place in the lake.
+
+    ``deleted`` and ``inserted`` are tables of places and keys.  A row that comes and goes before
+    a delivery leaves no trace.
+    """
+    block, offset = place("d.tid")
+    connection.execute(
+        f"CREATE TEMPORARY TABLE lake__unseen ON COMMIT DROP AS"
+        f" SELECT n.tid FROM {rows.new} AS n JOIN {deleted} AS d USING (tid)".encode()
+    )
+    connection.execute(
+        f"DELETE FROM {rows.new} AS n USING lake__unseen AS u WHERE n.tid = u.tid".encode()
+    )
+    [(missing,)] = connection.execute(
+        f"WITH gone AS MATERIALIZED ("
+        f"  SELECT d.tid, d.key, {block} AS block, {offset} AS number FROM {deleted} AS d"
+        f"   WHERE NOT EXISTS (SELECT FROM lake__unseen AS u WHERE u.tid = d.tid)"
+        f"), found AS ("
+        f"  INSERT INTO {rows.gone} (file_id, position, row_id, key)"
+        f"  SELECT r.file_id, r.position + g.number - r.first, r.row_id + g.number - r.first, g.key"
+        f"    FROM gone AS g, LATERAL ("
+        f"      SELECT * FROM {rows.runs} AS r WHERE r.block = g.block"
+        f"         AND g.number >= r.first AND g.number < r.first + r.count"
+        f"       ORDER BY r.delivered DESC LIMIT 1) AS r"
+        f"  RETURNING 1"
+        f") SELECT (SELECT count(*) FROM gone) - (SELECT count(*) FROM found)".encode()
+    ).fetchall()
+    connection.execute("DROP TABLE lake__unseen")
+    connection.execute(
+        f"INSERT INTO {rows.new} (tid, key) SELECT tid, key FROM {inserted}".encode()
+    )
+    return not missing
+
+
+def pair_updates(connection: Connection, rows: RowMap) -> None:
+    """Let new rows take over the row ids of rows that are gone and had the same key."""
+    connection.execute(
+        f"WITH old AS ("
+        f"  SELECT row_id, key, row_number() OVER (PARTITION BY key ORDER BY row_id) AS n"
+        f"    FROM {rows.gone} WHERE key IS NOT NULL"
+        f"), fresh AS ("
+        f"  SELECT tid, key, row_number() OVER (PARTITION BY key ORDER BY tid) AS n"
+        f"    FROM {rows.new} WHERE key IS NOT NULL"
+        f") UPDATE {rows.new} AS target SET row_id = old.row_id"
+        f"   FROM old JOIN fresh USING (key, n) WHERE target.tid = fresh.tid".encode()
+    )
+
+
+def insert_runs(
+    connection: Connection, rows: RowMap, file_id: int, row_id_start: int, runs: Sequence[Run]
+) -> None:
+    """Record where the rows of a file lie, now that the file has an id.
+
+    That id also says what was delivered later; it stays when the rows move to another file.
+    """
+    statement = (
+        f"COPY {rows.runs} (block, first, count, file_id, position, row_id, delivered) FROM STDIN"
+    )
+    with connection.cursor().copy(statement.encode()) as copy:
+        for run in runs:
+            row_id = row_id_start + run.position if run.row_id is None else run.row_id
+            copy.write_row(
+                (run.block, run.first, run.count, file_id, run.position, row_id, file_id)
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Rows that follow one another in a file, and where they went in another."""
+
+    file_id: int
+    first: int
+    count: int
+    position: int
+
+
+_SEGMENTS = """
+    ROWS FROM (pg_catalog.unnest(%(files)s::bigint[]), pg_catalog.unnest(%(firsts)s::bigint[]),
+               pg_catalog.unnest(%(counts)s::bigint[]), pg_catalog.unnest(%(positions)s::bigint[]))
+    AS s (file_id, first, count, position)
+"""
+# Rows that went nowhere are gone, and no run is left of them.
+_MOVE_RUNS = """
+    WITH moved AS (
+        DELETE FROM {runs} WHERE file_id = ANY(%(old)s) RETURNING *
+    ), parts AS (
+        SELECT m.*, s.position + greatest(m.position, s.first) - s.first AS new_position,
+               (greatest(m.position, s.first) - m.position)::integer AS skipped,
+               (least(m.position + m.count, s.first + s.count)
+                - greatest(m.position, s.first))::integer AS kept
+          FROM moved AS m
+          JOIN {segments} ON s.file_id = m.file_id
+           AND s.first < m.position + m.count AND m.position < s.first + s.count
+    )
+    INSERT INTO {runs} (block, first, count, file_id, position, row_id, delivered)
+    SELECT block, first + skipped, kept, %(file)s, new_position, row_id + skipped, delivered
+      FROM parts
+"""
+_MOVE_GONE = """
+    UPDATE {gone} AS g SET file_id = %(file)s, position = s.position + g.position - s.first
+      FROM {segments}
+     WHERE s.file_id = g.file_id AND g.position >= s.first AND g.position < s.first + s.count
+"""
+
+
+def move_rows(
+    connection: Connection,
+    rows: RowMap,
+    old: Sequence[int],
+    segments: Sequence[Segment],
+    file_id: int | None,
+) -> None:
+    """Follow the rows of old files that became parts of another, unless none was left to move."""
+    values = {
+        "old": list(old),
+        "file": file_id,
+        "files": [one.file_id for one in segments],
+        "firsts": [one.first for one in segments],
+        "counts": [one.count for one in segments],
+        "positions": [one.position for one in segments],
+    }
+    for statement in (_MOVE_RUNS, _MOVE_GONE):
+        written = statement.format(runs=rows.runs, gone=rows.gone, segments=_SEGMENTS)
+        connection.execute(written.encode(), values)
+
+
+def forget_covered(connection: Connection, rows: RowMap) -> int:
+    """Forget runs whose places were all used again; a later run answers for each of them."""
+    return connection.execute(
+        f"DELETE FROM {rows.runs} AS r USING {rows.runs} AS n"
+        " WHERE n.block = r.block AND n.delivered > r.delivered"
+        " AND n.first <= r.first AND n.first + n.count >= r.first + r.count".encode()
+    ).rowcount

@@ -1,0 +1,80 @@
+"""The copy of a stream table in a lake, as the catalog describes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from pathlib import Path
+
+from pgtrickle.model.names import QualifiedName
+
+
+class DeliveryStatus(Enum):
+    """How far a delivery to the lake is."""
+
+    PENDING = "PENDING"  # not tried yet
+    WRITING = "WRITING"
+    DELIVERED = "DELIVERED"
+    FAILED_RETRYABLE = "FAILED_RETRYABLE"  # tried again with a later refresh
+    FAILED_PERMANENT = "FAILED_PERMANENT"  # waits for someone to ask for it
+
+
+class FailureMode(Enum):
+    """What a delivery that fails does to the refresh it belongs to."""
+
+    WARN = "warn"  # the refresh goes on, the lake catches up later
+    ERROR = "error"  # the refresh fails too
+
+
+@dataclass(frozen=True, slots=True)
+class LakeSink:
+    """Where the rows of a stream table are copied to, and how far that is."""
+
+    stream_table_id: int
+    catalog_schema: str
+    lake_table: QualifiedName
+    sink_path: str | None  # None: below the data path of the catalog
+    table_id: int | None = None  # None: not created yet
+    view_id: int | None = None
+    snapshot_id: int | None = None
+    home: str | None = None  # where the rows were stored when they were delivered last
+    needs_load: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SinkStatus:
+    """One row of ``pgtrickle.ducklake_sink_status()``."""
+
+    stream_table: str
+    lake_table: str
+    status: DeliveryStatus
+    attempt_count: int
+    snapshot_id: int | None
+    last_delivered_at: datetime | None
+    next_attempt_at: datetime | None
+    deliveries: int
+    rows_written: int
+    rows_deleted: int
+    bytes_written: int
+    last_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SinkCare:
+    """What tending one sink came to."""
+
+    stream_table: str
+    orphans: tuple[Path, ...] = ()  # files that no snapshot knew
+    replaced: tuple[Path, ...] = ()  # files whose contents are in others now, removed
+    merged: int = 0  # small files that became one
+    flushed: int = 0  # deletes that went from the catalog into files
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LakeCare:
+    """What tending all sinks came to."""
+
+    sinks: tuple[SinkCare, ...]
+    expired: int = 0  # snapshots that were forgotten

@@ -1,0 +1,175 @@
+"""Turn the lake copy of a stream table on and off, deliver it by hand, and show how far it is."""
+
+from __future__ import annotations
+
+import logging
+
+from psycopg import Connection
+
+from pgtrickle.catalog.ducklake_sinks import (
+    delete_sink,
+    find_open_delivery,
+    find_sink,
+    forgive_delivery,
+    insert_sink,
+    list_due_deliveries,
+    list_sink_status,
+    open_delivery,
+)
+from pgtrickle.catalog.leases import check_lease
+from pgtrickle.catalog.stream_tables import get_stream_table
+from pgtrickle.errors import LakeSinkError, TrickleError
+from pgtrickle.lake.catalog import find_catalog
+from pgtrickle.lake.commit import begin_commit
+from pgtrickle.lake.deliver import AUTHOR, check_free, open_catalog
+from pgtrickle.lake.row_map import RowMap, create_row_map, drop_row_map
+from pgtrickle.lake.tables import find_table
+from pgtrickle.model.lake_sink import FailureMode, LakeSink, SinkStatus
+from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.stream_table import InitiatedBy, StreamTable
+from pgtrickle.service.claim import claimed
+from pgtrickle.service.compile import compile_stream_table
+from pgtrickle.service.lake_sink import attempt_delivery, lake_errors
+from pgtrickle.service.lease_keeper import keep_lease
+from pgtrickle.service.runtime import Runtime
+
+logger = logging.getLogger(__name__)
+
+DUCKLAKE = "ducklake"
+NO_SINK = "none"
+_LAKE_SCHEMA = "main"  # the default of DuckLake itself
+
+
+def check_sink(sink: str | None) -> None:
+    """Raise ST703 for a kind of sink that does not exist."""
+    if sink not in {None, DUCKLAKE, NO_SINK}:
+        raise LakeSinkError(
+            f'the sink "{sink}" does not exist', hint=f"Choose {DUCKLAKE} or {NO_SINK}."
+        )
+
+
+def enable_sink(
+    runtime: Runtime,
+    connection: Connection,
+    stream_table: StreamTable,
+    *,
+    path: str | None,
+    lake_table: str | None,
+) -> None:
+    """Give a stream table a sink, inside the caller's transaction; the next delivery fills it."""
+    name = QualifiedName.parse(lake_table or _plain_name(stream_table), _LAKE_SCHEMA)
+    schema = runtime.settings.ducklake_catalog_schema
+    sink = LakeSink(stream_table.id, schema, name, path)
+    with lake_errors():
+        insert_sink(connection, sink)
+        check_free(connection, open_catalog(connection, sink), sink, stream_table.name)
+        create_row_map(connection, RowMap(stream_table.id))
+        open_delivery(connection, stream_table.id)
+
+
+def disable_sink(connection: Connection, stream_table: StreamTable, *, drop: bool) -> bool:
+    """Take the sink of a stream table away; with ``drop``, its lake table ends too.
+
+    Without, the lake keeps what was delivered last.  Returns whether there was a sink.
+    """
+    sink = find_sink(connection, stream_table.id)
+    if sink is None:
+        return False
+    if drop:
+        _end_lake_table(connection, stream_table, sink)
+    drop_row_map(connection, RowMap(stream_table.id))
+    delete_sink(connection, stream_table.id)
+    return True
+
+
+def _end_lake_table(connection: Connection, stream_table: StreamTable, sink: LakeSink) -> None:
+    catalog = find_catalog(connection, sink.catalog_schema)
+    if catalog is None or sink.table_id is None:
+        return
+    commit = begin_commit(connection, catalog)
+    stored = find_table(connection, catalog, sink.lake_table)
+    if stored is not None and stored.id == sink.table_id:
+        commit.drop_table(stored.id)
+        commit.finish(author=AUTHOR, message=f"drop of {stream_table.name}")
+
+
+def retry_delivery(runtime: Runtime, name: QualifiedName) -> SinkStatus:
+    """Deliver now what the lake lacks, however often that failed before; see how it went."""
+    _deliver_apart(runtime, name, forgive=True)
+    return show_sink(runtime, name)
+
+
+def deliver_due(runtime: Runtime) -> None:
+    """Try again the deliveries whose time has come; a daemon calls it again and again.
+
+    A refresh does so too, but where no source changes there is none.  What fails here loses
+    nothing: it is on record, or logged and met again.
+    """
+    with runtime.connection() as connection:
+        due = list_due_deliveries(connection)
+    for name in due:
+        try:
+            _deliver_apart(runtime, name, forgive=False)
+        except TrickleError as error:
+            logger.warning(
+                "could not try a delivery again",
+                extra={"stream_table": str(name), "code": error.code},
+            )
+
+
+def _deliver_apart(runtime: Runtime, name: QualifiedName, *, forgive: bool) -> None:
+    """Deliver in a transaction of its own; the lease keeps refreshes away meanwhile."""
+    with claimed(runtime, name, InitiatedBy.MANUAL) as (stream_table, lease):
+        with runtime.connection() as connection:
+            sink = find_sink(connection, stream_table.id)
+            if sink is None:
+                raise _no_sink(name)
+            if forgive:
+                forgive_delivery(connection, stream_table.id)
+            delivery = find_open_delivery(connection, stream_table.id)
+            delivery = delivery or open_delivery(connection, stream_table.id)
+            columns = compile_stream_table(connection, stream_table).columns
+        with (
+            keep_lease(runtime, lease),
+            runtime.connection() as connection,
+            connection.transaction(),
+        ):
+            attempt_delivery(
+                runtime,
+                connection,
+                stream_table,
+                sink,
+                columns,
+                delivery,
+                FailureMode.WARN,
+                refresh_id=None,
+                frontier=stream_table.frontier,
+            )
+            check_lease(connection, stream_table.id, lease.token)
+
+
+def show_sinks(runtime: Runtime) -> list[SinkStatus]:
+    """Return every sink and how far it is."""
+    with runtime.connection() as connection:
+        return list_sink_status(connection)
+
+
+def show_sink(runtime: Runtime, name: QualifiedName) -> SinkStatus:
+    """Return the sink of one stream table, or raise ST703."""
+    with runtime.connection() as connection:
+        stream_table = get_stream_table(connection, name)
+        found = [one for one in list_sink_status(connection) if one.stream_table == str(name)]
+    if not found:
+        raise _no_sink(stream_table.name)
+    return found[0]
+
+
+def _no_sink(name: QualifiedName) -> TrickleError:
+    return LakeSinkError(
+        f'the stream table "{name}" has no sink',
+        hint=f"Give it one with: pgtrickle alter {name} --sink {DUCKLAKE}.",
+    )
+
+
+def _plain_name(stream_table: StreamTable) -> str:
+    return QualifiedName(_LAKE_SCHEMA, stream_table.name.name).sql

@@ -1,0 +1,40 @@
+"""``pgtrickle lake maintain``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from psycopg import Connection
+from psycopg.rows import TupleRow
+
+from tests.cli.conftest import CommandLine
+
+QUERY = "SELECT id, price FROM items WHERE price < 10"
+
+
+def test_orphans_are_removed_and_told(
+    cli: CommandLine, user: Connection[TupleRow], tmp_path: Path
+) -> None:
+    path = ("--sink", "ducklake", "--ducklake-sink-path", str(tmp_path / "lake"))
+    assert cli("create", "cheap", "--query", QUERY, *path).exit_code == 0
+    orphan = tmp_path / "lake" / "main" / "cheap" / "ducklake-left.parquet"
+    orphan.write_bytes(b"PAR1")
+
+    young = cli("lake", "maintain", "--json")
+    os.utime(orphan, (0, 0))
+    old = cli("lake", "maintain", "--older-than", "2h", "--json")
+    again = cli("lake", "maintain")
+
+    assert (young.exit_code, young.json["sinks"][0]["orphans"]) == (0, [])
+    assert (old.exit_code, old.json["sinks"][0]["orphans"]) == (0, [str(orphan)])
+    assert again.stdout == (
+        "public.cheap: 0 files merged, 0 deletes flushed; 0 orphans and 0 replaced files removed\n"
+    )
+    assert not orphan.exists()
+
+
+def test_age_that_is_no_duration_is_told(cli: CommandLine, user: Connection[TupleRow]) -> None:
+    answer = cli("lake", "maintain", "--older-than", "soon", "--json")
+
+    assert (answer.exit_code, answer.error["code"]) == (1, "ST501")
