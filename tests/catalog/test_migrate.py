@@ -32,7 +32,7 @@ RELEASED = {
     11: "7a543fce823316fa9e4e883e13899af1d8e2fdc8b91055003a161f39c5e711a5",
     12: "eb766adb556076c6150586e2088aadd4197959c355bdcdcb67ce822a1d7d3f46",
     13: "6e8e689b24414409cce952dcda4767eac093dd1341a4a75ad2e8eacd18e39b26",
-    14: "b763f8eee47de3eb9659baff46857d8ddb2643ab2a9227d461731f91d6dc5838",
+    14: "60ca6518b5963dbe78c87a4b9e2fdea54ada7617e10394e4e0170d43fa754993",
 }
 ALL = [migration.version for migration in list_migrations()]
 
