@@ -78,7 +78,8 @@ def _differential(query: StagedQuery, changed: dict[str, float], tables: Statist
 
 
 def test_a_bound_travels_along_the_joins_with_its_fan_out():
-    work = _differential(_query(THREE), {"c": 2}, TABLES)
+    joined = replace(TABLES, contents=TableStatistics(40_000))
+    work = _differential(_query(THREE), {"c": 2}, joined)
 
     # Two customers have 20 orders, those have 80 lines; the orders are found once more for the
     # keys of the lines.
@@ -108,6 +109,13 @@ def test_groups_are_merged_not_rows():
 
     assert work.merged_rows == pytest.approx(5)
     assert work.applied_rows == pytest.approx(10)
+
+
+def test_no_more_is_written_than_is_stored_before_and_after():
+    few = replace(TABLES, states={"group_1": TableStatistics(2, {"c_region": 2})})
+
+    assert _differential(_query(THREE), {"c": 900}, TABLES).applied_rows == 2 * 5
+    assert _differential(_grouped(), {"l": 4000}, few).merged_rows == 2 * 2
 
 
 def test_full_reads_everything():

@@ -4,6 +4,8 @@
     full           reads everything, and compares the result with what is stored
 
 A full refresh writes the same rows as a differential one, since both write only what differs.
+That is at most every stored row before and after: an estimate of many changes is a product of
+estimates, and what is stored has been counted.
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ def count_differential(
         estimate = Estimate(statistics, changes, one.bounds)
         rows = estimate.rows(one.plan)
         total += _engine(one, one.plan, estimate)
-        work, left = _merge(one.stage, rows, statistics, partial(_groups, one.plan, estimate))
+        groups = partial(_stored_groups, one, statistics, partial(_groups, one.plan, estimate))
+        work, left = _merge(one.stage, rows, statistics, groups)
         total += work
         changes[one.stage.name] = left
     return Differential(total, changes)
@@ -90,7 +93,7 @@ def _merge(
 ) -> tuple[Work, float]:
     """Return the work of merging a change of ``rows`` rows, and how many changes that leaves."""
     if isinstance(stage, RowsStage):
-        return Work(staged_rows=rows, applied_rows=rows), rows
+        return Work(staged_rows=rows, applied_rows=_at_most(rows, statistics.contents)), rows
     if isinstance(stage, RecomputeStage):
         partitions = groups(rows, stage.operator.keys)
         reach = _rows_of_groups(statistics, stage.name + INPUT_SUFFIX, stage, partitions, rows)
@@ -133,6 +136,18 @@ def _passed(one: StageOutline, changes: Mapping[str, float]) -> float:
 def _groups(plan: Node, estimate: Estimate, rows: float, keys: Iterable[Column]) -> float:
     """Return in how many groups that many rows of a plan fall."""
     return min(rows, prod(estimate.distinct(plan, key.name) for key in keys))
+
+
+def _stored_groups(
+    one: StageOutline, statistics: Statistics, groups: _Groups, rows: float, keys: Iterable[Column]
+) -> float:
+    """Return in how many groups that many rows fall, of which there are not many more than now."""
+    return _at_most(groups(rows, keys), statistics.states.get(one.stage.name))
+
+
+def _at_most(rows: float, stored: TableStatistics | None) -> float:
+    """Return a number of rows, or twice what is stored: each row before and after."""
+    return min(rows, 2 * stored.rows) if stored is not None and stored.rows > 0 else rows
 
 
 def _rows_of_groups(
