@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,23 +24,11 @@ from pgtrickle.lake.commit import Commit
 from pgtrickle.lake.delete_rows import find_deletes, take_deletes
 from pgtrickle.lake.parquet import DataFile, DataFileWriter, write_deletes
 from pgtrickle.lake.row_map import RowMap, Segment, move_rows
+from pgtrickle.lake.small_files import SmallFile, leave_out_twins
 from pgtrickle.lake.tables import LakeTable
 from pgtrickle.lake.write_rows import Written
 
-SMALL_BYTES = 16 * 2**20
 FEWEST = 8  # files; fewer are not worth a snapshot
-
-
-@dataclass(frozen=True, slots=True)
-class SmallFile:
-    """A live data file that is to become a part of another."""
-
-    id: int
-    path: Path
-    rows: int
-    first_row_id: int | None  # None: each row says its own
-    begin: int
-    last: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,24 +38,6 @@ class Merging:
     files: tuple[SmallFile, ...]
     segments: tuple[Segment, ...]
     merged: DataFile
-
-
-def find_small_files(
-    connection: Connection, catalog: LakeCatalog, table: LakeTable
-) -> tuple[SmallFile, ...]:
-    """Return the small files of a table, in the order in which they came."""
-    found = connection.execute(
-        "SELECT data_file_id, path, path_is_relative, record_count, row_id_start, begin_snapshot,"
-        f" COALESCE(partial_max, begin_snapshot) FROM {catalog.table('data_file')}"
-        " WHERE table_id = %s AND end_snapshot IS NULL AND file_size_bytes < %s"
-        " AND mapping_id IS NULL AND partition_id IS NULL AND encryption_key IS NULL"
-        " ORDER BY data_file_id".encode(),
-        [table.id, SMALL_BYTES],
-    )
-    return tuple(
-        SmallFile(id_, Path(table.directory) / path if relative else Path(path), *rest)
-        for id_, path, relative, *rest in found
-    )
 
 
 def write_merged(
@@ -84,6 +53,9 @@ def write_merged(
     if len(alike) < FEWEST:
         return None
     forgotten = _find_forgotten(connection, catalog, table, [file.id for file in alike])
+    alike = leave_out_twins(alike, forgotten)
+    if len(alike) < FEWEST:
+        return None
     writer = DataFileWriter(written.directory, columns, has_row_ids=True, has_snapshot_ids=True)
     written.paths.append(writer.path)
     segments: list[Segment] = []
@@ -134,6 +106,7 @@ def _find_forgotten(
 def _cut(file: SmallFile, forgotten: set[int], position: int) -> Iterator[Segment]:
     """Cut a file at the rows that nobody can see; the rest begins at a position of the new one.
 
+    >>> from pathlib import Path
     >>> file = SmallFile(7, Path("x"), 5, 0, 1, 1)
     >>> [(one.first, one.count, one.position) for one in _cut(file, {0, 3}, 100)]
     [(1, 2, 100), (4, 1, 102)]

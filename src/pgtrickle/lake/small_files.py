@@ -1,0 +1,100 @@
+"""Which small files of a lake table may become one."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from psycopg import Connection
+
+from pgtrickle.lake.catalog import LakeCatalog
+from pgtrickle.lake.columns import ROW_ID
+from pgtrickle.lake.tables import LakeTable
+
+SMALL_BYTES = 16 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class SmallFile:
+    """A live data file that is to become a part of another."""
+
+    id: int
+    path: Path
+    rows: int
+    first_row_id: int | None
+    begin: int
+    last: int
+
+
+def find_small_files(
+    connection: Connection, catalog: LakeCatalog, table: LakeTable
+) -> tuple[SmallFile, ...]:
+    """Return the small files of a table, in the order in which they came."""
+    found = connection.execute(
+        "SELECT data_file_id, path, path_is_relative, record_count, row_id_start, begin_snapshot,"
+        f" COALESCE(partial_max, begin_snapshot) FROM {catalog.table('data_file')}"
+        " WHERE table_id = %s AND end_snapshot IS NULL AND file_size_bytes < %s"
+        " AND mapping_id IS NULL AND partition_id IS NULL AND encryption_key IS NULL"
+        " ORDER BY data_file_id".encode(),
+        [table.id, SMALL_BYTES],
+    )
+    return tuple(
+        SmallFile(id_, Path(table.directory) / path if relative else Path(path), *rest)
+        for id_, path, relative, *rest in found
+    )
+
+
+def leave_out_twins(
+    files: Sequence[SmallFile], forgotten: Mapping[int, set[int]]
+) -> list[SmallFile]:
+    """Leave out files with a row that a newer one holds too, as another version of it.
+
+    Were both in one file, DuckDB's ``table_changes`` would tell each change of the row as often
+    as there are versions.  Positions that are ``forgotten`` do not count.
+    """
+    own = {file.id: _read_row_ids(file, forgotten.get(file.id, set())) for file in files}
+    versions = _find_versions(files, own, forgotten)
+    taken: set[int] = set()
+    chosen = []
+    for file in reversed(files):
+        ids = own[file.id]
+        ids = versions[file.id] if ids is None else ids
+        if taken.isdisjoint(ids):
+            chosen.append(file)
+            taken |= ids
+    return chosen[::-1]
+
+
+def _read_row_ids(file: SmallFile, forgotten: set[int]) -> set[int] | None:
+    """Return the ids that the rows of a file say they have; None if they are counted up."""
+    if ROW_ID not in pq.read_schema(file.path).names:
+        return None
+    listed = pq.ParquetFile(file.path).read([ROW_ID]).column(ROW_ID).to_pylist()
+    return {row_id for position, row_id in enumerate(listed) if position not in forgotten}
+
+
+def _find_versions(
+    files: Sequence[SmallFile],
+    own: Mapping[int, set[int] | None],
+    forgotten: Mapping[int, set[int]],
+) -> dict[int, set[int]]:
+    """Return, for each file whose ids are counted up, those of its rows that others hold too."""
+    counted = sorted(
+        ((file.first_row_id or 0, file) for file in files if own[file.id] is None),
+        key=itemgetter(0),
+    )
+    firsts = [first for first, _ in counted]
+    versions: dict[int, set[int]] = defaultdict(set)
+    for row_id in {one for ids in own.values() if ids is not None for one in ids}:
+        index = bisect_right(firsts, row_id) - 1
+        if index >= 0:
+            first, file = counted[index]
+            position = row_id - first
+            if position < file.rows and position not in forgotten.get(file.id, set()):
+                versions[file.id].add(row_id)
+    return versions
