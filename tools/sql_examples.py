@@ -92,6 +92,7 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "sla_summary": "SELECT * FROM pgtrickle.sla_summary(24)",
             "diagnose_errors": "CALL pgtrickle.diagnose_errors('revenue')",
             "health_check": "SELECT * FROM pgtrickle.health_check()",
+            "ducklake_sink_status": "SELECT * FROM pgtrickle.ducklake_sink_status()",
             "version": "SELECT * FROM pgtrickle.version()",
             "is_served": "SELECT pgtrickle.is_served()",
             "find_stream_table": "SELECT pgtrickle.find_stream_table('revenue')",

@@ -131,7 +131,9 @@ def attempt_delivery(
     Until then the transaction has not touched the row of the delivery, which others are shown.
     """
     provenance = _describe(stream_table, refresh_id, frontier)
-    if sink.needs_load:
+    # The transaction of a diamond could not write a row that another has written meanwhile.
+    shown = sink.needs_load and _sees_commits_of_others(writer)
+    if shown:
         _show(runtime, delivery, DeliveryStatus.WRITING)
     try:
         with lake_errors(), writer.transaction():
@@ -140,7 +142,7 @@ def attempt_delivery(
             return delivered
     except TrickleError as error:
         if writer.closed or failure_mode is FailureMode.ERROR:
-            if sink.needs_load:
+            if shown:
                 _show(runtime, delivery, DeliveryStatus.PENDING)
             raise
         _fail(runtime.settings, writer, stream_table, delivery, refresh_id, error)
@@ -155,6 +157,11 @@ def _show(runtime: Runtime, delivery: OpenDelivery, status: DeliveryStatus) -> N
     with suppress(TrickleError), runtime.connection() as connection, connection.transaction():
         connection.execute("SET LOCAL lock_timeout = '1s'")  # it is only to be seen
         mark_delivery(connection, delivery.id, status)
+
+
+def _sees_commits_of_others(writer: Connection) -> bool:
+    [(level,)] = writer.execute("SHOW transaction_isolation").fetchall()
+    return bool(level == "read committed")
 
 
 def _record(

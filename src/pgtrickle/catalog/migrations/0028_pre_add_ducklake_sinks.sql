@@ -85,7 +85,7 @@ CREATE FUNCTION pgtrickle.ducklake_sink_status()
                    snapshot_id bigint, last_delivered_at timestamptz, next_attempt_at timestamptz,
                    deliveries bigint, rows_written bigint, rows_deleted bigint,
                    bytes_written bigint, last_error text)
-    LANGUAGE sql STABLE
+    LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT format('%I.%I', t.pgt_schema, t.pgt_name), format('%I.%I', s.lake_schema, s.lake_table),
@@ -109,3 +109,8 @@ END;
 
 COMMENT ON FUNCTION pgtrickle.ducklake_sink_status() IS
     'Each sink: whether the lake is up to date, what has been delivered, and what went wrong last.';
+
+INSERT INTO pgtrickle.pgt_grants (level, privilege, target)
+VALUES ('reader', 'EXECUTE', 'FUNCTION pgtrickle.ducklake_sink_status()');
+
+REVOKE ALL ON FUNCTION pgtrickle.ducklake_sink_status() FROM PUBLIC;
