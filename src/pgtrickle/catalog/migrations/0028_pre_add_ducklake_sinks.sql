@@ -81,12 +81,12 @@ COMMENT ON TABLE pgtrickle.pgt_ducklake_provenance IS
     'Which refresh of which stream table each snapshot of the lake came from.';
 
 CREATE FUNCTION pgtrickle.ducklake_sink_status()
-    RETURNS TABLE (stream_table text, lake_table text, status text, attempt_count integer,
-                   snapshot_id bigint, last_delivered_at timestamptz, next_attempt_at timestamptz,
-                   deliveries bigint, rows_written bigint, rows_deleted bigint,
-                   bytes_written bigint, last_error text)
-    LANGUAGE sql STABLE SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp
+RETURNS TABLE (stream_table text, lake_table text, status text, attempt_count integer,
+               snapshot_id bigint, last_delivered_at timestamptz, next_attempt_at timestamptz,
+               deliveries bigint, rows_written bigint, rows_deleted bigint,
+               bytes_written bigint, last_error text)
+LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT format('%I.%I', t.pgt_schema, t.pgt_name), format('%I.%I', s.lake_schema, s.lake_table),
            COALESCE(o.status, CASE WHEN d.deliveries > 0 THEN 'DELIVERED' ELSE 'PENDING' END),
