@@ -3,8 +3,9 @@
     python benchmarks/capture_overhead.py [--dsn DSN] [--rounds N]
 
 Without ``--dsn`` it starts an embedded server in a temporary directory.  Each round runs the same
-statements on a plain and on a captured table, in turns; the figures are medians and their ratio.
-The table of orders is new in each round and has its primary key; 5 of its 7 columns are captured.
+statements on a plain table and on such that one or ten stream tables read, in turns; the figures
+are medians and their ratio.  The table of orders is empty at the start of each round and has its
+primary key; the stream tables read 5 of its 7 columns.
 A checkpoint precedes every bulk statement, so that it falls into none of them: the rows that a
 statement changes have been written by then, as in most of a database's life.  Without it
 (``--no-checkpoint``) the plain statements write no full-page images and the ratios are at worst.
@@ -27,19 +28,20 @@ from psycopg import Connection, sql
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import TupleRow
 
+import pgtrickle
 from benchmarks.report.tables import print_tables
 from benchmarks.results import Results, describe_run, write_results
 from pgtrickle.capture.buffers import buffer_of, settled_of
-from pgtrickle.capture.triggers import install_capture
 from pgtrickle.capture.trim import settle_buffer
 from pgtrickle.capture.windows import changed_sources, get_frontier
-from pgtrickle.catalog.migrate import migrate
 from pgtrickle.embedded.server import start_embedded
 from pgtrickle.errors import InternalError
 from pgtrickle.model.frontier import PgSnapshot
+from pgtrickle.settings import Settings
 
 CAPTURED = ("id", "customer_id", "product_id", "qty", "price")
-TABLES = ("plain", "captured")
+DEPENDANTS = {"plain": 0, "captured": 1, "captured_by_ten": 10}  # stream tables, by source
+TABLES = tuple(DEPENDANTS)
 CREATE = """
     DROP TABLE IF EXISTS {table};
     CREATE TABLE {table} (
@@ -75,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         database(arguments.dsn) as dsn,
         psycopg.connect(dsn, autocommit=True) as connection,
     ):
-        migrate(connection)
+        _create_all(dsn, connection)
         writes = measure_writes(
             connection, arguments.rows, arguments.rounds, checkpoint=arguments.checkpoint
         )
@@ -98,12 +100,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def measure_writes(
     connection: Connection[TupleRow], rows: int, rounds: int, *, checkpoint: bool
 ) -> Samples:
-    """Time the bulk statements on both tables."""
+    """Time the bulk statements on all tables."""
     statements = {"INSERT": INSERT, "UPDATE": UPDATE, "DELETE": DELETE}
     samples: Samples = {f"{name} {rows:,} rows": {} for name in statements}
     for number in range(rounds):
         for table in TABLES if number % 2 else TABLES[::-1]:
-            _create(connection, table)
+            _empty(connection, table)
             for name, statement in statements.items():
                 if checkpoint:
                     connection.execute("CHECKPOINT")
@@ -117,7 +119,7 @@ def measure_singles(connection: Connection[TupleRow], count: int) -> Samples:
     connection.execute("SET synchronous_commit = on")
     samples: dict[str, list[float]] = {table: [] for table in TABLES}
     for table in TABLES:
-        _create(connection, table)
+        _empty(connection, table)
     for number in range(count):
         for table in TABLES if number % 2 else TABLES[::-1]:
             samples[table].append(_time(connection, SINGLE, table, id=number))
@@ -128,7 +130,7 @@ def measure_windows(
     connection: Connection[TupleRow], consumed: int, rounds: int
 ) -> dict[str, list[float]]:
     """Time the question "what changed?" for 100 new rows behind many that were read."""
-    relid = _create(connection, "captured")
+    relid = _empty(connection, "captured")
     _time(connection, INSERT, "captured", rows=consumed)
     frontier = get_frontier(connection).snapshot
     for number in range(100):
@@ -157,12 +159,25 @@ def _time_window(
     return durations
 
 
-def _create(connection: Connection[TupleRow], table: str) -> int:
-    connection.execute(sql.SQL(CREATE).format(table=sql.Identifier(table)))
+def _create_all(dsn: str, connection: Connection[TupleRow]) -> None:
+    """Create the tables and the stream tables over them; these stay empty, as nothing runs them."""
+    with pgtrickle.connect(dsn, settings=Settings()) as trickle:
+        for table, dependants in DEPENDANTS.items():
+            connection.execute(sql.SQL(CREATE).format(table=sql.Identifier(table)))
+            for number in range(dependants):
+                query = f"SELECT {', '.join(CAPTURED)} FROM {table} WHERE qty <> {number}"
+                name = f"{table}_{number}"
+                trickle.create_stream_table(name, query, initialize=False)
+
+
+def _empty(connection: Connection[TupleRow], table: str) -> int:
+    """Give a table and its buffer new files, and return what its buffer is named after."""
+    connection.execute(sql.SQL("TRUNCATE {}").format(sql.Identifier(table)))
     relid = int(connection.execute("SELECT %s::regclass::oid", (table,)).fetchall()[0][0])
-    if table == "captured":
-        with connection.transaction():
-            install_capture(connection, relid, CAPTURED)
+    if DEPENDANTS[table]:
+        buffer = buffer_of(relid)
+        listed = sql.Identifier(buffer.schema, buffer.name)
+        connection.execute(sql.SQL("TRUNCATE {}").format(listed))
     return relid
 
 
@@ -176,9 +191,16 @@ def _time(connection: Connection[TupleRow], statement: str, table: str, **values
 def _overhead_table(samples: Samples) -> Results:
     rows = []
     for name, found in samples.items():
-        plain, captured = (statistics.median(found[table]) for table in TABLES)
-        rows.append([name, plain, captured, captured / plain])
-    columns = ["statement", "plain ms", "captured ms", "ratio"]
+        plain, one, ten = (statistics.median(found[table]) for table in TABLES)
+        rows.append([name, plain, one, one / plain, ten, ten / plain])
+    columns = [
+        "statement",
+        "plain ms",
+        "1 dependant ms",
+        "ratio",
+        "10 dependants ms",
+        "ratio of 10",
+    ]
     return {"title": "Writers", "columns": columns, "rows": rows}
 
 
