@@ -113,8 +113,8 @@ def test_sink_whose_stream_table_is_being_refreshed_is_left_alone(shore: Shore):
 
 def test_daemon_tends_a_sink_when_it_is_time(shore: Shore, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(merge_files, "FEWEST", 2)
-    shore.create("sums", SUMS)
-    shore.window("sums", "UPDATE t SET v = 0 WHERE id = 1")
+    shore.create("copies", COPY)
+    shore.window("copies", "INSERT INTO t VALUES (101, 1, 1, 'x')")
     live = "SELECT count(*) FROM lake.ducklake_data_file WHERE end_snapshot IS NULL"
 
     shore.trickle.tend_lake()
@@ -123,7 +123,7 @@ def test_daemon_tends_a_sink_when_it_is_time(shore: Shore, monkeypatch: pytest.M
     shore.trickle.tend_lake()
 
     assert shore.tell(live) == [(1,)]
-    shore.check("sums")
+    shore.check("copies")
 
 
 def test_old_snapshots_are_forgotten_and_their_files_go(shore: Shore):
