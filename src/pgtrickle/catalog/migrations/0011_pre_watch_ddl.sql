@@ -3,37 +3,22 @@
 -- Why:   where a role may have event triggers, a change of a source is noticed, or refused, at once.
 -- Reads: nothing before this version calls the functions.
 -- Locks: CREATE FUNCTION only.
--- Undo:  DROP FUNCTION pgtrickle.watch_ddl(), pgtrickle.list_reshaped(oid[], boolean) CASCADE;
+-- Undo:  DROP FUNCTION pgtrickle.watch_ddl(), pgtrickle.list_reshaped(oid[]) CASCADE;
 
--- Every command of the database comes here, temporary tables of applications among them: the cost
--- must follow what the command touched, and what many stream tables read is described once.
-CREATE FUNCTION pgtrickle.list_reshaped(relations oid[], with_parents boolean)
+CREATE FUNCTION pgtrickle.list_reshaped(relations oid[])
 RETURNS TABLE (stream_table bigint, name text, source text)
 LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
-    WITH RECURSIVE touched (relid) AS (
-        SELECT unnest(relations)
-         UNION
-        SELECT i.inhparent FROM touched JOIN pg_inherits AS i ON i.inhrelid = touched.relid
-    ), used AS (
-        SELECT DISTINCT d.source_relid, d.columns_used
-          FROM pgtrickle.pgt_dependencies AS d
-         WHERE relations IS NULL OR d.source_relid IN (SELECT relid FROM touched)
-            OR with_parents AND EXISTS (SELECT FROM pg_class AS c
-                                         WHERE c.oid = d.source_relid AND c.relhassubclass)
-    ), described AS MATERIALIZED (
-        SELECT source_relid, columns_used,
-               pgtrickle.describe_source(source_relid, columns_used) AS now
-          FROM used
-    )
     SELECT s.pgt_id, format('%I.%I', s.pgt_schema, s.pgt_name),
            format('%I.%I', d.source_schema, d.source_name)
-      FROM described AS n
-      JOIN pgtrickle.pgt_dependencies AS d
-        ON d.source_relid = n.source_relid AND d.columns_used = n.columns_used
+      FROM pgtrickle.pgt_dependencies AS d
       JOIN pgtrickle.pgt_stream_tables AS s USING (pgt_id)
-     WHERE d.schema_fingerprint IS DISTINCT FROM n.now
+     WHERE (relations IS NULL OR d.source_relid = ANY (relations)
+            OR EXISTS (SELECT FROM pgtrickle.list_members(d.source_relid) AS member
+                        WHERE member = ANY (relations)))
+       AND d.schema_fingerprint
+           IS DISTINCT FROM pgtrickle.describe_source(d.source_relid, d.columns_used)
      UNION ALL
     SELECT s.pgt_id, format('%I.%I', s.pgt_schema, s.pgt_name), was.value ->> 0
       FROM pgtrickle.pgt_stream_tables AS s, jsonb_each(s.function_hashes) AS was
@@ -41,9 +26,8 @@ AS $$
        AND was.value IS DISTINCT FROM pgtrickle.hash_functions(s.function_hashes) -> was.key
 $$;
 
-COMMENT ON FUNCTION pgtrickle.list_reshaped(oid[], boolean) IS
-    'Stream tables whose sources are not what they were: of these relations, also of those with'
-    ' heirs (a dropped heir names no parent), or of all.';
+COMMENT ON FUNCTION pgtrickle.list_reshaped(oid[]) IS
+    'Stream tables whose sources are not what they were, of these relations or of all.';
 
 -- It must never make a statement fail that it only watches.  A refresh finds the change in any case;
 -- what is noted here is noted for readers of the catalog and for those who listen.
@@ -56,31 +40,15 @@ DECLARE
     block     boolean := coalesce(current_setting('pg_trickle.block_source_ddl', true), '')
                          IN ('on', 'true', 'yes', '1');
     relations oid[];
-    other     boolean;
     one       record;
     blocked   record;
 BEGIN
     BEGIN
         IF TG_EVENT = 'ddl_command_end' THEN
-            SELECT array_agg(objid), bool_or(classid <> 'pg_class'::regclass)
-              INTO relations, other FROM pg_event_trigger_ddl_commands()
-             WHERE coalesce(schema_name, '') NOT IN
-                   ('pg_temp', 'pgtrickle', 'pgtrickle_changes', 'pgtrickle_state');
-        ELSE
-            SELECT array_agg(objid),
-                   bool_or(original AND object_type IN ('function', 'type', 'domain', 'policy',
-                           'domain constraint', 'schema', 'extension', 'collation', 'cast'))
-              INTO relations, other FROM pg_event_trigger_dropped_objects()
-             WHERE NOT is_temporary AND coalesce(schema_name, '') NOT IN
-                   ('pgtrickle', 'pgtrickle_changes', 'pgtrickle_state')
-               AND (original OR classid = 'pg_class'::regclass);
+            SELECT CASE WHEN bool_and(classid = 'pg_class'::regclass) THEN array_agg(objid) END
+              INTO relations FROM pg_event_trigger_ddl_commands();
         END IF;
-        IF relations IS NULL THEN
-            RETURN;
-        END IF;
-        FOR one IN SELECT * FROM pgtrickle.list_reshaped(
-            CASE WHEN NOT other THEN relations END, TG_EVENT = 'sql_drop'
-        ) LOOP
+        FOR one IN SELECT * FROM pgtrickle.list_reshaped(relations) LOOP
             blocked := one;
             EXIT WHEN block;
             PERFORM FROM pgtrickle.pgt_stream_tables AS s
@@ -110,4 +78,4 @@ $$;
 COMMENT ON FUNCTION pgtrickle.watch_ddl() IS
     'Note or, with pg_trickle.block_source_ddl, refuse commands that change what a query relies on.';
 
-REVOKE ALL ON FUNCTION pgtrickle.list_reshaped(oid[], boolean), pgtrickle.watch_ddl() FROM PUBLIC;
+REVOKE ALL ON FUNCTION pgtrickle.list_reshaped(oid[]), pgtrickle.watch_ddl() FROM PUBLIC;
