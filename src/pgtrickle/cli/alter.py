@@ -8,12 +8,19 @@ from typing import Annotated
 import typer
 
 from pgtrickle.cli.documents import stream_table_document
-from pgtrickle.cli.options import Dsn, Json, LakeTable, Name, SinkPath
+from pgtrickle.cli.options import (
+    CapturedBy,
+    Consistency,
+    Dsn,
+    Json,
+    LakeTable,
+    Name,
+    SchedulePolicy,
+    SinkPath,
+)
 from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout, working
 from pgtrickle.cli.session import connected
-from pgtrickle.model.cdc_mode import CdcMode
 from pgtrickle.model.delta_fraction import DEFAULT, Fraction
-from pgtrickle.model.diamonds import DiamondConsistency, DiamondSchedulePolicy
 from pgtrickle.model.stream_table import RefreshMode
 from pgtrickle.model.tier import Tier
 
@@ -55,22 +62,13 @@ def alter(
             help="Share of changed rows, 0 to 1, above which AUTO recomputes in full; or default.",
         ),
     ] = None,
-    cdc_mode: Annotated[
-        CdcMode | None,
-        typer.Option(case_sensitive=False, help="How its sources are captured."),
-    ] = None,
+    cdc_mode: CapturedBy = None,
     tier: Annotated[
         Tier | None,
         typer.Option(case_sensitive=False, help="How much it matters: a factor on its schedule."),
     ] = None,
-    diamond_consistency: Annotated[
-        DiamondConsistency | None,
-        typer.Option(case_sensitive=False, help="Whether paths that meet in it go together."),
-    ] = None,
-    diamond_schedule_policy: Annotated[
-        DiamondSchedulePolicy | None,
-        typer.Option(case_sensitive=False, help="When those are due: with the first or the last."),
-    ] = None,
+    diamond_consistency: Consistency = None,
+    diamond_schedule_policy: SchedulePolicy = None,
     sink: Annotated[
         str | None,
         typer.Option(metavar="SINK", help="Copy it into a lake: ducklake; or no more: none."),

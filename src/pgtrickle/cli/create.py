@@ -9,14 +9,21 @@ from typing import Annotated
 import typer
 
 from pgtrickle.cli.documents import report_document, stream_table_document
-from pgtrickle.cli.options import Dsn, Json, LakeTable, Name, SinkPath
+from pgtrickle.cli.options import (
+    CapturedBy,
+    Consistency,
+    Dsn,
+    Json,
+    LakeTable,
+    Name,
+    SchedulePolicy,
+    SinkPath,
+)
 from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout
 from pgtrickle.cli.progress import showing_progress
 from pgtrickle.cli.query_text import decoded
 from pgtrickle.cli.refresh import describe
 from pgtrickle.cli.session import connected
-from pgtrickle.model.cdc_mode import CdcMode
-from pgtrickle.model.diamonds import DiamondConsistency, DiamondSchedulePolicy
 from pgtrickle.model.schedule import CALCULATED
 from pgtrickle.model.stream_table import RefreshMode
 
@@ -55,18 +62,9 @@ def create(
             min=0, max=1, help="Share of changed rows above which AUTO recomputes in full."
         ),
     ] = None,
-    cdc_mode: Annotated[
-        CdcMode | None,
-        typer.Option(case_sensitive=False, help="How its sources are captured."),
-    ] = None,
-    diamond_consistency: Annotated[
-        DiamondConsistency | None,
-        typer.Option(case_sensitive=False, help="Whether paths that meet in it go together."),
-    ] = None,
-    diamond_schedule_policy: Annotated[
-        DiamondSchedulePolicy | None,
-        typer.Option(case_sensitive=False, help="When those are due: with the first or the last."),
-    ] = None,
+    cdc_mode: CapturedBy = None,
+    diamond_consistency: Consistency = None,
+    diamond_schedule_policy: SchedulePolicy = None,
     sink: Annotated[
         str | None, typer.Option(metavar="SINK", help="Copy it into a lake: ducklake.")
     ] = None,

@@ -1,10 +1,13 @@
-"""The options that every command shares."""
+"""The options that several commands share."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 import typer
+
+from pgtrickle.model.cdc_mode import CdcMode
+from pgtrickle.model.diamonds import DiamondConsistency, DiamondSchedulePolicy
 
 Dsn = Annotated[
     str | None,
@@ -16,6 +19,17 @@ Dsn = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+CapturedBy = Annotated[
+    CdcMode | None, typer.Option(case_sensitive=False, help="How its sources are captured.")
+]
+Consistency = Annotated[
+    DiamondConsistency | None,
+    typer.Option(case_sensitive=False, help="Whether paths that meet in it go together."),
+]
+SchedulePolicy = Annotated[
+    DiamondSchedulePolicy | None,
+    typer.Option(case_sensitive=False, help="When those are due: with the first or the last."),
+]
 SinkPath = Annotated[
     str | None,
     typer.Option(

@@ -152,8 +152,8 @@ def _key_literal(writer: Connection, stage: str, column: str, *, limited: bool) 
     if limited:
         literal = f"CASE WHEN count(*) <= {MAX_KEYS} THEN {literal} END"
     query = f"SELECT {literal} FROM (SELECT {name} AS c FROM {stage_changes(stage)}) AS changes"
-    writer.execute("SET LOCAL extra_float_digits = 1")  # all digits, whatever a database prefers
-    [(found,)] = writer.execute(query.encode()).fetchall()
+    with _fixed_settings(writer):
+        [(found,)] = writer.execute(query.encode()).fetchall()
     return None if found is None else str(found)
 
 
@@ -181,6 +181,11 @@ _SHOW_SETTINGS = (
     "SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.unnest("
     "ARRAY['datestyle', 'intervalstyle', 'bytea_output', 'extra_float_digits']) AS name"
 )
+_RESTORE_SETTINGS = (
+    "SELECT pg_catalog.set_config(name, value, true)"
+    " FROM ROWS FROM (pg_catalog.unnest(%s::pg_catalog.text[]),"
+    " pg_catalog.unnest(%s::pg_catalog.text[])) AS was (name, value)"
+)
 
 
 @contextmanager
@@ -189,8 +194,8 @@ def _fixed_settings(writer: Connection) -> Iterator[None]:
     before = writer.execute(_SHOW_SETTINGS).fetchall()
     writer.execute(FIXED_SETTINGS)
     yield
-    for name, value in before:
-        writer.execute("SELECT pg_catalog.set_config(%s, %s, true)", [name, value])
+    names, values = zip(*before, strict=True)
+    writer.execute(_RESTORE_SETTINGS, [list(names), list(values)])
 
 
 def _portable(name: str, carrier: Carrier) -> str:
