@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from pgtrickle.catalog.leases import claim_lease
+from pgtrickle.catalog.leases import check_lease, claim_lease
 from pgtrickle.errors import (
     ConnectionLostError,
     LeaseHeldError,
@@ -16,6 +16,9 @@ from pgtrickle.errors import (
     StreamTableNotFoundError,
     TrickleError,
 )
+from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.stream_table import InitiatedBy
+from pgtrickle.service.claim import claimed
 from tests.service.lab import Lab
 
 TERMINATE = (
@@ -77,6 +80,24 @@ def test_p44_many_threads_refresh_one_table(counted: Lab):
     assert outcomes.count("DIFFERENTIAL") == 1
     assert set(outcomes) <= {"DIFFERENTIAL", "NO_DATA", "ST209"}
     counted.check("copy")
+
+
+def test_p44_lease_claimed_while_another_thread_leaves_is_not_a_ghost(counted: Lab):
+    """A thread that gave its lease back is still leaving when the next one claims."""
+    runtime = counted.trickle._runtime
+    name = QualifiedName.parse("public.copy")
+    identity = counted.value(
+        "SELECT pgt_id FROM pgtrickle.pgt_stream_tables WHERE pgt_name = 'copy'"
+    )
+    leaving = runtime.claims.entered(identity)
+    assert leaving.__enter__()
+
+    with claimed(runtime, name, InitiatedBy.MANUAL) as (_, lease):
+        leaving.__exit__(None, None, None)
+        with pytest.raises(LeaseHeldError), claimed(runtime, name, InitiatedBy.MANUAL):
+            pass
+        with runtime.connection() as connection:
+            check_lease(connection, identity, lease.token)
 
 
 def test_p44_table_is_dropped_while_it_is_refreshed(counted: Lab):

@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -37,21 +38,22 @@ class Claims:
     """The stream tables whose lease some thread of this process has or wants."""
 
     def __init__(self) -> None:
-        self._ids: set[int] = set()
+        self._threads: Counter[int] = Counter()  # by stream table
         self._lock = threading.Lock()
 
     @contextmanager
     def entered(self, stream_table_id: int) -> Iterator[bool]:
         """Enter one for the length of a block; yields whether no other thread has."""
         with self._lock:
-            alone = stream_table_id not in self._ids
-            self._ids.add(stream_table_id)
+            self._threads[stream_table_id] += 1
+            alone = self._threads[stream_table_id] == 1
         try:
             yield alone
         finally:
-            if alone:
-                with self._lock:
-                    self._ids.discard(stream_table_id)
+            with self._lock:
+                self._threads[stream_table_id] -= 1
+                if not self._threads[stream_table_id]:
+                    del self._threads[stream_table_id]
 
 
 @dataclass(slots=True)
