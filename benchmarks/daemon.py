@@ -51,7 +51,7 @@ _SHOP = """
     INSERT INTO products SELECT i, i % 20, i % 100 + 0.99 FROM generate_series(1, 500) AS i;
 """
 _ORDERS = """
-    INSERT INTO orders SELECT i, 1 + i % 5000, 1 + i % 500, 1 + i % 9
+    INSERT INTO orders SELECT i, 1 + i %% 5000, 1 + i %% 500, 1 + i %% 9
       FROM generate_series(1, %(orders)s::int) AS i
 """
 _REVENUE = """
@@ -62,8 +62,8 @@ _REVENUE = """
      GROUP BY c.region, p.category
 """
 _WRITE = """
-    WITH changed AS (UPDATE orders SET quantity = quantity % 9 + 1 WHERE id = %(id)s / 2)
-    INSERT INTO orders VALUES (%(id)s, 1 + %(id)s * 7 % 5000, 1 + %(id)s * 13 % 500, 1)
+    WITH changed AS (UPDATE orders SET quantity = quantity %% 9 + 1 WHERE id = %(id)s / 2)
+    INSERT INTO orders VALUES (%(id)s, 1 + %(id)s * 7 %% 5000, 1 + %(id)s * 13 %% 500, 1)
 """
 _COUNT = "SELECT sum(orders)::int8 FROM revenue"
 _READ_EVERY = 0.02

@@ -12,12 +12,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from psycopg import Connection
 
 from pgtrickle.algebra.nodes import Output
 from pgtrickle.catalog.dependencies import list_dependencies, list_dependents
+from pgtrickle.catalog.ducklake_sinks import find_sink, update_sink
 from pgtrickle.catalog.leases import Lease
 from pgtrickle.catalog.stream_tables import (
     delete_stream_table,
@@ -304,7 +305,9 @@ class _Replacement:
         name, columns = self.stream_table.name, self.compiled.columns
         change = _compare(writer, self.stream_table, self.compiled)
         alter_columns(writer, name, change)
-        if not change:  # else a sink takes all of it
+        if change:
+            self._let_sink_load(writer)
+        else:
             refresh.tracking = track(writer, self.stream_table, self.compiled)
         outputs = [Output(one.name, column_scalar(one.name), one.type) for one in columns]
         source = self.successor.name.sql
@@ -317,6 +320,12 @@ class _Replacement:
             refresh.tracking = None  # filled from nothing: a sink takes all of it
         writer.execute(f"ANALYZE {name.sql}".encode())
         return applied
+
+    def _let_sink_load(self, writer: Connection) -> None:
+        """Let a copy in the lake be made anew, because it is to have other columns."""
+        sink = find_sink(writer, self.stream_table.id)
+        if sink is not None:
+            update_sink(writer, replace(sink, needs_load=True))
 
     def _snapshot(self, writer: Connection) -> Snapshot:
         """Return the moment that the rows of the successor belong to."""

@@ -1,7 +1,6 @@
 -- 0030 · pre · create successors
 --
--- Why:   the query of a stream table is replaced by loading the new one beside it; what a process
---        that died has left of that must be told from what another is working on.
+-- Why:   a new query is loaded beside the old one; what a dead process left of that must be found.
 -- Reads: nothing before this version reads the new table.
 -- Locks: ACCESS EXCLUSIVE on pgt_stream_tables, briefly.
 -- Undo:  DROP TABLE pgtrickle.pgt_successors;
