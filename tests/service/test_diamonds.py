@@ -307,3 +307,30 @@ def test_creation_below_a_diamond_waits_for_its_members(bank: Lab):
     )
 
     bank.create("gap", "SELECT e.total - o.total AS gap FROM even AS e CROSS JOIN odd AS o")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT w.total, s.n FROM whole AS w, (SELECT count(*) AS n FROM even) AS s",
+        "SELECT e.total - s.total AS gap FROM even AS e,"
+        " (SELECT sum(amount) AS total FROM account WHERE kind = 'even') AS s",
+        "SELECT a.id, a.amount, s.total FROM copy AS a"
+        " JOIN (SELECT kind, sum(amount) AS total FROM account GROUP BY kind) AS s"
+        " ON s.kind = a.kind",
+    ],
+)
+def test_aggregate_beside_another_member_is_counted_once(bank: Lab, query: str):
+    """Its state was merged in the same transaction before the join reads it."""
+    bank.create("copy", "SELECT id, kind, amount FROM account")
+    bank.create("beside", query)
+    for number in range(2, 8, 2):
+        bank.run(
+            TRANSFER.format(number, number + 1),
+            f"INSERT INTO account VALUES ({number + 50}, 'odd', 3)",
+        )
+        bank.trickle.refresh_stream_table("beside")
+        bank.check("beside")
+
+    bank.trickle.refresh_stream_table("beside", full=True)
+    bank.check("beside")

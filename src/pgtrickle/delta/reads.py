@@ -92,6 +92,7 @@ class Read:
     marked_sql: str = ""  # the query with a mark for each of ...
     key_arrays: tuple[KeyArray, ...] = ()
     ranges: tuple[ValueRange, ...] = ()  # and for each of these, in both texts
+    state: bool = False  # rows of a stage as they were stored before this refresh
 
     def sql_with(self, known: Callable[[KeyArray], str | None]) -> str:
         """Write the query with the key values that the caller knows; others it finds itself."""
@@ -233,6 +234,7 @@ class _Writer:
             marked_sql=marked,
             key_arrays=tuple(self._arrays),
             ranges=tuple(self._ranges),
+            state=scan.source.kind is SourceKind.STATE,
         )
 
     def _parts(self, scan: Scan, listed: str) -> str:

@@ -41,15 +41,23 @@ def read_inputs(
 
     Changes of earlier stages exist only inside the writer's transaction; everything else is read
     under the snapshot or that of the buffers, side by side, unless ``through_writer`` says that
-    sources were written there too.  A read that brings more than ``limit`` bytes is given up:
-    None stands in its place.
+    sources were written there too.  State is read under the snapshot even then: a stage computes
+    from what was stored before, and the writer has merged its changes already.  A read that brings
+    more than ``limit`` bytes is given up: None stands in its place.
     """
     if through_writer:
         with _fixed_settings(writer):
-            return {
+            written: dict[str, pa.Table | None] = {
                 view: _read_stage(writer, read, sql, carriers_of(read), limit)
                 for view, (read, sql) in reads.items()
+                if not read.state
             }
+        stored = {
+            view: SmallRead(cast_read(read, carriers_of(read), sql), carriers_of(read))
+            for view, (read, sql) in reads.items()
+            if read.state
+        }
+        return written | reader.read_all(stored, limit)
     tables: dict[str, pa.Table | None] = {}
     small: dict[str, SmallRead] = {}
     windows: dict[str, SmallRead] = {}

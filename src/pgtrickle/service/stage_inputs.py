@@ -90,10 +90,10 @@ class InputReader:
         )
         if distributed:
             reads = [large.unbound(read, changes.large) for read in reads]
-        known = self._known_keys(changes.tables)
+        known = {apart: self._known_keys(changes.tables, apart=apart) for apart in (False, True)}
         texts = {
             read.view: fill_ranges(
-                read.sql_with(known),
+                read.sql_with(known[self.through_writer and read.state]),
                 [range_condition(one, changes.tables[one.view]) for one in read.ranges],
             )
             for read in reads
@@ -150,8 +150,10 @@ class InputReader:
             return self.runtime.settings.driver_result_bytes
         return self.runtime.settings.large_read_bytes if self._distributed else None
 
-    def _known_keys(self, changes: Mapping[str, pa.Table]) -> Callable[[KeyArray], str | None]:
+    def _known_keys(
+        self, changes: Mapping[str, pa.Table], *, apart: bool
+    ) -> Callable[[KeyArray], str | None]:
         """Return how to write the key values that a read does not have to find by itself."""
         at_hand = known_keys(changes)
         share = self.staging.share_keys if self._distributed else None
-        return lambda array: at_hand(array) or self.window.find_keys(array, share)
+        return lambda array: at_hand(array) or self.window.find_keys(array, share, apart=apart)

@@ -41,9 +41,14 @@ class Window:
             return "true"
         return window_predicate(self.frontier.snapshot, self.buffers.upper)
 
-    def find_keys(self, array: KeyArray, share: ShareKeys | None) -> str | None:
-        """Write the key values that a read of a table cannot find by itself; None if it can."""
-        if self.buffers.upper is None or stage_keys(array.sql):
+    def find_keys(
+        self, array: KeyArray, share: ShareKeys | None, *, apart: bool = False
+    ) -> str | None:
+        """Write the key values that a read of a table cannot find by itself; None if it can.
+
+        ``apart``, if it is made by another transaction than the one that wrote to the buffers.
+        """
+        if (self.buffers.upper is None and not apart) or stage_keys(array.sql):
             return None
         sql = fill_marks(array.sql, self.condition, {})
         if sql not in self._found:
