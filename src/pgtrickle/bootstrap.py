@@ -176,6 +176,7 @@ class _Adapters:
             sessions = SparkSessions(
                 driver_memory=settings.spark_driver_memory,
                 result_bytes=settings.driver_result_bytes,
+                class_archive=settings.spark_class_archive,
             )
             engine = SparkEngine(dsn, sessions)
         self.runtime = Runtime(pool, ReadConnections(dsn), engine, settings)
