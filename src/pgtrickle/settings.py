@@ -97,7 +97,7 @@ class Settings:
         4, "How many connections read side by side during one refresh.", 1, 64
     )
     large_read_bytes: int = _setting(
-        16 * 2**20,
+        32 * 2**20,
         "Size of one input of a refresh (a table, a window of changes, what a bounded read brings)"
         " from which Spark's executors read it in parts, side by side, and write the result"
         " themselves. A smaller one passes through the memory of this process.",

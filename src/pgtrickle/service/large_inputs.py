@@ -34,7 +34,7 @@ from pgtrickle.spark.large_read import LargeRead, Report, page_count_sql, with_r
 from pgtrickle.storage.state_tables import groups_table
 
 _PAGE_BYTES = 8192
-_VALUE_BYTES = 16  # that a captured value takes, roughly
+VALUE_BYTES = 16  # that a value takes, roughly
 # An index finds a row in the time in which a scan passes about this many.
 _SCANNED_WHILE_FOUND = 20
 _PROBED = (
@@ -60,7 +60,7 @@ class LargeInputs:
         limit = self.runtime.settings.large_read_bytes
         if read.kind is ReadKind.CHANGES:
             rows = self.changed_rows.get(read.source, 0)
-            return rows * _VALUE_BYTES * (len(read.columns) + 1) >= limit
+            return rows * VALUE_BYTES * (len(read.columns) + 1) >= limit
         if read.kind is ReadKind.FULL and (relations := self._relations(read)):
             if self._pages(relations) * _PAGE_BYTES < limit:
                 return False
@@ -72,7 +72,7 @@ class LargeInputs:
         explain = f"EXPLAIN (FORMAT JSON) {sql}"
         [([document],)] = self.snapshot.connection.execute(explain.encode()).fetchall()
         plan = document["Plan"]
-        width = max(plan["Plan Width"], _VALUE_BYTES * max(len(read.columns), 1))
+        width = max(plan["Plan Width"], VALUE_BYTES * max(len(read.columns), 1))
         return float(plan["Plan Rows"] * width)
 
     def unbound(self, read: Read, large: Collection[str]) -> Read:
