@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup format lint unit test test-oldest fuzz fuzz-pipeline workloads soak lake-random lake-kill \
+.PHONY: help setup format lint unit test test-oldest fuzz fuzz-pipeline workloads soak chaos bench-race lake-random lake-kill \
   lake-crowd demo demo-lake bench bench-latency bench-capture bench-wal bench-idle bench-daemon bench-tpch \
   bench-flatness bench-cost-model bench-large bench-memory bench-lake bench-report bench-check check ci docs clean
 
@@ -66,6 +66,18 @@ soak: setup  ## 8 writers, refreshes all the while, connections killed: nothing 
 	$(BIN)/python -m tests.soak --transactions $(or $(TRANSACTIONS),200000) \
 	  $(if $(SEED),--seed $(SEED)) $(if $(ENGINE),--engine $(ENGINE))
 
+# SECONDS=n RATE=transfers a second, DAEMON_KILLS=n JVM_KILLS=n BACKEND_KILLS=n RESTARTS=n PAUSES=n DAEMONS=n SEED=s.
+CHAOS = $(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED)) $(if $(RATE),--rate $(RATE))
+
+chaos: setup  ## kill daemons, JVMs, backends and the server while money moves: the sum never changes
+	$(CHAOS) --seconds $(or $(SECONDS),1800) --daemons $(or $(DAEMONS),1) --daemon-kills $(or $(DAEMON_KILLS),50) \
+	  --jvm-kills $(or $(JVM_KILLS),20) --backend-kills $(or $(BACKEND_KILLS),100) \
+	  --restarts $(or $(RESTARTS),5) --pauses $(or $(PAUSES),0)
+
+bench-race: setup  ## two daemons that take the lead from one another: no refresh twice, none left out
+	$(CHAOS) --seconds $(or $(SECONDS),3600) --daemons $(or $(DAEMONS),2) --daemon-kills $(or $(DAEMON_KILLS),20) \
+	  --jvm-kills 0 --backend-kills 0 --restarts 0 --pauses $(or $(PAUSES),60)
+
 lake-random: setup  ## a thousand random refreshes with a copy in a lake, which DuckDB reads: REFRESHES=n SEED=s
 	PGTRICKLE_LAKE_REFRESHES=$(or $(REFRESHES),1000) $(if $(SEED),PGTRICKLE_LAKE_SEED=$(SEED)) \
 	  $(BIN)/pytest -q -s -p no:randomly tests/lake/test_random.py
@@ -110,10 +122,11 @@ bench-idle: setup  ## a thousand stream tables with nothing to do
 	$(BENCH).idle_tables --output $(OUTPUT)/idle.json
 	$(REPORT) $(OUTPUT)/idle.json
 
-# DURATION=seconds of writing and of idleness, TABLES=n idle ones.
+# DURATION=seconds of writing and of idleness, WARM_UP=seconds before, RATE=transactions a second, ORDERS=n, TABLES=n idle ones.
 bench-daemon: setup  ## from a commit to its being visible, and the cost of a thousand idle stream tables
 	$(BENCH).daemon --output $(OUTPUT)/daemon.json \
-	  $(if $(DURATION),--seconds $(DURATION)) $(if $(TABLES),--tables $(TABLES))
+	  $(if $(DURATION),--seconds $(DURATION)) $(if $(WARM_UP),--warm-up $(WARM_UP)) \
+	  $(if $(RATE),--rate $(RATE)) $(if $(ORDERS),--orders $(ORDERS)) $(if $(TABLES),--tables $(TABLES))
 	$(REPORT) $(OUTPUT)/daemon.json
 
 bench-tpch: setup  ## TPC-H beside REFRESH MATERIALIZED VIEW, Spark in full and DuckDB

@@ -1,6 +1,6 @@
 """How soon ``pgtrickle run`` shows what was committed, and what it costs when nothing is.
 
-    python -m benchmarks.daemon [--seconds N] [--rate N] [--orders N] [--tables N]
+    python -m benchmarks.daemon [--seconds N] [--warm-up N] [--rate N] [--orders N] [--tables N]
 
 *Commit to visible*: a join of three tables, grouped, with the schedule '1s'.  A writer commits
 ``--rate`` transactions a second, each with a new order and a change of another; a reader asks the
@@ -51,7 +51,7 @@ _SHOP = """
     INSERT INTO products SELECT i, i % 20, i % 100 + 0.99 FROM generate_series(1, 500) AS i;
 """
 _ORDERS = """
-    INSERT INTO orders SELECT i, 1 + i % 5000, 1 + i % 500, 1 + i % 9
+    INSERT INTO orders SELECT i, 1 + i %% 5000, 1 + i %% 500, 1 + i %% 9
       FROM generate_series(1, %(orders)s::int) AS i
 """
 _REVENUE = """
@@ -62,12 +62,11 @@ _REVENUE = """
      GROUP BY c.region, p.category
 """
 _WRITE = """
-    WITH changed AS (UPDATE orders SET quantity = quantity % 9 + 1 WHERE id = %(id)s / 2)
-    INSERT INTO orders VALUES (%(id)s, 1 + %(id)s * 7 % 5000, 1 + %(id)s * 13 % 500, 1)
+    WITH changed AS (UPDATE orders SET quantity = quantity %% 9 + 1 WHERE id = %(id)s / 2)
+    INSERT INTO orders VALUES (%(id)s, 1 + %(id)s * 7 %% 5000, 1 + %(id)s * 13 %% 500, 1)
 """
 _COUNT = "SELECT sum(orders)::int8 FROM revenue"
 _READ_EVERY = 0.02
-_WARM_UP = 20.0  # seconds
 _START = 120.0  # seconds that Spark may take
 _GOALS = {50: 1000.0, 99: 3000.0}  # ms by percentile
 _IDLE_GOAL = 2.0  # % of a core
@@ -78,6 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--seconds", type=float, default=600, help="of writing, and of idleness")
+    parser.add_argument("--warm-up", type=float, default=20, help="seconds of writing before")
     parser.add_argument("--rate", type=float, default=50, help="transactions a second")
     parser.add_argument("--orders", type=int, default=100_000, help="rows to begin with")
     parser.add_argument("--tables", type=int, default=1000, help="idle stream tables; 0: none")
@@ -151,7 +151,7 @@ def _measure_visibility(dsn: str, arguments: argparse.Namespace) -> list[float]:
             _write(connection, arguments.orders + 1)
             _await_count(connection, arguments.orders + 1)
             say("warming up")
-            _load(dsn, connection, arguments, _WARM_UP)
+            _load(dsn, connection, arguments, arguments.warm_up)
             say(f"measuring for {arguments.seconds:,.0f} s")
             waits = _load(dsn, connection, arguments, arguments.seconds)
         if not trickle.verify_stream_table("revenue").ok:

@@ -22,7 +22,7 @@ _LANES = {
     **dict.fromkeys(
         ("catalog", "capture", "storage", "embedded", "service", "cli", "lake"), "postgres"
     ),
-    **dict.fromkeys(("workloads", "soak"), "postgres"),
+    **dict.fromkeys(("workloads", "soak", "chaos"), "postgres"),
     "spark": "spark",
     "end_to_end": "end_to_end",
 }

@@ -29,7 +29,8 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "'revenue', 'SELECT 1 AS one')",
             "create_or_replace_stream_table": "CALL pgtrickle.create_or_replace_stream_table("
             "'revenue',\n"
-            "    'SELECT region, sum(amount) AS total FROM orders GROUP BY region',\n"
+            "    'SELECT region, sum(amount) AS total FROM orders WHERE amount > 1'\n"
+            "    ' GROUP BY region',\n"
             "    schedule => '5m')",
             "alter_stream_table": "CALL pgtrickle.alter_stream_table('revenue',"
             " refresh_mode => 'DIFFERENTIAL')",
@@ -74,6 +75,9 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "validate_query": "CALL pgtrickle.validate_query('SELECT count(*) AS n FROM orders')",
             "explain_stream_table": "CALL pgtrickle.explain_stream_table('revenue')",
             "explain_delta": "CALL pgtrickle.explain_delta('revenue')",
+            "explain_st": "SELECT * FROM pgtrickle.explain_st('revenue')",
+            "explain_query_rewrite": "CALL pgtrickle.explain_query_rewrite(\n"
+            "    'SELECT region, sum(amount) AS total FROM orders GROUP BY region')",
             "explain_refresh_mode": "SELECT * FROM pgtrickle.explain_refresh_mode('revenue')",
             "export_definition": "SELECT pgtrickle.export_definition('revenue')",
             "stream_table_spec": "SELECT pgtrickle.stream_table_spec('revenue')",

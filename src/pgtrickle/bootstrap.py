@@ -284,6 +284,13 @@ class Trickle(SchedulerControl):
             self._runtime, self._name(name), full=full, initiated_by=initiated_by
         )
 
+    def cancel_refresh(self, name: str) -> bool:
+        """Cancel a refresh that a thread of this process works on; tell whether there was one.
+
+        It ends with ST214 before its next step, and has changed nothing.
+        """
+        return bool(self._runtime.jobs.cancel(self._runtime.engine, str(self._name(name))))
+
     def verify_stream_table(self, name: str) -> VerifyReport:
         """Compare a stream table with PostgreSQL's own answer to its query."""
         return verify_stream_table(self._runtime, self._name(name))
@@ -299,6 +306,7 @@ class Trickle(SchedulerControl):
         refresh_mode: str | None = None,
         status: str | None = None,
         *,
+        query: str | None = None,
         max_delta_fraction: Fraction | None = None,
         cdc_mode: str | None = None,
         diamond_consistency: str | None = None,
@@ -308,8 +316,10 @@ class Trickle(SchedulerControl):
         ducklake_sink_path: str | None = None,
         ducklake_table: str | None = None,
     ) -> StreamTable:
-        """Change how a stream table is maintained; what is None stays.
+        """Change how a stream table is maintained, or its query; what is None stays.
 
+        Another ``query`` replaces the contents at once and keeps the table, its grants and its
+        readers; ST213 if its columns do not fit, ST207 if someone needs one that goes.
         A ``max_delta_fraction`` of ``"default"`` leaves it to ``differential_max_change_ratio``,
         a ``sink`` of ``"none"`` ends the copy in the lake.
         """
@@ -319,6 +329,7 @@ class Trickle(SchedulerControl):
             schedule=schedule,
             refresh_mode=parse_refresh_mode(refresh_mode) if refresh_mode is not None else None,
             status=parse_status(status) if status is not None else None,
+            query=query,
             max_delta_fraction=max_delta_fraction,
             cdc_mode=parse_cdc_mode(cdc_mode) if cdc_mode is not None else None,
             diamond=Diamond.parse(diamond_consistency, diamond_schedule_policy),
@@ -432,8 +443,10 @@ class Trickle(SchedulerControl):
 
     @property
     def max_concurrent_refreshes(self) -> int:
-        """How many refreshes may go on at a time."""
-        return self._runtime.settings.max_concurrent_refreshes
+        """How many refreshes may go on at a time, by the process and by the database's quota."""
+        settings = self._runtime.settings
+        quota = settings.per_database_worker_quota or settings.max_concurrent_refreshes
+        return min(quota, settings.max_concurrent_refreshes)
 
     def prune_history(self) -> int:
         """Delete the history that is older than the settings keep it; return how many rows."""
@@ -477,8 +490,7 @@ class Trickle(SchedulerControl):
 
         Takes nothing on while ``leads`` says no: then another process does.
         """
-        workers = self._runtime.settings.max_concurrent_refreshes
-        return RequestServer(self._runtime, leads=leads, workers=workers)
+        return RequestServer(self._runtime, leads=leads, workers=self.max_concurrent_refreshes)
 
     def list_settings(self) -> list[SettingInEffect]:
         """Return every setting of this process, and where its value comes from."""

@@ -130,6 +130,16 @@ class FuseBlownError(TrickleError, code="ST212"):
     """A source changed by more than the fuse of the stream table lets pass without asking."""
 
 
+class ColumnsDifferError(TrickleError, code="ST213"):
+    """The query that is to replace another needs columns that the table cannot get in place."""
+
+
+class RefreshCancelledError(TrickleError, code="ST214"):
+    """Someone cancelled the refresh while it was under way; nothing was changed."""
+
+    retry = Retry.BACKOFF
+
+
 class SourceNotFoundError(TrickleError, code="ST301"):
     """A source table of the stream table no longer exists."""
 

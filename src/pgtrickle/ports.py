@@ -61,7 +61,10 @@ class Engine(Protocol):
         ...
 
     def cancel(self, job: str) -> None:
-        """Cancel what runs for a refresh (see ``job_named``), which then fails; any thread may."""
+        """Cancel what is computed now for a refresh (see ``job_named``); any thread may.
+
+        What the refresh does between two computations is not the engine's to stop.
+        """
         ...
 
     def close(self) -> None:

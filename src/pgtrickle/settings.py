@@ -63,6 +63,12 @@ class Settings:
     max_concurrent_refreshes: int = _setting(
         4, "How many refreshes `pgtrickle run` works on at a time.", 1, 64
     )
+    per_database_worker_quota: int = _setting(
+        0,
+        "How many of them one database may have, kept in its own settings table; 0: all.",
+        0,
+        64,
+    )
     auto_backoff: bool = _setting(
         default=True,
         doc="Refresh a stream table half as often after three refreshes in a row that took longer"

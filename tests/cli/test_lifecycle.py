@@ -240,6 +240,18 @@ def test_alter_changes_what_is_given(cli: CommandLine, cheap: str) -> None:
     assert document["status"] == "ACTIVE"
 
 
+def test_alter_replaces_the_query(cli: CommandLine, cheap: str, tmp_path: Path) -> None:
+    file = tmp_path / "query.sql"
+    file.write_text("SELECT id, price FROM items WHERE price > 0")
+
+    altered = cli("alter", cheap, "--file", str(file), "--json")
+    refused = cli("alter", cheap, "--query", "SELECT price, id FROM items", "--json")
+
+    assert altered.json["query"] == file.read_text()
+    assert cli("verify", cheap, "--json").json["ok"]
+    assert (refused.exit_code, refused.error["code"]) == (1, "ST213")
+
+
 def test_suspended_table_does_not_refresh(cli: CommandLine, cheap: str) -> None:
     assert "SUSPENDED" in cli("alter", cheap, "--status", "suspended").stdout
 

@@ -103,3 +103,28 @@ def test_groups_are_disjoint_and_in_order(graph: Graph[int]):
     assert len(listed) == len(set(listed))
     for group in groups:
         assert list(group) == [node for node in graph.order if node in group]
+
+
+_LEAVES = Graph({number: ["t"] for number in range(12)})  # no paths: only what is wanted joins them
+
+
+@given(wanted=st.lists(st.lists(st.integers(0, 11), min_size=2, max_size=3, unique=True)))
+def test_groups_that_share_a_member_are_one_however_they_came_together(wanted: list[list[int]]):
+    components = [set(one) for one in wanted]
+    for one in wanted:
+        touched = [component for component in components if not component.isdisjoint(one)]
+        components = [component for component in components if component not in touched]
+        components.append(set().union(*touched))
+
+    groups = [set(group) for group in _LEAVES.groups((), wanted)]
+
+    assert sorted(map(sorted, groups)) == sorted(map(sorted, components))
+
+
+@given(graph=_GRAPHS)
+def test_diamond_is_never_torn_apart(graph: Graph[int]):
+    groups = graph.groups(graph.reads)
+
+    for node in graph.reads:
+        diamond = graph.diamond(node)
+        assert not diamond or [set(group) >= diamond for group in groups].count(True) == 1

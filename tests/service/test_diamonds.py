@@ -296,3 +296,14 @@ def test_refresh_group_is_refreshed_at_one_moment(lab: Lab):
         create_refresh_group(lab.connection, "other", relids)
     drop_refresh_group(lab.connection, "pair")
     assert len(lab.trickle.shape().units) == 2
+
+
+def test_creation_below_a_diamond_waits_for_its_members(bank: Lab):
+    """A daemon that refreshes one of them at the moment must not make the creation fail."""
+    bank.run(
+        "INSERT INTO pgtrickle.pgt_leases (pgt_id, owner, acquired_at, expires_at)"
+        " SELECT pgt_id, 'somebody', now(), now() + interval '1 second'"
+        " FROM pgtrickle.pgt_stream_tables WHERE pgt_name = 'odd'"
+    )
+
+    bank.create("gap", "SELECT e.total - o.total AS gap FROM even AS e CROSS JOIN odd AS o")

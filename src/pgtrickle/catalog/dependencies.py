@@ -97,6 +97,7 @@ _LIST_PARENTS = """
       LEFT JOIN pgtrickle.pgt_dependencies AS d
         ON d.pgt_id = s.pgt_id AND d.source_type = 'STREAM_TABLE'
       LEFT JOIN pgtrickle.pgt_stream_tables AS p ON p.pgt_relid = d.source_relid
+     WHERE s.pgt_schema <> 'pgtrickle_state'
      ORDER BY 1, 2, 3, 4
 """
 

@@ -23,16 +23,22 @@ class Measurement:
 
 # One arm an action: each is answered by the newest entries of the partial index.
 _LIST_NEWER = """
+    WITH floor AS (
+        SELECT measured_since AS since FROM pgtrickle.pgt_stream_tables
+         WHERE pgt_id = %(stream_table_id)s
+    )
     (SELECT refresh_id, action, actual_ms, cost
        FROM pgtrickle.pgt_refresh_history
       WHERE pgt_id = %(stream_table_id)s AND action = 'DIFFERENTIAL'
-        AND refresh_id > %(newer_than)s AND cost IS NOT NULL AND status = 'COMPLETED'
+        AND refresh_id > GREATEST(%(newer_than)s, (SELECT since FROM floor))
+        AND cost IS NOT NULL AND status = 'COMPLETED'
       ORDER BY refresh_id DESC LIMIT %(limit)s)
     UNION ALL
     (SELECT refresh_id, action, actual_ms, cost
        FROM pgtrickle.pgt_refresh_history
       WHERE pgt_id = %(stream_table_id)s AND action = 'FULL'
-        AND refresh_id > %(newer_than)s AND cost IS NOT NULL AND status = 'COMPLETED'
+        AND refresh_id > GREATEST(%(newer_than)s, (SELECT since FROM floor))
+        AND cost IS NOT NULL AND status = 'COMPLETED'
       ORDER BY refresh_id DESC LIMIT %(limit)s)
 """
 

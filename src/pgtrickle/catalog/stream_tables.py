@@ -148,12 +148,13 @@ def find_stream_table_by_relid(connection: Connection[TupleRow], relid: int) -> 
 _LIST = f"""
     SELECT {STREAM_TABLE_COLUMNS}
       FROM pgtrickle.pgt_stream_tables AS s
+     WHERE s.pgt_schema <> 'pgtrickle_state'
      ORDER BY s.pgt_schema, s.pgt_name
 """
 
 
 def list_stream_tables(connection: Connection[TupleRow]) -> list[StreamTable]:
-    """Return every stream table, by name."""
+    """Return every stream table, by name; successors (see successors.py) are not listed."""
     return [read_stream_table(row) for row in connection.execute(_LIST)]
 
 

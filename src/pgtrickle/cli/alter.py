@@ -1,8 +1,9 @@
-"""``pgtrickle alter NAME``: change how a stream table is maintained."""
+"""``pgtrickle alter NAME``: change how a stream table is maintained, or its query."""
 
 from __future__ import annotations
 
 from enum import Enum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,7 +19,9 @@ from pgtrickle.cli.options import (
     SchedulePolicy,
     SinkPath,
 )
-from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout, working
+from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout
+from pgtrickle.cli.progress import showing_progress
+from pgtrickle.cli.query_text import read_query
 from pgtrickle.cli.session import connected
 from pgtrickle.model.delta_fraction import DEFAULT, Fraction
 from pgtrickle.model.stream_table import RefreshMode
@@ -45,6 +48,21 @@ def alter(
     ctx: typer.Context,
     name: Name,
     *,
+    query: Annotated[
+        str | None,
+        typer.Option(
+            "--query",
+            "-q",
+            metavar="SQL",
+            help="Another query, whose rows replace the contents at once; - reads standard input.",
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--file", "-f", help="File that holds another query.", exists=True, dir_okay=False
+        ),
+    ] = None,
     schedule: Annotated[
         str | None, typer.Option(help="How often to refresh: 30s, 5m, 1h30m, cron or calculated.")
     ] = None,
@@ -78,19 +96,32 @@ def alter(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Change the schedule, mode, status, cost limit, capture or sink of a stream table."""
+    """Change the query, schedule, mode, status, cost limit, capture or sink of a stream table."""
     diamond = (diamond_consistency, diamond_schedule_policy)
-    given = (schedule, refresh_mode, status, max_delta_fraction, cdc_mode, tier, *diamond, sink)
+    text = None if query is None and file is None else read_query(query, file)
+    given = (
+        text,
+        schedule,
+        refresh_mode,
+        status,
+        max_delta_fraction,
+        cdc_mode,
+        tier,
+        *diamond,
+        sink,
+    )
     if all(one is None for one in given):
         raise typer.BadParameter(
-            "say what to change: --schedule, --refresh-mode, --status, --max-delta-fraction,"
-            " --cdc-mode, --tier, --diamond-consistency, --diamond-schedule-policy or --sink"
+            "say what to change: --query, --file, --schedule, --refresh-mode, --status,"
+            " --max-delta-fraction, --cdc-mode, --tier, --diamond-consistency,"
+            " --diamond-schedule-policy or --sink"
         )
     fraction = _fraction(max_delta_fraction)
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
-        with working(f"Altering {name}"):
+        with showing_progress(trickle, f"Altering {name}"):
             table = trickle.alter_stream_table(
                 name,
+                query=text,
                 schedule=schedule,
                 refresh_mode=None if refresh_mode is None else refresh_mode.value,
                 status=None if status is None else status.value,

@@ -148,8 +148,9 @@ class _Partition(Generic[Node]):
         """Return the one that stands for the set of ``node``."""
         if node not in self._parents:
             return node
-        while self._parents[node] != node:
-            node = self._parents[node] = self._parents[self._parents[node]]
+        while (parent := self._parents[node]) != node:
+            self._parents[node] = self._parents[parent]  # half as far for the next who asks
+            node = parent
         return node
 
     def join(self, nodes: Iterable[Node]) -> None:

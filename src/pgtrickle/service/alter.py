@@ -1,6 +1,10 @@
-"""``alter_stream_table``: change how a stream table is maintained."""
+"""``alter_stream_table``: change how a stream table is maintained, or what it shows."""
 
 from __future__ import annotations
+
+from functools import partial
+
+from psycopg import Connection
 
 from pgtrickle.catalog.dependencies import list_dependencies
 from pgtrickle.catalog.graph import update_diamond
@@ -32,6 +36,7 @@ from pgtrickle.service.lake_control import (
     retry_delivery,
 )
 from pgtrickle.service.ownership import check_owner
+from pgtrickle.service.replace_query import is_another_query, replace_query
 from pgtrickle.service.runtime import Runtime
 
 _AS_IT_IS = Diamond()
@@ -45,6 +50,8 @@ def alter_stream_table(
     schedule: str | None,
     refresh_mode: RefreshMode | None,
     status: Status | None,
+    query: str | None = None,
+    search_path: str | None = None,
     max_delta_fraction: Fraction | None = None,
     cdc_mode: CdcMode | None = None,
     diamond: Diamond = _AS_IT_IS,
@@ -55,55 +62,46 @@ def alter_stream_table(
 ) -> StreamTable:
     """Apply the changes that are not None, all or none of them.
 
-    Another ``cdc_mode`` or a new ``sink`` is acted upon afterwards: if that fails, it is on record
-    all the same.
+    ``search_path`` is where the names of a new ``query`` are looked for; None: where the session
+    looks.  Another ``cdc_mode`` or a new ``sink`` is acted upon afterwards: if that fails, it is on
+    record all the same.
     """
     if schedule is not None:
         parse_schedule(schedule)
     check_sink(sink)
+    if max_delta_fraction is not None and max_delta_fraction != DEFAULT:
+        check_fraction(max_delta_fraction)
     if status is not None and status not in _SETTABLE:
         raise StatusForbidsError(
             f'the status of a stream table cannot be set to "{status.value}"',
             hint="Set it to ACTIVE or SUSPENDED.",
         )
-    with runtime.connection() as connection, connection.transaction():
+    change = partial(
+        _change,
+        runtime,
+        schedule=schedule,
+        refresh_mode=refresh_mode,
+        status=status,
+        max_delta_fraction=max_delta_fraction,
+        cdc_mode=cdc_mode,
+        diamond=diamond,
+        tier=tier,
+        sink=sink,
+        ducklake_sink_path=ducklake_sink_path,
+        ducklake_table=ducklake_table,
+    )
+    with runtime.connection() as connection:
         stream_table = get_stream_table(connection, name)
         check_owner(connection, stream_table)
-        if schedule is not None:
-            update_schedule(connection, stream_table.id, schedule)
-        if refresh_mode is not None:
-            compiled = compile_stream_table(connection, stream_table)
-            if compiled.refusal is not None and refresh_mode is RefreshMode.DIFFERENTIAL:
-                raise compiled.refusal
-            effective, reason = effective_mode(compiled, refresh_mode)
-            update_refresh_mode(
-                connection,
-                stream_table.id,
-                refresh_mode=refresh_mode,
-                effective_refresh_mode=effective,
-                downgrade_reason=reason,
-            )
-        if max_delta_fraction is not None:
-            own = None if max_delta_fraction == DEFAULT else check_fraction(max_delta_fraction)
-            update_max_delta_fraction(connection, stream_table.id, own)
-        if cdc_mode is not None:
-            update_requested_cdc_mode(connection, stream_table.id, cdc_mode)
-        if tier is not None:
-            update_tier(connection, stream_table.id, tier)
-        if diamond:
-            update_diamond(connection, stream_table.id, diamond)
-        if sink == NO_SINK:
-            disable_sink(connection, stream_table, drop=False)
-        if sink == DUCKLAKE:
-            enable_sink(
-                runtime,
-                connection,
-                stream_table,
-                path=ducklake_sink_path,
-                lake_table=ducklake_table,
-            )
-        if status is not None:
-            update_status(connection, stream_table.id, status)
+    if query is None or not is_another_query(runtime, stream_table, query, search_path):
+        with runtime.connection() as connection, connection.transaction():
+            change(connection, get_stream_table(connection, name))
+    else:
+        replace_query(
+            runtime, name, query, search_path=search_path, refresh_mode=refresh_mode, also=change
+        )
+    with runtime.connection() as connection:
+        stream_table = get_stream_table(connection, name)
         sources = [one.source_relid for one in list_dependencies(connection, stream_table.id)]
     if cdc_mode is not None:
         settle_capture(runtime, sources, strict=True)
@@ -111,3 +109,58 @@ def alter_stream_table(
         retry_delivery(runtime, name)
     with runtime.connection() as connection:
         return get_stream_table(connection, name)
+
+
+def _change(
+    runtime: Runtime,
+    connection: Connection,
+    stream_table: StreamTable,
+    *,
+    schedule: str | None,
+    refresh_mode: RefreshMode | None,
+    status: Status | None,
+    max_delta_fraction: Fraction | None,
+    cdc_mode: CdcMode | None,
+    diamond: Diamond,
+    tier: Tier | None,
+    sink: str | None,
+    ducklake_sink_path: str | None,
+    ducklake_table: str | None,
+) -> None:
+    """Record the changes; commits nothing."""
+    check_owner(connection, stream_table)
+    if schedule is not None:
+        update_schedule(connection, stream_table.id, schedule)
+    if refresh_mode is not None:
+        compiled = compile_stream_table(connection, stream_table)
+        if compiled.refusal is not None and refresh_mode is RefreshMode.DIFFERENTIAL:
+            raise compiled.refusal
+        effective, reason = effective_mode(compiled, refresh_mode)
+        update_refresh_mode(
+            connection,
+            stream_table.id,
+            refresh_mode=refresh_mode,
+            effective_refresh_mode=effective,
+            downgrade_reason=reason,
+        )
+    if max_delta_fraction is not None:
+        own = None if max_delta_fraction == DEFAULT else check_fraction(max_delta_fraction)
+        update_max_delta_fraction(connection, stream_table.id, own)
+    if cdc_mode is not None:
+        update_requested_cdc_mode(connection, stream_table.id, cdc_mode)
+    if tier is not None:
+        update_tier(connection, stream_table.id, tier)
+    if diamond:
+        update_diamond(connection, stream_table.id, diamond)
+    if sink == NO_SINK:
+        disable_sink(connection, stream_table, drop=False)
+    if sink == DUCKLAKE:
+        enable_sink(
+            runtime,
+            connection,
+            stream_table,
+            path=ducklake_sink_path,
+            lake_table=ducklake_table,
+        )
+    if status is not None:
+        update_status(connection, stream_table.id, status)

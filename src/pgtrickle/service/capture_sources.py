@@ -37,13 +37,7 @@ def capture_sources(connection: Connection, stream_table_id: int, compiled: Comp
     The first snapshot may be taken only after that commit (see ``capture.triggers``).
     """
     columns = compiled.captured_columns()
-    delete_dependencies(connection, stream_table_id)
-    insert_dependencies(
-        connection,
-        stream_table_id,
-        [*_tables(connection, compiled), *_views(connection, compiled)],
-    )
-    _check_circle(connection)
+    record_dependencies(connection, stream_table_id, compiled)
     record_functions(connection, stream_table_id, compiled.binding.functions)
     lock_sources(connection, columns)
     # In the order of oids, so that two creations at once cannot deadlock.
@@ -56,6 +50,17 @@ def capture_sources(connection: Connection, stream_table_id: int, compiled: Comp
             buffer_name=capture.buffer.name,
             captured_columns=capture.columns,
         )
+
+
+def record_dependencies(connection: Connection, stream_table_id: int, compiled: Compiled) -> None:
+    """Record what a stream table reads, unless it would read itself."""
+    delete_dependencies(connection, stream_table_id)
+    insert_dependencies(
+        connection,
+        stream_table_id,
+        [*_tables(connection, compiled), *_views(connection, compiled)],
+    )
+    _check_circle(connection)
 
 
 def _check_circle(connection: Connection) -> None:

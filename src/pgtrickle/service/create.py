@@ -36,7 +36,7 @@ from pgtrickle.service.control import decide_durability
 from pgtrickle.service.drop import drop_stream_table
 from pgtrickle.service.lake_control import DUCKLAKE, check_sink, enable_sink
 from pgtrickle.service.polled_sources import check_polled
-from pgtrickle.service.refresh_stream_table import refresh_stream_table
+from pgtrickle.service.refresh_stream_table import refresh_when_free
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.storage.apply import create_table
 from pgtrickle.storage.state_tables import create_state_tables
@@ -82,7 +82,7 @@ def create_stream_table(
         if compiled.refusal is not None and refresh_mode is RefreshMode.DIFFERENTIAL:
             raise compiled.refusal
         with connection.transaction():
-            _declare(connection, name, query, compiled, schedule, refresh_mode, fraction)
+            declare(connection, name, query, compiled, schedule, refresh_mode, fraction)
             if cdc_mode is not None:
                 stream_table = get_stream_table(connection, name)
                 update_requested_cdc_mode(connection, stream_table.id, cdc_mode)
@@ -104,7 +104,8 @@ def create_stream_table(
         settle_capture(runtime, compiled.captured_columns().keys(), strict=strict)
         if not initialize:
             return None
-        return refresh_stream_table(runtime, name, initiated_by=InitiatedBy.INITIAL)
+        # What it reads may have to be refreshed with it, and be busy now.
+        return refresh_when_free(runtime, name, initiated_by=InitiatedBy.INITIAL)
     except BaseException:
         # Whatever stopped the capture or the first load, also Ctrl-C: leave nothing behind.
         with suppress(TrickleError):
@@ -123,7 +124,7 @@ def check_columns(compiled: Compiled) -> None:
         raise NameNotUsableError("the query has no columns", hint="Select at least one column.")
 
 
-def _declare(
+def declare(
     connection: Connection,
     name: QualifiedName,
     query: str,
@@ -132,6 +133,7 @@ def _declare(
     refresh_mode: RefreshMode,
     max_delta_fraction: float | None,
 ) -> None:
+    """Create a stream table without rows, with its state and its capture; commit at once."""
     _check_name(connection, name)
     effective, reason = effective_mode(compiled, refresh_mode)
     with translated_errors():

@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from pgtrickle.catalog.refresh_history import prune_refreshes
 from pgtrickle.errors import TrickleError
+from pgtrickle.service.replace_query import discard_abandoned
 from pgtrickle.service.runtime import Runtime
 
 logger = logging.getLogger(__name__)
@@ -36,15 +37,19 @@ def prune_history(runtime: Runtime, stop: threading.Event | None = None) -> int:
 
 @contextmanager
 def pruning_history(runtime: Runtime) -> Iterator[None]:
-    """Prune again and again, from a thread, for the length of a block."""
+    """Prune again and again, from a thread, for the length of a block.
+
+    Successors that were abandoned go too: what they have not read cannot be trimmed.
+    """
     done = threading.Event()
 
     def prune() -> None:
         while not done.wait(runtime.settings.history_prune_interval_seconds):
             try:
+                discard_abandoned(runtime)
                 prune_history(runtime, done)
             except TrickleError as error:
-                logger.warning("could not prune the history", extra={"code": error.code})
+                logger.warning("could not clear up", extra={"code": error.code})
 
     thread = threading.Thread(target=prune, name="pgtrickle-prune", daemon=True)
     thread.start()

@@ -50,7 +50,7 @@ from pgtrickle.model.stream_table import (
     RefreshMode,
     StreamTable,
 )
-from pgtrickle.ports import ResultTooLargeError, job_named
+from pgtrickle.ports import ResultTooLargeError
 from pgtrickle.refresh.decide import Decision, decide
 from pgtrickle.refresh.stages import (
     StagePlan,
@@ -289,7 +289,7 @@ class Refresh:
                 return self._commit_nothing(snapshot, compiled)
             # The transaction of a group has locked the lease: nobody else can take it.
             kept = nullcontext() if snapshot.writes else keep_lease(self.runtime, self.lease)
-            with kept, job_named(str(self.stream_table.name)):
+            with kept, self.runtime.jobs.named(str(self.stream_table.name)):
                 return self._execute(snapshot, buffers, compiled, findings.changed)
         except _ReadInVainError:
             return None
@@ -379,18 +379,24 @@ class Refresh:
                     else self._differential_stages(compiled, reader)
                 )
                 for stage, changes in stages:
+                    self._check_cancelled()
                     self._run_stage(stage, changes, reader, writer, staging)
             buffers.release()
             if not self.hold_snapshot:
                 snapshot.release()
+            self._check_cancelled()
             with self.timed("apply"), translated_errors():
                 applied = self._apply(writer, compiled, staging)
+            self._check_cancelled()
             with self.timed("commit"):
-                report = self._commit(writer, snapshot, compiled, applied)
+                report = self.commit(writer, snapshot, compiled, applied)
                 if compiled.opaque and compiled.refusal is None:
                     # The state tables have not followed: the next refresh starts them anew.
                     update_needs_reinit(writer, self.stream_table.id, needs_reinit=True)
         return report
+
+    def _check_cancelled(self) -> None:
+        self.runtime.jobs.check(str(self.stream_table.name))
 
     @contextmanager
     def _writing(self, snapshot: Snapshot) -> Iterator[Connection]:
@@ -482,6 +488,7 @@ class Refresh:
             rest = reader.read([read for read in stage.reads if read.view not in changes], changes)
             inputs = changes.of({read.view for read in stage.reads}, rest)
         self.reads += count_reads(rest.reads, rest.tables)
+        self._check_cancelled()
         result = None if inputs.large else self._compute_small(stage, inputs.tables)
         if result is None:
             with self.timed("compute"):
@@ -557,7 +564,7 @@ class Refresh:
         writer.execute(f"ANALYZE {name.sql}".encode())
         return applied
 
-    def _commit(
+    def commit(
         self, writer: Connection, snapshot: Snapshot, compiled: Compiled, applied: Applied
     ) -> RefreshReport:
         """Make contents, state, frontier, history, notification and lake visible at once."""
@@ -636,10 +643,10 @@ class Refresh:
         self.tracking = None
         with self.timed("commit"), self._writing(snapshot) as writer:
             if snapshot.writes:
-                return self._commit(writer, snapshot, compiled, Applied(0, 0))
+                return self.commit(writer, snapshot, compiled, Applied(0, 0))
             # A crash that forgets this only makes the next refresh look at the same window.
             writer.execute("SET LOCAL synchronous_commit = off")
-            return self._commit(writer, snapshot, compiled, Applied(0, 0))
+            return self.commit(writer, snapshot, compiled, Applied(0, 0))
 
     def _record_failure(self, connection: Connection, error: TrickleError) -> None:
         with connection.transaction():

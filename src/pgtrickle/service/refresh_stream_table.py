@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from pgtrickle.catalog.graph import list_companions
+from pgtrickle.errors import LeaseHeldError
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import InitiatedBy
 from pgtrickle.service.refresh import refresh_alone
 from pgtrickle.service.refresh_together import refresh_together
 from pgtrickle.service.runtime import Runtime
+
+_LOOK_AGAIN_SECONDS = 0.05
+
+T = TypeVar("T")
 
 
 def refresh_stream_table(
@@ -37,6 +44,38 @@ def refresh_stream_table(
         initial=name if initial else None,
     )
     return reports[-1]
+
+
+def refresh_when_free(
+    runtime: Runtime,
+    name: QualifiedName,
+    *,
+    full: bool = False,
+    initiated_by: InitiatedBy = InitiatedBy.MANUAL,
+    waiting: Callable[[LeaseHeldError], object] = lambda _: None,
+) -> RefreshReport:
+    """Do the same, and wait while another does it: what that one read may be older than the call.
+
+    ``waiting`` is told once why.  Without end: whoever loses patience interrupts it.
+    """
+    return when_free(
+        lambda: refresh_stream_table(runtime, name, full=full, initiated_by=initiated_by), waiting
+    )
+
+
+def when_free(
+    act: Callable[[], T], waiting: Callable[[LeaseHeldError], object] = lambda _: None
+) -> T:
+    """Do what needs leases, again until nobody else has them."""
+    told = False
+    while True:
+        try:
+            return act()
+        except LeaseHeldError as error:
+            if not told:
+                waiting(error)
+            told = True
+            time.sleep(_LOOK_AGAIN_SECONDS)
 
 
 def refresh_unit(runtime: Runtime, names: Sequence[QualifiedName]) -> list[RefreshReport]:

@@ -23,6 +23,7 @@ from pgtrickle.model.report import Progress
 from pgtrickle.ports import Engine
 from pgtrickle.service.compile import Compiled
 from pgtrickle.service.cost_memory import CostMemory
+from pgtrickle.service.jobs import Jobs
 from pgtrickle.settings import Settings
 from pgtrickle.spark.arrow_reader import ReadConnections
 from pgtrickle.spark.pg_errors import error_for
@@ -66,6 +67,7 @@ class Runtime:
     settings: Settings
     owner: str = field(default_factory=_owner)
     claims: Claims = field(default_factory=Claims)
+    jobs: Jobs = field(default_factory=Jobs)
     compiled: dict[tuple[int, str], Compiled] = field(default_factory=dict)
     # The fingerprints of the sources for which each was compiled, by stream table: another process
     # may have started it anew since.

@@ -9,6 +9,7 @@ from pgtrickle.catalog.graph import groups_of, list_nodes
 from pgtrickle.catalog.refresh_groups import list_refresh_groups
 from pgtrickle.catalog.refresh_history import Refresh, list_refreshes
 from pgtrickle.catalog.stream_tables import get_stream_table, list_stream_tables
+from pgtrickle.catalog.successors import is_successor
 from pgtrickle.model.diamonds import DiamondSchedulePolicy
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.stream_table import StreamTable
@@ -45,7 +46,8 @@ def show_dependencies(runtime: Runtime) -> dict[str, list[str]]:
 def show_shape(runtime: Runtime) -> Shape:
     """Return who reads whom, and which stream tables are refreshed together."""
     with runtime.connection() as connection:
-        nodes = {one.relid: one for one in list_nodes(connection)}
+        listed = (one for one in list_nodes(connection) if not is_successor(one.name))
+        nodes = {one.relid: one for one in listed}
         wanted = list_refresh_groups(connection)
     names = {relid: str(one.name) for relid, one in nodes.items()}
     slowest = DiamondSchedulePolicy.SLOWEST

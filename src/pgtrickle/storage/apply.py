@@ -82,6 +82,20 @@ def ensure_row_index(
         connection.execute(f"CREATE INDEX ON {name.sql} ({row_hash(columns)})".encode())
 
 
+_LIST_ROW_INDEXES = """
+    SELECT i.indexrelid::pg_catalog.regclass::pg_catalog.text
+      FROM pg_catalog.pg_index AS i
+     WHERE i.indrelid = pg_catalog.to_regclass(%(name)s)
+       AND pg_catalog.pg_get_indexdef(i.indexrelid) LIKE '%%hash_record_extended(%%'
+"""
+
+
+def drop_row_index(connection: Connection, name: QualifiedName) -> None:
+    """Drop the index that finds a row, because the rows are to have other columns."""
+    for (index,) in connection.execute(_LIST_ROW_INDEXES, {"name": name.sql}).fetchall():
+        connection.execute(f"DROP INDEX {index}".encode())
+
+
 def load_result(
     connection: Connection,
     name: QualifiedName,

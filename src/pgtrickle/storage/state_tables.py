@@ -162,6 +162,15 @@ def drop_state_tables(connection: Connection, stream_table_id: int) -> None:
         connection.execute(f"DROP TABLE {QualifiedName(_SCHEMA, name).sql}".encode())
 
 
+def rename_state_tables(connection: Connection, former_id: int, stream_table_id: int) -> None:
+    """Let a stream table have the state tables of another, which has none afterwards."""
+    former = f"st_{former_id}_"
+    for (name,) in connection.execute(_LIST, {"pattern": f"^{former}"}).fetchall():
+        own = quote_identifier(f"st_{stream_table_id}_{name.removeprefix(former)}")
+        table = QualifiedName(_SCHEMA, name).sql
+        connection.execute(f"ALTER TABLE {table} RENAME TO {own}".encode())
+
+
 def rows_query(stream_table_id: int, stage: StatefulStage) -> str:
     """Return the query that shows a stage's result as it is stored."""
     if isinstance(stage, RecomputeStage):

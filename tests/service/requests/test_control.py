@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -216,12 +217,15 @@ def test_alter_changes_tier_fuse_and_diamond_and_no_more(shop: Lab):
     ) == [("cold", "auto", 7, 4.0, None, "slowest")]
 
 
-def test_another_query_is_refused_and_the_same_is_not(shop: Lab):
+def test_another_query_replaces_the_contents_and_the_same_does_not(shop: Lab):
     statement = "CALL pgtrickle.alter_stream_table('of_t', query => '{}')"
-
-    assert refused(shop, statement.format("SELECT count(*) AS m FROM t")) == "ST202"
     shop.run(statement.format("select  COUNT(*) as n\nfrom t"))
+    same = shop.value("SELECT count(*) FROM pgtrickle.pgt_refresh_history")
+    shop.run(statement.format("SELECT count(*) + 1 AS n FROM t"))
+    shop.queries["of_t"] = "SELECT count(*) + 1 AS n FROM t"
+
     shop.check("of_t")
+    assert shop.value("SELECT count(*) FROM pgtrickle.pgt_refresh_history") == same + 1
 
 
 def test_graph_is_drawn(shop: Lab):
@@ -257,3 +261,46 @@ def test_errors_are_explained_by_their_kind(shop: Lab):
     assert told["meaning"]
     assert told["remedy"]
     assert shop.value("CALL pgtrickle.diagnose_errors('of_t')") == []
+
+
+def test_stream_table_is_told_in_rows(shop: Lab):
+    told: dict[str, str] = dict(shop.rows("SELECT * FROM pgtrickle.explain_st('of_t')"))
+
+    assert told["name"] == "public.of_t"
+    assert told["sources"] == "public.t (table)"
+    assert told["state_tables"].startswith("st_")
+    assert int(told["last_refreshes"]) > 0
+    assert refused(shop, "SELECT * FROM pgtrickle.explain_st('nowhere')") == "ST201"
+
+
+def test_passes_of_a_query_are_shown(shop: Lab):
+    shop.run("CREATE VIEW of_view AS SELECT a FROM t")
+    bind, lower, cut = shop.value(
+        "CALL pgtrickle.explain_query_rewrite('SELECT count(*) AS n FROM of_view')"
+    )
+    _, refusal = shop.value(
+        "CALL pgtrickle.explain_query_rewrite('SELECT array_agg(a) AS l FROM t')"
+    )
+
+    assert (bind["pass"], lower["pass"], cut["pass"]) == ("bind", "lower", "cut")
+    assert "FROM public.of_view" in bind["sql_after"]
+    assert "γ[" in lower["sql_after"]
+    assert "group_1" in cut["sql_after"]
+    assert refusal["refused"]
+
+
+def test_copy_in_the_lake_is_asked_for_from_sql(shop: Lab, tmp_path: Path):
+    shop.run(
+        "CALL pgtrickle.create_stream_table('ids', 'SELECT a FROM t', sink => 'ducklake',"
+        f" ducklake_sink_path => '{tmp_path}', ducklake_table => 'all_ids')"
+    )
+    sinks = "SELECT stream_table, lake_table, status FROM pgtrickle.ducklake_sink_status()"
+    [created] = shop.rows(sinks)
+    shop.run("CALL pgtrickle.alter_stream_table('ids', sink => 'none')")
+    ended = shop.rows(sinks)
+    shop.run("CALL pgtrickle.drop_stream_table('ids')")
+
+    assert created == ("public.ids", "main.all_ids", "DELIVERED")
+    assert ended == []
+    wrong = "CALL pgtrickle.create_stream_table('ids', 'SELECT a FROM t', sink => 'sea')"
+    assert refused(shop, wrong) == "ST703"

@@ -56,11 +56,25 @@ def test_create_or_replace_alters_or_leaves(counts: Lab, query: str, options: st
     assert done["status"] == status
 
 
-def test_create_or_replace_refuses_another_query(counts: Lab):
-    with pytest.raises(psycopg.Error) as caught:
-        counts.run("CALL pgtrickle.create_or_replace_stream_table('counts', 'SELECT id FROM t')")
+def test_create_or_replace_replaces_the_query(counts: Lab):
+    another = "SELECT k, count(*) + 1 AS n FROM t GROUP BY k"
+    done = counts.value(
+        f"CALL pgtrickle.create_or_replace_stream_table('counts', '{another}', schedule => '1h')"
+    )
+    counts.queries["counts"] = another
 
-    assert caught.value.sqlstate == "ST202"
+    assert done["status"] == "replaced"
+    counts.check("counts")
+
+
+def test_create_or_replace_refuses_what_does_not_fit(counts: Lab):
+    with pytest.raises(psycopg.Error) as caught:
+        counts.run(
+            "CALL pgtrickle.create_or_replace_stream_table("
+            "'counts', 'SELECT 1::int8 AS n, k FROM t')"
+        )
+
+    assert caught.value.sqlstate == "ST213"
     counts.check("counts")
 
 

@@ -162,3 +162,12 @@ def test_secret_comes_from_the_environment(database: str, monkeypatch: pytest.Mo
 def test_secret_that_is_missing_is_named():
     with pytest.raises(SettingError, match="SHOP_PASSWORD"):
         load_settings({"PGTRICKLE_DSN": "postgresql://ann:${ENV:SHOP_PASSWORD}@db"})
+
+
+@pytest.mark.parametrize(("quota", "workers"), [("0", 4), ("2", 2), ("60", 4)])
+def test_quota_of_a_database_bounds_its_workers(database: str, quota: str, workers: int):
+    with pgtrickle.connect(database) as trickle:
+        trickle.set_setting("per_database_worker_quota", quota)
+
+    with pgtrickle.connect(database) as trickle:
+        assert trickle.max_concurrent_refreshes == workers

@@ -23,7 +23,8 @@ import psycopg
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
-from pgtrickle.errors import RequestCancelledError
+from pgtrickle.errors import RequestCancelledError, TrickleError
+from pgtrickle.service.jobs import Jobs
 from pgtrickle.service.runtime import Runtime
 
 _SECONDS_TO_CANCEL = 2.0
@@ -43,7 +44,8 @@ class CancellableRuntime(Runtime):
     @classmethod
     def like(cls, runtime: Runtime) -> CancellableRuntime:
         """Make one for work in the current thread."""
-        return cls(**{one.name: getattr(runtime, one.name) for one in fields(Runtime)})
+        shared = {one.name: getattr(runtime, one.name) for one in fields(Runtime)}
+        return cls(**shared | {"jobs": Jobs()})
 
     @contextmanager
     def connection(self) -> Iterator[Connection[TupleRow]]:
@@ -77,6 +79,9 @@ class CancellableRuntime(Runtime):
             self._cut_off = list(self._borrowed)
             for connection in self._cut_off:
                 _cut_off(connection)
+        # What it computes is of no use to anybody: without it the work meets an error at once.
+        with suppress(TrickleError):
+            self.jobs.cancel(self.engine)
 
 
 def _cut_off(connection: Connection[TupleRow]) -> None:

@@ -1,4 +1,4 @@
-"""The verbs of requests that explain: groups, deltas and errors."""
+"""The verbs of requests that explain: groups, deltas, queries and errors."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from pgtrickle.algebra.printer import show
+from pgtrickle.service.compile import compile_query
 from pgtrickle.service.diagnose import diagnose_errors
 from pgtrickle.service.explain import explain_stream_table
-from pgtrickle.service.requests.caller import get_own_stream_table
+from pgtrickle.service.requests.caller import check_may_act_as_server, get_own_stream_table
 from pgtrickle.service.status import show_shape
 
 if TYPE_CHECKING:  # which imports this module
@@ -35,6 +37,25 @@ def explain_delta(ask: Ask, given: Mapping[str, Any]) -> Any:
     return "\n\n".join(
         f"-- stage {stage['name']}\n{stage['engine_sql']}" for stage in document["stages"]
     )
+
+
+def explain_query_rewrite(ask: Ask, given: Mapping[str, Any]) -> Any:
+    """Return what each pass makes of a query, in their order; the last may be a refusal."""
+    check_may_act_as_server(ask)
+    query = given["query"]
+    with ask.runtime.connection() as connection:
+        compiled = compile_query(connection, query, ask.search_path)
+    bound = compiled.binding.query.sql
+    passes = [{"pass": "bind", "changed": bound != query, "sql_after": bound}]
+    if compiled.algebra is None:
+        refused = str(compiled.refusal)
+        return [*passes, {"pass": "lower", "changed": False, "sql_after": None, "refused": refused}]
+    stages = "\n".join(f"{one.name}: {show(one.body)}" for one in compiled.staged.stages)
+    return [
+        *passes,
+        {"pass": "lower", "changed": True, "sql_after": show(compiled.algebra.node)},
+        {"pass": "cut", "changed": len(compiled.staged.stages) > 1, "sql_after": stages},
+    ]
 
 
 def explain_errors(ask: Ask, given: Mapping[str, Any]) -> Any:

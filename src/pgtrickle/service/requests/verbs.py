@@ -6,7 +6,6 @@ tests/service/requests/test_verbs.py fails until each verb has its procedure.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -15,8 +14,6 @@ from typing import Any, TypeAlias
 from pgtrickle.catalog.graph import list_nodes
 from pgtrickle.catalog.requests import Request
 from pgtrickle.errors import (
-    LeaseHeldError,
-    NameTakenError,
     RequestRefusedError,
     SettingError,
     StatusForbidsError,
@@ -31,12 +28,12 @@ from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import Action, RefreshMode, Status, StreamTable
 from pgtrickle.model.tier import parse_tier
 from pgtrickle.service.alter import alter_stream_table
-from pgtrickle.service.compile import compile_query
 from pgtrickle.service.control import repair_stream_table
 from pgtrickle.service.create import create_stream_table
 from pgtrickle.service.drop import drop_stream_table
 from pgtrickle.service.explain import explain_stream_table
-from pgtrickle.service.refresh_stream_table import refresh_stream_table
+from pgtrickle.service.refresh_stream_table import refresh_when_free
+from pgtrickle.service.replace_query import is_another_query
 from pgtrickle.service.requests import control, explanations
 from pgtrickle.service.requests.arguments import check_arguments
 from pgtrickle.service.requests.caller import (
@@ -107,6 +104,7 @@ def _create(ask: Ask, given: Arguments) -> Any:
         cdc_mode=None if cdc_mode is None else parse_cdc_mode(cdc_mode),
         diamond=_diamond(given),
         search_path=ask.search_path,
+        **_sink(given),
     )
     created = get_own_stream_table(ask, str(name))
     if created.downgrade_reason:
@@ -128,23 +126,14 @@ def _create_or_replace(ask: Ask, given: Arguments) -> Any:
         return _create(ask, given)
     check_may_act_as_server(ask)
     get_own_stream_table(ask, str(existing.name))
-    _check_query(ask, existing, given["query"])
     changes = _differences(existing, given) | _diamond_differences(ask, existing, given)
+    status = "altered"
+    if is_another_query(ask.runtime, existing, given["query"], ask.search_path):
+        changes, status = changes | {"query": given["query"]}, "replaced"
     if not changes:
         ask.notice(f'the stream table "{existing.name}" is like that already')
         return {"name": str(existing.name), "status": "unchanged", "pgt_id": existing.id}
-    return {**_alter(ask, changes | {"name": str(existing.name)}), "status": "altered"}
-
-
-def _check_query(ask: Ask, existing: StreamTable, query: str) -> None:
-    """Raise ST202 unless a query is the one that a stream table has, however it is written."""
-    with ask.runtime.connection() as connection:
-        compiled = compile_query(connection, query, ask.search_path)
-    if compiled.binding.query.sql != existing.defining_query:
-        raise NameTakenError(
-            f'the stream table "{existing.name}" has another query',
-            hint="Drop it and create it anew: its query cannot be replaced in place.",
-        )
+    return {**_alter(ask, changes | {"name": str(existing.name)}), "status": status}
 
 
 def _differences(existing: StreamTable, given: Arguments) -> dict[str, Any]:
@@ -185,31 +174,41 @@ def _diamond(given: Arguments) -> Diamond:
     return Diamond.parse(given.get("diamond_consistency"), given.get("diamond_schedule_policy"))
 
 
+def _sink(given: Arguments) -> dict[str, str]:
+    """Return what is said about a copy in the lake, whose files the server writes."""
+    return {key: given[key] for key in _SINK_OPTIONS if key in given}
+
+
 def _cdc_mode_word(text: str | None) -> str | None:
     return None if text is None else parse_cdc_mode(text).value
 
 
 def _alter(ask: Ask, given: Arguments) -> Any:
     stream_table = get_own_stream_table(ask, given["name"])
-    if "query" in given:
+    query = given.get("query")
+    if query is not None or _sink(given):
         check_may_act_as_server(ask)
-        _check_query(ask, stream_table, given["query"])
     mode, status, cdc_mode = (given.get(key) for key in ("refresh_mode", "status", "cdc_mode"))
     fuse = control.read_fuse(ask, stream_table, given)
     altered = alter_stream_table(
         ask.runtime,
         stream_table.name,
         schedule=given.get("schedule"),
+        query=query,
+        search_path=ask.search_path,
         refresh_mode=None if mode is None else parse_refresh_mode(mode),
         status=None if status is None else parse_status(status),
         max_delta_fraction=_fraction(given.get("max_delta_fraction")),
         cdc_mode=None if cdc_mode is None else parse_cdc_mode(cdc_mode),
         diamond=_diamond(given),
         tier=parse_tier(given["tier"]) if "tier" in given else None,
+        **_sink(given),
     )
     if fuse is not None:
         control.put_in(ask, stream_table, fuse)
-    if mode is not None and altered.downgrade_reason:
+    if altered.original_query != stream_table.original_query:
+        ask.notice(f"{altered.name}: its query was replaced, and its contents with it")
+    if (mode or query) is not None and altered.downgrade_reason:
         ask.notice(f"{altered.name} is recomputed in full: {altered.downgrade_reason}")
     return {"name": str(altered.name), "pgt_id": altered.id}
 
@@ -238,31 +237,17 @@ def _drop(ask: Ask, given: Arguments) -> Any:
 
 def _refresh(ask: Ask, given: Arguments) -> Any:
     stream_table = get_own_stream_table(ask, given["name"])
-    report = _refresh_after_others(ask, stream_table.name, full=bool(given.get("full", False)))
+    report = refresh_when_free(
+        ask.runtime,
+        stream_table.name,
+        full=bool(given.get("full", False)),
+        waiting=lambda error: ask.notice(f"{stream_table.name}: waiting, because {error}"),
+    )
     recomputed = report.action in {Action.FULL, Action.REINITIALIZE}
     wanted = given.get("full", False) or stream_table.refresh_mode is RefreshMode.FULL
     if report.action in {Action.NO_DATA, Action.SKIPPED} or (recomputed and not wanted):
         ask.notice(f"{report.stream_table}: {report.action.value}: {report.reason}")
     return {"name": report.stream_table, **_rows(report)}
-
-
-_LOOK_AGAIN_SECONDS = 0.1
-
-
-def _refresh_after_others(ask: Ask, name: QualifiedName, *, full: bool) -> RefreshReport:
-    """Refresh, and wait while another does: what it read may be older than the request.
-
-    Whoever no longer wants to wait cancels the request, which the next connection tells.
-    """
-    told = False
-    while True:
-        try:
-            return refresh_stream_table(ask.runtime, name, full=full)
-        except LeaseHeldError as error:
-            if not told:
-                ask.notice(f"{name}: waiting, because {error}")
-            told = True
-            time.sleep(_LOOK_AGAIN_SECONDS)
 
 
 def _rows(report: RefreshReport | None) -> dict[str, Any]:
@@ -379,11 +364,13 @@ _OPTIONS = (
     "diamond_consistency",
     "diamond_schedule_policy",
 )
-_CHANGES = ("query", "status", "tier", *control.FUSE_OPTIONS, *_OPTIONS)
+_SINK_OPTIONS = ("sink", "ducklake_sink_path", "ducklake_table")
+_CHANGES = (*_SINK_OPTIONS, "query", "status", "tier", *control.FUSE_OPTIONS, *_OPTIONS)
 _DEFINITION = ("initialize", *_OPTIONS)
+_DEFINITION_WITH_SINK = (*_DEFINITION, *_SINK_OPTIONS)
 _ONE = ("name",)
 _GROUP = ("group_name", "names")
-_CREATE = Verb("create_stream_table", _create, ("name", "query"), _DEFINITION)
+_CREATE = Verb("create_stream_table", _create, ("name", "query"), _DEFINITION_WITH_SINK)
 _ALTER = Verb("alter_stream_table", _alter, _ONE, _CHANGES)
 
 VERBS: Mapping[str, Verb] = MappingProxyType(
@@ -395,7 +382,7 @@ VERBS: Mapping[str, Verb] = MappingProxyType(
                 "create_stream_table_if_not_exists",
                 _create_if_not_exists,
                 ("name", "query"),
-                _DEFINITION,
+                _DEFINITION_WITH_SINK,
             ),
             Verb(
                 "create_or_replace_stream_table",
@@ -421,6 +408,7 @@ VERBS: Mapping[str, Verb] = MappingProxyType(
             Verb("reset_fuse", control.reset, _ONE, ("action",)),
             Verb("diamond_groups", explanations.diamond_groups, ()),
             Verb("explain_delta", explanations.explain_delta, _ONE),
+            Verb("explain_query_rewrite", explanations.explain_query_rewrite, ("query",)),
             Verb("diagnose_errors", explanations.explain_errors, _ONE),
         )
     }

@@ -1,0 +1,1 @@
+"""Chaos: everything that can die is killed while money moves between accounts."""
