@@ -50,6 +50,7 @@ RELEASED = {
     29: "be1fa43acb7f908a2c3e0d17833095296c3ac04f166308cde955ae8538cb5c52",
     30: "ae4f88e142cd3ced9b392c05e823413cad47135af63505c9e5e02d65843caea6",
     31: "da62b7e2bc9d3724ba79ce318895292515444aeb00186b3acdb29742296c0f91",
+    32: "e3c0f0ec17ac61e737cb5c5b661871c26f9387593b3701609bf662edfb3eeb7c",
 }
 ALL = [migration.version for migration in list_migrations()]
 
