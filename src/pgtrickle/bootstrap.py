@@ -247,6 +247,7 @@ class Trickle(SchedulerControl):
         sink: str | None = None,
         ducklake_sink_path: str | None = None,
         ducklake_table: str | None = None,
+        ducklake_partition_by: str | None = None,
     ) -> RefreshReport | None:
         """Declare a stream table and, unless told otherwise, load it.
 
@@ -269,6 +270,7 @@ class Trickle(SchedulerControl):
             sink=sink,
             ducklake_sink_path=ducklake_sink_path,
             ducklake_table=ducklake_table,
+            ducklake_partition_by=ducklake_partition_by,
         )
 
     def validate_query(self, query: str) -> Validation:
@@ -306,6 +308,7 @@ class Trickle(SchedulerControl):
         sink: str | None = None,
         ducklake_sink_path: str | None = None,
         ducklake_table: str | None = None,
+        ducklake_partition_by: str | None = None,
     ) -> StreamTable:
         """Change how a stream table is maintained; what is None stays.
 
@@ -325,6 +328,7 @@ class Trickle(SchedulerControl):
             sink=sink,
             ducklake_sink_path=ducklake_sink_path,
             ducklake_table=ducklake_table,
+            ducklake_partition_by=ducklake_partition_by,
         )
 
     def drop_stream_table(self, name: str, *, cascade: bool = False) -> list[str]:

@@ -48,6 +48,7 @@ RELEASED = {
     27: "7550b9f7927b9b99aea03b30baff2699ae13dcc572b609838e805d886be38ed1",
     28: "79a83835c5ea05e142a8152286e2a90f7e353671eab447e64d357de80af4dc6f",
     29: "be1fa43acb7f908a2c3e0d17833095296c3ac04f166308cde955ae8538cb5c52",
+    30: "ddc7fd077273c4ddc6d8ff0fe823e83b81dcaafc926a63557530c5a75e0b3531",
 }
 ALL = [migration.version for migration in list_migrations()]
 

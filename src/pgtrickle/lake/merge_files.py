@@ -48,7 +48,10 @@ def write_merged(
     columns: Sequence[LakeColumn],
     written: Written,
 ) -> Merging | None:
-    """Write the rows of small files of one shape into one file; None if there are too few."""
+    """Write the rows of small files of one shape into one file; None if there are too few.
+
+    All files are of one partition.
+    """
     alike = files if len(files) < FEWEST else [one for one in files if _has_shape(one, columns)]
     if len(alike) < FEWEST:
         return None
@@ -65,7 +68,7 @@ def write_merged(
         for one in kept:
             writer.write([array.slice(one.first, one.count) for array in arrays])
         segments += kept
-    return Merging(tuple(alike), tuple(segments), writer.close())
+    return Merging(tuple(alike), tuple(segments), writer.close(alike[0].partition))
 
 
 def commit_merged(
@@ -79,9 +82,10 @@ def commit_merged(
     commit.take_data_files(table.id, old)
     file_id = None
     if merging.merged.rows:
-        file_id = commit.add_merged_file(table.id, merging.merged, begin, last)
+        partition_id = merging.files[0].partition_id
+        file_id = commit.add_merged_file(table.id, merging.merged, begin, last, partition_id)
     else:
-        written.remove()
+        written.discard(merging.merged.name)
     if dead and file_id is not None:
         deletes = write_deletes(written.directory, file_id, merging.merged.name, dead)
         written.paths.append(written.directory / deletes.name)

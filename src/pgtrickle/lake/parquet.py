@@ -31,6 +31,7 @@ class DataFile:
     footer_size: int
     stats: dict[int, ColumnStats] = field(default_factory=dict)  # by the id of the leaf
     has_row_ids: bool = False  # each row says its own; otherwise they are counted up
+    partition: tuple[str | None, ...] = ()  # the values of the partition keys that its rows share
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +91,13 @@ class DataFileWriter:
         """How many bytes have reached the file so far."""
         return self.path.stat().st_size
 
-    def close(self) -> DataFile:
+    def close(self, partition: tuple[str | None, ...] = ()) -> DataFile:
         """Finish the file and say what the catalog must know of it."""
         self._writer.close()
         size, footer_size = _measure(self.path)
         stats = {id_: gathering.result() for id_, gathering in self._stats.items()}
         return DataFile(
-            self.path.name, self.rows, size, footer_size, stats, has_row_ids=self._has_row_ids
+            self.path.name, self.rows, size, footer_size, stats, self._has_row_ids, partition
         )
 
 

@@ -29,6 +29,8 @@ class SmallFile:
     first_row_id: int | None
     begin: int
     last: int
+    partition_id: int | None = None
+    partition: tuple[str | None, ...] = ()
 
 
 def find_small_files(
@@ -37,16 +39,36 @@ def find_small_files(
     """Return the small files of a table, in the order in which they came."""
     found = connection.execute(
         "SELECT data_file_id, path, path_is_relative, record_count, row_id_start, begin_snapshot,"
-        f" COALESCE(partial_max, begin_snapshot) FROM {catalog.table('data_file')}"
+        " COALESCE(partial_max, begin_snapshot), partition_id,"
+        " ARRAY(SELECT partition_value::text"
+        f" FROM {catalog.table('file_partition_value')} AS v"
+        " WHERE v.data_file_id = f.data_file_id ORDER BY partition_key_index)"
+        f" FROM {catalog.table('data_file')} AS f"
         " WHERE table_id = %s AND end_snapshot IS NULL AND file_size_bytes < %s"
-        " AND mapping_id IS NULL AND partition_id IS NULL AND encryption_key IS NULL"
+        " AND mapping_id IS NULL AND encryption_key IS NULL"
         " ORDER BY data_file_id".encode(),
         [table.id, SMALL_BYTES],
     )
-    return tuple(
-        SmallFile(id_, Path(table.directory) / path if relative else Path(path), *rest)
-        for id_, path, relative, *rest in found
-    )
+    files = []
+    for id_, path, relative, rows, first, begin, last, partition_id, partition in found:
+        place = Path(table.directory) / path if relative else Path(path)
+        files.append(
+            SmallFile(id_, place, rows, first, begin, last, partition_id, tuple(partition))
+        )
+    return tuple(files)
+
+
+def by_partition(files: Sequence[SmallFile]) -> list[list[SmallFile]]:
+    """Put files together that may become one: all their rows are of one partition.
+
+    >>> files = [SmallFile(n, Path("f"), 1, 0, 1, 1, 9, (key,)) for n, key in enumerate("aba")]
+    >>> [[file.id for file in group] for group in by_partition(files)]
+    [[0, 2], [1]]
+    """
+    groups: dict[tuple[object, ...], list[SmallFile]] = defaultdict(list)
+    for file in files:
+        groups[file.partition_id, *file.partition].append(file)
+    return list(groups.values())
 
 
 def leave_out_twins(

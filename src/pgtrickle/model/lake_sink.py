@@ -40,6 +40,7 @@ class LakeSink:
     snapshot_id: int | None = None
     home: str | None = None  # where the rows were stored when they were delivered last
     needs_load: bool = True
+    partition_by: str | None = None  # partition keys, as the user listed them
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ def alter_stream_table(
     sink: str | None = None,
     ducklake_sink_path: str | None = None,
     ducklake_table: str | None = None,
+    ducklake_partition_by: str | None = None,
 ) -> StreamTable:
     """Apply the changes that are not None, all or none of them.
 
@@ -101,6 +102,7 @@ def alter_stream_table(
                 stream_table,
                 path=ducklake_sink_path,
                 lake_table=ducklake_table,
+                partition_by=ducklake_partition_by,
             )
         if status is not None:
             update_status(connection, stream_table.id, status)
