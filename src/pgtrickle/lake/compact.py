@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from psycopg import Connection
 
@@ -20,6 +19,7 @@ from pgtrickle.lake.row_map import RowMap, forget_covered
 from pgtrickle.lake.session import fixed_settings
 from pgtrickle.lake.shape import find_columns
 from pgtrickle.lake.small_files import by_partition, find_small_files
+from pgtrickle.lake.storage import lake_path
 from pgtrickle.lake.tables import LakeTable, find_head, find_table, foreign_changes
 from pgtrickle.lake.write_rows import Written
 from pgtrickle.model.lake_sink import LakeSink
@@ -49,7 +49,7 @@ def compact(
             return Compacted(sink)
         rows = RowMap(sink.stream_table_id)
         small = find_small_files(connection, catalog, table)
-        written = Written(Path(table.directory))
+        written = Written(lake_path(table.directory))
         try:
             groups = by_partition(small)
             found = [write_merged(connection, catalog, table, g, known, written) for g in groups]

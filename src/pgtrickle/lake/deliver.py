@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from psycopg import Connection
 
@@ -27,6 +26,7 @@ from pgtrickle.lake.row_map import (
 )
 from pgtrickle.lake.session import fixed_settings
 from pgtrickle.lake.shape import all_fit, choose_columns, find_columns
+from pgtrickle.lake.storage import is_usable, lake_path
 from pgtrickle.lake.tables import (
     LakeTable,
     find_schema,
@@ -95,10 +95,10 @@ def check_free(
 
 def check_path(path: str) -> None:
     """Raise ST703 for a path where files cannot be written."""
-    if "://" in path or not Path(path).is_absolute():
+    if not is_usable(path):
         raise LakeSinkError(
             f'the path "{path}" cannot hold files of the lake',
-            hint="Give the absolute path of a local directory.",
+            hint="Give the absolute path of a local directory, or s3://bucket/prefix.",
         )
 
 
@@ -128,7 +128,7 @@ def _deliver(
     catalog = open_catalog(connection, sink)
     stored = find_table(connection, catalog, sink.lake_table)
     known = _find_known_columns(connection, sink, table, columns, stored, rows)
-    written = Written(Path(_directory(connection, catalog, sink, stored)))
+    written = Written(lake_path(_directory(connection, catalog, sink, stored)))
     try:
         if known is not None and stored is not None:
             if _nothing_new(connection, rows):

@@ -25,6 +25,7 @@ from pgtrickle.lake.delete_rows import find_deletes, take_deletes
 from pgtrickle.lake.parquet import DataFile, DataFileWriter, write_deletes
 from pgtrickle.lake.row_map import RowMap, Segment, move_rows
 from pgtrickle.lake.small_files import SmallFile, leave_out_twins
+from pgtrickle.lake.storage import open_input
 from pgtrickle.lake.tables import LakeTable
 from pgtrickle.lake.write_rows import Written
 
@@ -137,7 +138,9 @@ def _move(
 
 def _has_shape(file: SmallFile, columns: Sequence[LakeColumn]) -> bool:
     """Tell whether a file has these columns: older ones may have been of other types."""
-    found = [field for field in pq.read_schema(file.path) if field.name not in _RESERVED]
+    with open_input(file.path) as opened:
+        schema = pq.read_schema(opened)
+    found = [field for field in schema if field.name not in _RESERVED]
     return len(found) == len(columns) and all(
         field.equals(column.field, check_metadata=True)
         for field, column in zip(found, columns, strict=True)
@@ -148,7 +151,8 @@ _RESERVED = {ROW_ID, SNAPSHOT_ID}
 
 
 def _read(file: SmallFile, columns: Sequence[LakeColumn]) -> list[pa.Array]:
-    table = pq.ParquetFile(file.path).read().combine_chunks()
+    with open_input(file.path) as opened:
+        table = pq.ParquetFile(opened).read().combine_chunks()
     arrays = [_column(table, column.name) for column in columns]
     if ROW_ID in table.column_names:
         arrays.append(_column(table, ROW_ID))

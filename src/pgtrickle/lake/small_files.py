@@ -7,13 +7,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from pathlib import Path
 
 import pyarrow.parquet as pq
 from psycopg import Connection
 
 from pgtrickle.lake.catalog import LakeCatalog
 from pgtrickle.lake.columns import ROW_ID
+from pgtrickle.lake.storage import LakePath, lake_path, open_input
 from pgtrickle.lake.tables import LakeTable
 
 SMALL_BYTES = 16 * 2**20
@@ -24,7 +24,7 @@ class SmallFile:
     """A live data file that is to become a part of another."""
 
     id: int
-    path: Path
+    path: LakePath
     rows: int
     first_row_id: int | None
     begin: int
@@ -51,7 +51,7 @@ def find_small_files(
     )
     files = []
     for id_, path, relative, rows, first, begin, last, partition_id, partition in found:
-        place = Path(table.directory) / path if relative else Path(path)
+        place = lake_path(table.directory) / path if relative else lake_path(path)
         files.append(
             SmallFile(id_, place, rows, first, begin, last, partition_id, tuple(partition))
         )
@@ -61,7 +61,8 @@ def find_small_files(
 def by_partition(files: Sequence[SmallFile]) -> list[list[SmallFile]]:
     """Put files together that may become one: all their rows are of one partition.
 
-    >>> files = [SmallFile(n, Path("f"), 1, 0, 1, 1, 9, (key,)) for n, key in enumerate("aba")]
+    >>> f = lake_path("/f")
+    >>> files = [SmallFile(n, f, 1, 0, 1, 1, 9, (key,)) for n, key in enumerate("aba")]
     >>> [[file.id for file in group] for group in by_partition(files)]
     [[0, 2], [1]]
     """
@@ -94,9 +95,11 @@ def leave_out_twins(
 
 def _read_row_ids(file: SmallFile, forgotten: set[int]) -> set[int] | None:
     """Return the ids that the rows of a file say they have; None if they are counted up."""
-    if ROW_ID not in pq.read_schema(file.path).names:
-        return None
-    listed = pq.ParquetFile(file.path).read([ROW_ID]).column(ROW_ID).to_pylist()
+    with open_input(file.path) as opened:
+        parquet = pq.ParquetFile(opened)
+        if ROW_ID not in parquet.schema_arrow.names:
+            return None
+        listed = parquet.read([ROW_ID]).column(ROW_ID).to_pylist()
     return {row_id for position, row_id in enumerate(listed) if position not in forgotten}
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +16,7 @@ from pgtrickle.lake.parquet import DataFile, DataFileWriter
 from pgtrickle.lake.partition import Spec, partition_texts
 from pgtrickle.lake.read_rows import read_rows, texts
 from pgtrickle.lake.row_map import RowMap, Runs, place
+from pgtrickle.lake.storage import LakePath, remove
 from pgtrickle.model.names import QualifiedName
 
 _FILE_BYTES = 128 * 2**20
@@ -26,19 +26,19 @@ _FILE_BYTES = 128 * 2**20
 class Written:
     """Files that are written and not yet in the catalog, each with where its rows came from."""
 
-    directory: Path
+    directory: LakePath
     files: list[tuple[DataFile, Runs]] = field(default_factory=list)
-    paths: list[Path] = field(default_factory=list)
+    paths: list[LakePath] = field(default_factory=list)
 
     def remove(self) -> None:
         """Take the files away again, since no snapshot will know them."""
         for path in self.paths:
-            path.unlink(missing_ok=True)
+            remove(path)
 
     def discard(self, name: str) -> None:
         """Take one file away again."""
         for path in [path for path in self.paths if path.name == name]:
-            path.unlink(missing_ok=True)
+            remove(path)
             self.paths.remove(path)
 
     @property

@@ -14,6 +14,7 @@ from pgtrickle.lake.columns import SNAPSHOT_ID
 from pgtrickle.lake.reader.columns import ReadColumn
 from pgtrickle.lake.reader.conform import conform, fields_of, fill
 from pgtrickle.lake.reader.scan import ReadFile
+from pgtrickle.lake.storage import lake_path, open_input
 
 _BATCH_ROWS = 32_768
 
@@ -36,7 +37,7 @@ def _read(
 ) -> Iterator[pa.RecordBatch]:
     dead = _dead_positions(file, snapshot_id)
     target = pa.schema([pa.field(column.name, column.arrow) for column in columns])
-    with pq.ParquetFile(file.path) as parquet:
+    with open_input(lake_path(file.path)) as opened, pq.ParquetFile(opened) as parquet:
         schema = parquet.schema_arrow
         by_id = {field.id: field for field in fields_of(schema, file.mapping)}
         if set(by_id) <= {None}:
@@ -70,7 +71,8 @@ def _read(
 def _dead_positions(file: ReadFile, snapshot_id: int) -> list[int]:
     dead = set(file.dead)
     if file.deletes is not None:
-        table = pq.read_table(file.deletes)
+        with open_input(lake_path(file.deletes)) as opened:
+            table = pq.read_table(opened)
         if SNAPSHOT_ID in table.column_names:
             table = table.filter(pc.less_equal(table.column(SNAPSHOT_ID), snapshot_id))
         dead.update(table.column("pos").to_pylist())
