@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.request import Request, urlopen
 
 import boto3
 from botocore.config import Config
@@ -83,6 +84,8 @@ def start_store() -> Store:
     """Start a store with an empty bucket."""
     store = Store(DomainDispatcherApplication(create_backend_app))
     store.start()
+    # What moto stores belongs to the process, not to the server.
+    urlopen(Request(f"http://{store.address}/moto-api/reset", method="POST")).close()
     client_of(store.address).create_bucket(Bucket="lake")
     store.requests.clear()
     return store
