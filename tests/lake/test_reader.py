@@ -271,6 +271,8 @@ def test_spark_asks_for_the_files_that_its_filter_needs(workshop: Workshop, lake
         ({"version": "99"}, "the lake has no snapshot 99"),
         ({"version": "1", "timestamp": "2026-01-01"}, "exclude one another"),
         ({"timestamp": "soon"}, "is no moment"),
+        ({"version": "-1"}, "is no version"),
+        ({"dsn": "password=hush nonsense"}, "is no connection string"),
         ({"columns": "id, nobody"}, 'no column "nobody"'),
         ({"columns": "i"}, "Spark has no type"),
         ({"catalog_schema": "elsewhere"}, "holds no DuckLake catalog"),

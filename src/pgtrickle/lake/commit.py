@@ -37,6 +37,7 @@ class Commit:
     next_file_id: int
     changes: list[str] = field(default_factory=list)
     _reshaped: bool = False
+    _versioned: set[int] = field(default_factory=set)  # tables of another shape than before
 
     # Definitions
 
@@ -82,8 +83,7 @@ class Commit:
         for index, (column_id, transform) in enumerate(spec):
             row = [partition_id, table_id, index, column_id, transform]
             self._insert("partition_column", row)
-        if f"altered_table:{table_id}" not in self.changes:
-            self._reshape(f"altered_table:{table_id}", table_id)
+        self._reshape(f"altered_table:{table_id}", table_id)
         return partition_id
 
     def tag(self, object_id: int, key: str, value: str) -> None:
@@ -289,7 +289,8 @@ class Commit:
             self.schema_version += 1
             self._reshaped = True
         self._note(change)
-        if table_id is not None:
+        if table_id is not None and table_id not in self._versioned:
+            self._versioned.add(table_id)
             self._insert("schema_versions", [self.snapshot_id, self.schema_version, table_id])
 
     def _note(self, change: str) -> None:

@@ -60,15 +60,27 @@ class LakeRead:
             options.get("catalog_schema", "public"),
             QualifiedName.parse(options["table"], "main"),
             None if columns is None else tuple(name.strip() for name in columns.split(",")),
-            int(options["version"]) if "version" in options else None,
+            _number(options["version"]) if "version" in options else None,
             options.get("timestamp"),
         )
 
 
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise LakeReadError(f'"{text}" is no version', hint="Give the number of a snapshot.")
+    return int(text)
+
+
 def _without_password(dsn: str) -> str:
     """Refuse a password: Spark shows options in its plans, its pages and its logs."""
-    password = conninfo_to_dict(dsn).get("password")
-    if password and not str(password).startswith("${ENV:"):
+    try:
+        given = conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError:  # whose message may quote it
+        raise LakeReadError(
+            "the option dsn is no connection string", hint='As in "host=db dbname=shop user=ann".'
+        ) from None
+    secrets = [str(given[name]) for name in ("password", "sslpassword") if given.get(name)]
+    if any(not secret.startswith("${ENV:") for secret in secrets):
         raise LakeReadError(
             "the option dsn holds a password, which Spark would show in its plans and logs",
             hint="Write ${ENV:NAME} for it, or use a password file or PGPASSWORD.",
