@@ -248,6 +248,15 @@ def test_files_without_rows_of_interest_are_left_out(workshop: Workshop, lake: L
         assert in_spark(lake("w").where(where)) == expected, where
 
 
+def test_long_text_leaves_no_file_out(workshop: Workshop) -> None:
+    workshop.rows("CALL lake.set_option('data_inlining_row_limit', 0)")
+    workshop.rows("CREATE TABLE w (s VARCHAR)")
+    workshop.rows("INSERT INTO w VALUES (repeat('ä', 2000) || '1'), (repeat('ä', 2000) || '2')")
+    wanted = Condition("s", "=", ("ä" * 2000 + "2",))
+    assert len(plan_of(workshop, "w", wanted).files) == 1
+    assert len(plan_of(workshop, "w", Condition("s", ">", ("ä" * 2000 + "1",))).files) == 1
+
+
 def test_spark_asks_for_the_files_that_its_filter_needs(workshop: Workshop, lake: Lake) -> None:
     workshop.rows("CALL lake.set_option('data_inlining_row_limit', 0)")
     workshop.rows("CREATE TABLE w (id INT)")

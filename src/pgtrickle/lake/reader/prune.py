@@ -25,6 +25,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "timestamp": datetime.fromisoformat,
     "timestamptz": datetime.fromisoformat,
 }
+_LONGEST = 60  # characters; DuckDB cuts text after 256 bytes, and what was cut is no bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,8 @@ def may_meet(kind: str, bounds: Bounds, condition: Condition) -> bool:
         return False  # there is nothing but NULL
     parse = Decimal if kind.startswith("decimal") else _PARSERS.get(kind)
     if parse is None or bounds.least is None or bounds.greatest is None:
+        return True
+    if max(len(bounds.least), len(bounds.greatest)) > _LONGEST:
         return True
     try:
         return _overlaps(parse(bounds.least), parse(bounds.greatest), condition)
