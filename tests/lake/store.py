@@ -39,19 +39,17 @@ class Store:
         answered: _Answer = self.application(environ, start)
         return answered
 
-    def start(self, port: int = 0) -> None:
-        """Listen, on the port it had before if there was one."""
-        self.server = make_server("127.0.0.1", port, self, threaded=True)
+    def start(self) -> None:
+        """Listen, on a port that is free."""
+        self.server = make_server("127.0.0.1", 0, self, threaded=True)
         self._thread = threading.Thread(target=self.server.serve_forever, daemon=True)
         self._thread.start()
 
-    def stop(self) -> int:
-        """Listen no more; return the port for another start."""
+    def stop(self) -> None:
+        """Listen no more."""
         assert self.server is not None
-        port = self.server.port
         self.server.shutdown()
         self.server.server_close()
-        return port
 
     @property
     def address(self) -> str:

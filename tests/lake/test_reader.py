@@ -39,10 +39,11 @@ VALUES = (
 Lake = Callable[..., "DataFrame"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def reading_spark(spark_sessions: SparkSessions) -> SparkSession:
+    """Return the session of now: another test may have ended the one before."""
     session = spark_sessions.large()
-    register_ducklake(session)
+    register_ducklake(session)  # again and again: that is allowed
     return session
 
 

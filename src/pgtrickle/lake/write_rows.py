@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -31,9 +31,13 @@ class Written:
     paths: list[LakePath] = field(default_factory=list)
 
     def remove(self) -> None:
-        """Take the files away again, since no snapshot will know them."""
+        """Take the files away again, since no snapshot will know them.
+
+        One that cannot be reached now stays behind as an orphan.
+        """
         for path in self.paths:
-            remove(path)
+            with suppress(OSError):
+                remove(path)
 
     def discard(self, name: str) -> None:
         """Take one file away again."""
