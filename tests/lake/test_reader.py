@@ -274,29 +274,27 @@ def test_spark_asks_for_the_files_that_its_filter_needs(workshop: Workshop, lake
         frame.where(f"id = {inside}").collect()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"table": "nowhere"}, "the lake has no table"),
-        ({"version": "99"}, "the lake has no snapshot 99"),
-        ({"version": "1", "timestamp": "2026-01-01"}, "exclude one another"),
-        ({"timestamp": "soon"}, "is no moment"),
-        ({"version": "-1"}, "is no version"),
-        ({"dsn": "password=hush nonsense"}, "is no connection string"),
-        ({"columns": "id, nobody"}, 'no column "nobody"'),
-        ({"columns": "i"}, "Spark has no type"),
-        ({"catalog_schema": "elsewhere"}, "holds no DuckLake catalog"),
-        ({"dsn": "host=nowhere password=hush"}, "holds a password"),
-        ({"tabel": "t"}, "there is no option"),
-    ],
-)
-def test_what_cannot_be_read_is_refused(
-    workshop: Workshop, lake: Lake, options: dict[str, str], message: str
-) -> None:
+REFUSED: list[tuple[dict[str, str], str]] = [
+    ({"table": "nowhere"}, "the lake has no table"),
+    ({"version": "99"}, "the lake has no snapshot 99"),
+    ({"version": "1", "timestamp": "2026-01-01"}, "exclude one another"),
+    ({"timestamp": "soon"}, "is no moment"),
+    ({"version": "-1"}, "is no version"),
+    ({"dsn": "password=hush nonsense"}, "is no connection string"),
+    ({"columns": "id, nobody"}, 'no column "nobody"'),
+    ({"columns": "i"}, "Spark has no type"),
+    ({"catalog_schema": "elsewhere"}, "holds no DuckLake catalog"),
+    ({"dsn": "host=nowhere password=hush"}, "holds a password"),
+    ({"tabel": "t"}, "there is no option"),
+]
+
+
+def test_what_cannot_be_read_is_refused(workshop: Workshop, lake: Lake) -> None:
     workshop.rows("CREATE TABLE t (id INT, i INTERVAL)")
-    with pytest.raises(Exception, match=f"ST704: .*{message}") as caught:
-        lake(options.pop("table", "t"), **options)
-    assert "hush" not in str(caught.value)
+    for options, message in REFUSED:
+        with pytest.raises(Exception, match=f"ST704: .*{message}") as caught:
+            lake(options.get("table", "t"), **{k: v for k, v in options.items() if k != "table"})
+        assert "hush" not in str(caught.value)
 
 
 def test_values_that_spark_lacks_are_refused_and_may_be_left_out(

@@ -193,12 +193,12 @@ def test_no_secret_reaches_the_catalog_or_the_log(far_shore: Shore, store: Store
         assert not any(secret in one for one in told)
 
 
-@pytest.mark.parametrize("path", ["s3://key:secret@lake/x", "s3://", "gs://lake", "s3://lake?x=1"])
-def test_paths_that_hold_secrets_or_nothing_are_refused(far_shore: Shore, path: str) -> None:
-    with pytest.raises(LakeSinkError, match="cannot hold files of the lake"):
-        far_shore.trickle.create_stream_table(
-            "sums", SUMS, sink="ducklake", ducklake_sink_path=path
-        )
+def test_paths_that_hold_secrets_or_nothing_are_refused(shore: Shore) -> None:
+    for path in ("s3://key:secret@lake/x", "s3://", "gs://lake", "s3://lake?x=1"):
+        with pytest.raises(LakeSinkError, match="cannot hold files of the lake"):
+            shore.trickle.create_stream_table(
+                "sums", SUMS, sink="ducklake", ducklake_sink_path=path
+            )
 
 
 def test_the_reader_reads_from_the_store(far_shore: Shore) -> None:
