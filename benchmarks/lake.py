@@ -42,7 +42,7 @@ _FILL = """
 """
 _COPY = "SELECT id, customer, price, note, placed_at FROM orders"
 _FEW = "UPDATE orders SET price = price + 1 WHERE id BETWEEN %s AND %s"
-_THOUSANDTH = "UPDATE orders SET price = price + 1 WHERE id %% 1000 = 7"
+_THOUSANDTH = "UPDATE orders SET price = price + 1 WHERE id % 1000 = 7"
 _ANSWER = "SELECT count(*), sum(price), sum(id), max(placed_at) FROM copied"
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pgtrickle.bootstrap import Trickle, connect
     from pgtrickle.errors import TrickleError
+    from pgtrickle.lake.reader.source import register_ducklake
     from pgtrickle.model.report import Progress, RefreshReport, VerifyReport
     from pgtrickle.model.stream_table import Action, RefreshMode, Status, StreamTable
     from pgtrickle.service.validate import Validation
@@ -28,6 +29,7 @@ __all__ = [
     "Validation",
     "VerifyReport",
     "connect",
+    "register_ducklake",
 ]
 
 _HOMES = {
@@ -42,6 +44,7 @@ _HOMES = {
     "Validation": "pgtrickle.service.validate",
     "VerifyReport": "pgtrickle.model.report",
     "connect": "pgtrickle.bootstrap",
+    "register_ducklake": "pgtrickle.lake.reader.source",
 }
 
 

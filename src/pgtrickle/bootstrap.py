@@ -176,6 +176,7 @@ class _Adapters:
             sessions = SparkSessions(
                 driver_memory=settings.spark_driver_memory,
                 result_bytes=settings.driver_result_bytes,
+                class_archive=settings.spark_class_archive,
             )
             engine = SparkEngine(dsn, sessions)
         self.runtime = Runtime(pool, ReadConnections(dsn), engine, settings)
@@ -247,6 +248,7 @@ class Trickle(SchedulerControl):
         sink: str | None = None,
         ducklake_sink_path: str | None = None,
         ducklake_table: str | None = None,
+        ducklake_partition_by: str | None = None,
     ) -> RefreshReport | None:
         """Declare a stream table and, unless told otherwise, load it.
 
@@ -269,6 +271,7 @@ class Trickle(SchedulerControl):
             sink=sink,
             ducklake_sink_path=ducklake_sink_path,
             ducklake_table=ducklake_table,
+            ducklake_partition_by=ducklake_partition_by,
         )
 
     def validate_query(self, query: str) -> Validation:
@@ -314,6 +317,7 @@ class Trickle(SchedulerControl):
         sink: str | None = None,
         ducklake_sink_path: str | None = None,
         ducklake_table: str | None = None,
+        ducklake_partition_by: str | None = None,
     ) -> StreamTable:
         """Change how a stream table is maintained, or its query; what is None stays.
 
@@ -336,6 +340,7 @@ class Trickle(SchedulerControl):
             sink=sink,
             ducklake_sink_path=ducklake_sink_path,
             ducklake_table=ducklake_table,
+            ducklake_partition_by=ducklake_partition_by,
         )
 
     def drop_stream_table(self, name: str, *, cascade: bool = False) -> list[str]:

@@ -290,5 +290,9 @@ class LakeSinkError(TrickleError, code="ST703"):
     """The sink of a stream table is not what the operation needs."""
 
 
+class LakeReadError(TrickleError, code="ST704"):
+    """A lake table cannot be read into Spark, or not exactly."""
+
+
 class InternalError(TrickleError, code="ST901"):
     """The package broke one of its own invariants."""

@@ -103,7 +103,7 @@ class Settings:
         4, "How many connections read side by side during one refresh.", 1, 64
     )
     large_read_bytes: int = _setting(
-        16 * 2**20,
+        32 * 2**20,
         "Size of one input of a refresh (a table, a window of changes, what a bounded read brings)"
         " from which Spark's executors read it in parts, side by side, and write the result"
         " themselves. A smaller one passes through the memory of this process.",
@@ -114,6 +114,12 @@ class Settings:
         "2g",
         "The heap of Spark's driver, as Spark writes sizes; with a local master the executors"
         " live in it too.",
+    )
+    spark_class_archive: bool = _setting(
+        default=True,
+        doc="Keep an archive of the classes that Spark's JVM loads in the user's cache directory"
+        " (some 150 MB): Spark then starts in half the time. It is written when Spark stops for the"
+        " first time, which takes some seconds.",
     )
     driver_result_bytes: int = _setting(
         128 * 2**20,

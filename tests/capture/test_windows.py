@@ -289,8 +289,9 @@ def test_no_change_is_lost_when_writers_race_the_installation(
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         frontier, total = snapshot(connection), Bag(table(connection, captured))
-    windows = 0
-    for _ in range(15):
+    number = windows = 0
+    while number < 15 or (not windows and number < 10_000):  # writers may be slow to come
+        number += 1
         delta, frontier = next_window(connection, captured, frontier)
         total.update(delta)
         windows += bool(delta)

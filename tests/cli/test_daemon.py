@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from http.client import NOT_FOUND, HTTPConnection
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,7 +19,7 @@ from pgtrickle.errors import SettingError
 from tests.fixtures.daemons import Daemon, await_
 from tests.fixtures.restartable import OwnServer
 
-_TAKE_OVER = 10.0  # seconds, as promised
+_TAKE_OVER = timedelta(seconds=10)  # as promised
 
 
 def leader(dsn: str) -> str | None:
@@ -30,6 +31,13 @@ def leader(dsn: str) -> str | None:
         except psycopg.errors.UndefinedTable:
             return None
         return None if row is None else str(row[0])
+
+
+def moment(dsn: str, query: str) -> datetime:
+    with psycopg.connect(dsn) as connection:
+        [(found,)] = connection.execute(query.encode()).fetchall()
+        assert isinstance(found, datetime)
+        return found
 
 
 def pid_of(owner: str) -> int:
@@ -47,9 +55,10 @@ def test_follower_takes_over_when_the_leader_is_killed(
 
     first.process.kill()
 
-    killed = time.monotonic()
+    # By the server's clock: how long this test takes to notice is not the daemon's fault.
+    killed = moment(database, "SELECT clock_timestamp()")
     await_(lambda: (owner := leader(database)) and pid_of(owner) == second.process.pid)
-    assert time.monotonic() - killed < _TAKE_OVER
+    assert moment(database, "SELECT acquired_at FROM pgtrickle.pgt_leader") - killed < _TAKE_OVER
 
 
 def test_leader_that_is_stopped_makes_way_at_once(
@@ -78,7 +87,7 @@ def test_health_tells_of_leader_and_follower(database: str, start: Callable[...,
 def answer(address: str) -> tuple[int, Any]:
     """Ask for an address; status 0 if nobody answers."""
     parts = urlsplit(address)
-    connection = HTTPConnection(str(parts.hostname), parts.port, timeout=5)
+    connection = HTTPConnection(str(parts.hostname), parts.port, timeout=30)
     try:
         connection.request("GET", parts.path)
         response = connection.getresponse()
@@ -121,7 +130,7 @@ def test_daemon_on_a_newer_catalog_refuses_to_work(
             " VALUES (9999, 'from the future', repeat('0', 64))"
         )
 
-    assert daemon.process.wait(timeout=30) == 1
+    assert daemon.process.wait(timeout=60) == 1
     assert any(line.startswith("error ST204: ") for line in daemon.log())
 
 

@@ -98,5 +98,5 @@ def test_signal_ends_the_loop_well(database: str, number: signal.Signals) -> Non
 
         process.send_signal(number)
 
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=60) == 0
         assert process.stderr.read() == ""

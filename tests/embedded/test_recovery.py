@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import threading
-import time
 
 import psycopg
 import pytest
@@ -16,6 +15,7 @@ from pgtrickle.embedded.processes import started
 from pgtrickle.embedded.server import start_embedded
 from pgtrickle.errors import EmbeddedServerError
 from tests.embedded.companions import companion
+from tests.fixtures.daemons import await_
 
 
 def commit_a_row(dsn):
@@ -31,6 +31,12 @@ def read_the_row(dsn):
 def spin_until_killed(connection):
     with pytest.raises(psycopg.OperationalError):
         connection.execute("DO $$ BEGIN LOOP PERFORM 1; END LOOP; END $$")
+
+
+def is_busy(dsn, backend):
+    with psycopg.connect(dsn) as connection:
+        ask = "SELECT state = 'active' FROM pg_stat_activity WHERE pid = %s"
+        return connection.execute(ask, [backend]).fetchone() == (True,)
 
 
 def test_killed_postmaster_recovers_in_the_same_process(home):
@@ -59,8 +65,8 @@ def test_killed_postmaster_recovers_although_a_session_was_busy(home):
     commit_a_row(crashed.dsn)
     background = threading.Thread(target=spin_until_killed, args=(busy,))
     background.start()
-    time.sleep(0.3)
     backend = busy.info.backend_pid
+    await_(lambda: is_busy(crashed.dsn, backend))
     os.kill(crashed.pid, signal.SIGKILL)
     # The orphan would spin for ever; PostgreSQL must refuse to start until it is gone.
     killer = threading.Timer(1.0, os.kill, (backend, signal.SIGKILL))

@@ -10,13 +10,17 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 import pgtrickle
 from tests.fakes.engine import DuckDbEngine
+from tests.fixtures.daemons import await_
 
+_DOOMED = "doomed"
 _TABLES = {
     "moves": "SELECT id, account_id, amount FROM transfers WHERE amount > 50",
     "balances": "SELECT a.branch, sum(t.amount) AS total, count(*) AS transfers,"
@@ -74,13 +78,26 @@ def writing(dsn: str) -> Iterator[None]:
 def kill_at_random(dsn: str, engine: str, longest: float, chance: random.Random) -> list[str]:
     """Start a refreshing process, kill it after its first refresh; return what it printed."""
     environment = os.environ | {"PGTRICKLE_LEASE_SECONDS": "1"}
-    command = [sys.executable, "-m", "tests.end_to_end.refresh_forever", dsn, engine, *_TABLES]
+    doomed = make_conninfo(dsn, application_name=_DOOMED)
+    command = [sys.executable, "-m", "tests.end_to_end.refresh_forever", doomed, engine, *_TABLES]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         first = process.stdout.readline()
         time.sleep(chance.uniform(0, longest))
         process.kill()
         return [first, *process.stdout.read().splitlines()]
+
+
+def is_left_alone(dsn: str) -> bool:
+    """Tell whether the server has noticed the last death, and the last lease has ended."""
+    with psycopg.connect(dsn) as connection:
+        [(found,)] = connection.execute(
+            "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = %s)"
+            " AND NOT EXISTS (SELECT FROM pgtrickle.pgt_leases"
+            " WHERE expires_at > clock_timestamp())",
+            [_DOOMED],
+        ).fetchall()
+    return bool(found)
 
 
 @pytest.mark.parametrize(("engine", "kills", "longest"), [("duckdb", 27, 0.4), ("spark", 3, 2.0)])
@@ -98,7 +115,7 @@ def test_killed_refreshes_lose_nothing_and_count_nothing_twice(
 
         with writing(database):
             printed = [kill_at_random(database, engine, longest, chance) for _ in range(kills)]
-        time.sleep(1.1)  # the last lease
+        await_(partial(is_left_alone, database))
 
         actions = {line.split()[1] for lines in printed for line in lines if len(line.split()) == 2}
         assert actions <= {"DIFFERENTIAL", "NO_DATA"}

@@ -110,6 +110,37 @@ def test_a_large_refresh_is_right_and_leaves_nothing_behind(
     assert large_trickle.verify_stream_table("t").ok
 
 
+_SELECTED = """
+    SELECT customer_id, sum(amount) AS total FROM orders
+     WHERE id % 4000 = 7 OR id > 100000000 GROUP BY customer_id
+"""
+
+
+def test_little_of_a_large_table_is_read_by_the_driver(large_trickle: Trickle) -> None:
+    """Whether a read is large is a matter of what it brings, not of the table's file."""
+    first = large_trickle.create_stream_table("t", _SELECTED)
+
+    assert first is not None
+    assert [read.rows for read in first.reads] == [3]
+    assert _in_parts(first) == {}
+    assert large_trickle.verify_stream_table("t").ok
+
+
+def test_executors_take_over_where_the_planner_expected_little(large_trickle: Trickle) -> None:
+    """Its statistics were gathered before the rows came."""
+    _change(
+        large_trickle,
+        "ALTER TABLE orders SET (autovacuum_enabled = off);"
+        "INSERT INTO orders SELECT i, 1 + i % 1000, 1, NULL"
+        "  FROM generate_series(100000001, 100005000) AS i",
+    )
+    first = large_trickle.create_stream_table("t", _SELECTED)
+
+    assert first is not None
+    assert _in_parts(first) == {"public.orders full": 5_003}
+    assert large_trickle.verify_stream_table("t").ok
+
+
 def test_what_an_earlier_stage_found_is_shared_when_it_is_large(large_trickle: Trickle) -> None:
     large_trickle.create_stream_table("t", _NESTED, refresh_mode="DIFFERENTIAL")
     _change(large_trickle, "UPDATE orders SET amount = amount * 2")

@@ -13,10 +13,12 @@ import pytest
 
 import pgtrickle
 from pgtrickle.errors import LakeWriteError, TrickleError
+from pgtrickle.lake import session
 from pgtrickle.settings import load_settings
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.engines import Borrowed
 from tests.lake.shore import COPY, SUMS, Shore
+from tests.service.hearing import PATIENCE
 
 _DUE = (
     "UPDATE pgtrickle.pgt_ducklake_sink_delivery"
@@ -81,7 +83,7 @@ def test_failures_are_counted_until_they_are_permanent_and_an_alert_tells(shore:
             shore.run(f"UPDATE t SET v = {number} WHERE id = 1")
             trickle.refresh_stream_table("sums")
             seen.append(shore.status()[:2])
-        alerts = [note.payload for note in listener.notifies(timeout=1, stop_after=1)]
+        alerts = [note.payload for note in listener.notifies(timeout=PATIENCE, stop_after=1)]
 
     assert seen == [
         ("FAILED_RETRYABLE", 1),
@@ -195,8 +197,8 @@ def test_load_that_is_under_way_is_shown_to_others(shore: Shore):
 
 
 def _reaches(shore: Shore, status: str) -> bool:
-    """Wait until the only sink has a status, for less time than a delivery waits for a lock."""
-    deadline = time.monotonic() + 8
+    """Wait until the only sink has a status, in which the lock keeps it for seconds."""
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         found = shore.tell("SELECT status FROM pgtrickle.ducklake_sink_status()")
         if found == [(status,)]:
@@ -212,7 +214,10 @@ def test_retry_of_a_stream_table_without_a_sink_is_refused(shore: Shore):
         shore.trickle.retry_sink("sums")
 
 
-def test_lock_on_the_catalog_is_not_waited_for_without_end(shore: Shore):
+def test_lock_on_the_catalog_is_not_waited_for_without_end(
+    shore: Shore, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(session._SETTINGS, "lock_timeout", "1s")
     shore.create("sums", SUMS)
     shore.run("UPDATE t SET v = 0 WHERE id = 1")
     with psycopg.connect(shore.trickle.dsn) as blocker:

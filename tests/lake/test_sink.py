@@ -284,7 +284,7 @@ def test_two_stream_tables_cannot_share_a_lake_table(shore: Shore):
         shore.trickle.create_stream_table("other", SUMS, sink="ducklake", ducklake_table="sums")
 
 
-@pytest.mark.parametrize("path", ["relative/path", "s3://bucket/path"])
+@pytest.mark.parametrize("path", ["relative/path", "gs://bucket/path"])
 def test_path_that_cannot_be_written_is_refused_at_once(shore: Shore, path: str):
     with pytest.raises(LakeSinkError):
         shore.trickle.create_stream_table("sums", SUMS, sink="ducklake", ducklake_sink_path=path)

@@ -59,6 +59,11 @@ class Lab:
         self.connection.execute(_RESET)
         self.trickle._runtime.engine.interruptions.clear()  # type: ignore[attr-defined]  # Borrowed
 
+    def reconnect(self) -> None:
+        """Let pgtrickle open its connections anew: a session keeps what the database set."""
+        self.trickle._runtime.pool.drain()
+        self.trickle._runtime.reads.close()
+
     def before_next_stage(self, interruption: Callable[[], object]) -> None:
         """Let something happen when the next refresh has read and not yet written."""
         self.trickle._runtime.engine.interruptions.append(interruption)  # type: ignore[attr-defined]  # Borrowed

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from pgtrickle.catalog.leases import check_lease, claim_lease
+from pgtrickle.catalog.leases import Lease, check_lease, claim_lease
 from pgtrickle.errors import (
     ConnectionLostError,
     LeaseHeldError,
@@ -18,6 +19,7 @@ from pgtrickle.errors import (
 )
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.stream_table import InitiatedBy
+from pgtrickle.service import claim
 from pgtrickle.service.claim import claimed
 from tests.service.lab import Lab
 
@@ -90,7 +92,7 @@ def test_p44_lease_claimed_while_another_thread_leaves_is_not_a_ghost(counted: L
         "SELECT pgt_id FROM pgtrickle.pgt_stream_tables WHERE pgt_name = 'copy'"
     )
     leaving = runtime.claims.entered(identity)
-    assert leaving.__enter__()
+    leaving.__enter__()
 
     with claimed(runtime, name, InitiatedBy.MANUAL) as (_, lease):
         leaving.__exit__(None, None, None)
@@ -98,6 +100,28 @@ def test_p44_lease_claimed_while_another_thread_leaves_is_not_a_ghost(counted: L
             pass
         with runtime.connection() as connection:
             check_lease(connection, identity, lease.token)
+
+
+def test_p44_lease_of_a_thread_that_came_later_and_was_quicker_is_not_a_ghost(
+    counted: Lab, monkeypatch: pytest.MonkeyPatch
+):
+    runtime = counted.trickle._runtime
+    name = QualifiedName.parse("public.copy")
+    with ExitStack() as quicker:
+        leases: list[Lease] = []
+
+        def be_overtaken(*arguments: Any) -> Lease:
+            monkeypatch.undo()
+            _, lease = quicker.enter_context(claimed(runtime, name, InitiatedBy.MANUAL))
+            leases.append(lease)
+            return claim_lease(*arguments)
+
+        monkeypatch.setattr(claim, "claim_lease", be_overtaken)
+        with pytest.raises(LeaseHeldError), claimed(runtime, name, InitiatedBy.MANUAL):
+            pass
+        [lease] = leases
+        with runtime.connection() as connection:
+            check_lease(connection, lease.stream_table_id, lease.token)
 
 
 def test_p44_table_is_dropped_while_it_is_refreshed(counted: Lab):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from itertools import count
 
 import psycopg
 import pytest
@@ -216,25 +217,30 @@ def test_dependencies_through_views_make_diamonds_too(bank: Lab):
     ],
 )
 def test_p40_no_mixture_is_ever_seen(bank: Lab, refreshed: list[str], seen: str):
-    done = threading.Event()
+    begun, done = threading.Barrier(3, timeout=60), threading.Event()
     sums: set[int] = set()
 
     def transfer() -> None:
         with psycopg.connect(bank.trickle.dsn, autocommit=True) as connection:
-            number = 0
-            while not done.is_set():
-                number += 1
+            begun.wait()
+            for number in count(1):
                 connection.execute(TRANSFER.format(number % 20 + 1, number * 7 % 20 + 1).encode())
+                if done.is_set():
+                    return
 
     def look() -> None:
         with psycopg.connect(bank.trickle.dsn, autocommit=True) as connection:
-            while not done.is_set():
+            begun.wait()
+            while True:
                 [(total,)] = connection.execute(seen.encode()).fetchall()
                 sums.add(total)
+                if done.is_set():
+                    return
 
     threads = [threading.Thread(target=one) for one in (transfer, look)]
     for thread in threads:
         thread.start()
+    begun.wait()
     try:
         for name in refreshed * (12 // len(refreshed)):
             bank.trickle.refresh_stream_table(name)

@@ -20,6 +20,7 @@ from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.stream_table import Action, InitiatedBy
 from pgtrickle.scheduler.loop import Loop
 from tests.scheduler.shop import Watched
+from tests.service.hearing import PATIENCE
 from tests.service.lab import Lab
 
 
@@ -52,7 +53,7 @@ def test_third_error_in_a_row_suspends_with_an_alert(ratio: Lab):
         fail(ratio, 2)
         assert standing(ratio) == ("ACTIVE", 2)
         fail(ratio)
-        [alert] = list(listener.notifies(timeout=5, stop_after=1))
+        [alert] = list(listener.notifies(timeout=PATIENCE, stop_after=1))
 
     assert standing(ratio) == ("SUSPENDED", 3)
     assert json.loads(alert.payload) == {
@@ -94,6 +95,7 @@ def test_what_may_heal_by_itself_never_suspends(ratio: Lab):
         )
         codes = {error.code for error in fail(ratio, 4)}
     ratio.run(f"ALTER DATABASE {ratio.connection.info.dbname} RESET lock_timeout")
+    ratio.reconnect()
 
     assert codes <= {"ST401", "ST408"}
     assert standing(ratio) == ("ACTIVE", 0)
@@ -107,10 +109,12 @@ def test_language_of_the_server_makes_no_difference(ratio: Lab):
     except psycopg.Error:
         pytest.skip(f"the server has only {available}")
     ratio.run("INSERT INTO t VALUES (2, 0)")
+    ratio.reconnect()
     try:
         [error] = fail(ratio)
     finally:
         ratio.run(f"ALTER DATABASE {name} RESET lc_messages")
+        ratio.reconnect()
 
     assert (error.code, error.sqlstate) == ("ST407", "22012")
 

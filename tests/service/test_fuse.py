@@ -14,6 +14,7 @@ from pgtrickle.errors import FuseBlownError, StatusForbidsError
 from pgtrickle.model.fuse import Fuse, FuseMode
 from pgtrickle.scheduler.loop import Loop
 from tests.scheduler.shop import Watched
+from tests.service.hearing import PATIENCE
 from tests.service.lab import Lab
 
 MASS = "INSERT INTO t SELECT i FROM generate_series(1, 100) AS i"
@@ -37,7 +38,7 @@ def test_mass_change_blows_the_fuse_with_an_alert(fused: Lab):
         listener.execute("LISTEN pg_trickle_alert")
         with pytest.raises(FuseBlownError, match="100 changed rows, more than 50"):
             fused.trickle.refresh_unit(["counted"])
-        [alert] = list(listener.notifies(timeout=5, stop_after=1))
+        [alert] = list(listener.notifies(timeout=PATIENCE, stop_after=1))
 
     assert json.loads(alert.payload)["event"] == "fuse_blown"
     assert fused.value("SELECT n FROM counted") == 0

@@ -14,6 +14,7 @@ from pgtrickle.service.leadership import Leadership
 from tests.service.lab import Lab
 
 RIVAL = "elsewhere:1:rival"
+LIVING = timedelta(seconds=11)  # what lasts twice a lease of ours was given by another clock
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def test_first_to_ask_leads_and_goes_on_leading(lab: Lab, leadership: Leadership
 
 def test_nobody_leads_beside_a_living_leader(lab: Lab, leadership: Leadership):
     number = lab.trickle.get_stream_table("copy").id
-    claim_leadership(lab.connection, RIVAL, timedelta(seconds=6))
+    claim_leadership(lab.connection, RIVAL, LIVING)
     lease = claim_lease(lab.connection, number, RIVAL, timedelta(hours=1))
 
     leadership.ask()
@@ -49,7 +50,7 @@ def test_nobody_leads_beside_a_living_leader(lab: Lab, leadership: Leadership):
 
 def test_who_takes_over_frees_what_the_dead_leader_held(lab: Lab, leadership: Leadership):
     number = lab.trickle.get_stream_table("copy").id
-    claim_leadership(lab.connection, RIVAL, timedelta(seconds=6))
+    claim_leadership(lab.connection, RIVAL, LIVING)
     lease = claim_lease(lab.connection, number, RIVAL, timedelta(hours=1))
     lab.run("UPDATE pgtrickle.pgt_leader SET expires_at = now() - '1s'::interval")
 

@@ -57,7 +57,7 @@ def write(publisher: psycopg.Connection, lab: Lab, *statements: str) -> None:
     for statement in statements:
         publisher.execute(statement.encode())
     wanted = publisher.execute("SELECT * FROM t ORDER BY 1").fetchall()
-    end = time.monotonic() + 40
+    end = time.monotonic() + 100
     while lab.rows("TABLE t") != sorted(wanted, key=repr):
         assert time.monotonic() < end, "the subscriber does not follow"
         time.sleep(0.05)

@@ -7,7 +7,6 @@ import signal
 from pathlib import Path
 
 import psycopg
-import pytest
 
 import pgtrickle
 from pgtrickle.embedded.server import start_embedded
@@ -25,7 +24,6 @@ def write(dsn: str, *statements: str) -> None:
             connection.execute(statement.encode())
 
 
-@pytest.mark.timeout(120)
 def test_killed_server_delivers_again_and_nothing_is_written_twice(
     home: Path,  # noqa: F811 - as above
     duckdb_engine: DuckDbEngine,
@@ -58,7 +56,6 @@ def test_killed_server_delivers_again_and_nothing_is_written_twice(
     crashed.stop()
 
 
-@pytest.mark.timeout(120)
 def test_log_that_the_server_has_thrown_away_leads_to_triggers_and_a_rebuild(
     home: Path,  # noqa: F811 - as above
     duckdb_engine: DuckDbEngine,

@@ -12,6 +12,7 @@ import pgtrickle
 from tests.catalog.databases import ordinary_role
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.engines import Borrowed
+from tests.service.hearing import PATIENCE
 from tests.service.lab import Lab
 
 SOURCES = (
@@ -87,7 +88,7 @@ def test_commands_elsewhere_describe_no_source(watched: Lab, statement: str):
 def test_change_is_noted_at_once(watched: Lab, statement: str):
     watched.run("LISTEN pg_trickle_alert", statement)
 
-    told = [one.payload for one in watched.connection.notifies(timeout=1, stop_after=1)]
+    told = [one.payload for one in watched.connection.notifies(timeout=PATIENCE, stop_after=1)]
 
     assert marked(watched)
     assert ["reinitialize_needed" in one for one in told] == [True]

@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from random import Random
 
 import psycopg
@@ -23,6 +24,8 @@ _KINDS = {
 }
 # lock_not_available, deadlock_detected, serialization_failure, unique and foreign_key_violation
 _REFUSED = frozenset({"55P03", "40P01", "40001", "23505", "23503"})
+_OPTIONS = "-c lock_timeout=300ms"
+_ATTEMPTS = 5  # to connect
 
 
 class Gate:
@@ -94,7 +97,12 @@ class Writer(threading.Thread):
                     connection.close()
 
     def _connect(self) -> psycopg.Connection:
-        return psycopg.connect(self._dsn, autocommit=True, options="-c lock_timeout=300ms")
+        """Connect; the killer may meet a session before it is ready."""
+        connect = partial(psycopg.connect, self._dsn, autocommit=True, options=_OPTIONS)
+        for _ in range(_ATTEMPTS - 1):
+            with suppress(psycopg.OperationalError):
+                return connect()
+        return connect()
 
     def _reconnect(self) -> None:
         self._connection.close()

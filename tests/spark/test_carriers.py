@@ -11,7 +11,7 @@ from pgtrickle.model.sql_type import SqlType
 from pgtrickle.spark.arrow_reader import ReadConnections, SnapshotReader
 from pgtrickle.spark.carriers import Carrier, Use, carrier_for
 from pgtrickle.spark.copy_csv import arrow_to_csv
-from pgtrickle.spark.decimal_size import decimals_from_text, probe_sql
+from pgtrickle.spark.decimal_size import decimal_size, decimals_from_text, probe_sql
 from pgtrickle.spark.run_stage import run
 from pgtrickle.spark.session import SparkSessions
 from tests.spark.exported_snapshot import exported_snapshot
@@ -212,12 +212,31 @@ def test_decimal_takes_the_smallest_size_that_holds_all_values() -> None:
 
 
 def test_probe_finds_the_digits_in_postgres(database: str) -> None:
-    _make_table(database, SqlType("numeric", "numeric", "N"), ("123.4567", "NaN", "99999"))
+    _make_table(database, SqlType("numeric", "numeric", "N"), ("123.4567", "-99999"))
 
     with psycopg.connect(database) as connection:
-        found = connection.execute(probe_sql("v", "before")).fetchone()
+        found = connection.execute(probe_sql(["v", "v + 1"], "before")).fetchone()
 
-    assert found == (5, 4, 1)
+    assert found == ("-99999", "123.4567", 4, "-99998", "124.4567", 4)
+    assert decimal_size(*found[:3], column="v") == (9, 4)
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
+def test_probe_sees_what_is_no_number(database: str, value: str) -> None:
+    _make_table(database, SqlType("numeric", "numeric", "N"), ("1.5", value, "-2"))
+
+    with psycopg.connect(database) as connection:
+        found = connection.execute(probe_sql(["v"], "before")).fetchone()
+
+    assert found is not None
+    with pytest.raises(ValueOutOfRangeError, match="holds NaN or Infinity"):
+        decimal_size(*found, column="v")
+
+
+def test_more_digits_than_a_decimal_has_are_refused() -> None:
+    assert decimal_size("-1" + "0" * 27, "5.25", 10, column="v") == (38, 10)
+    with pytest.raises(ValueOutOfRangeError, match="39 digits"):
+        decimal_size("-1" + "0" * 28, "5.25", 10, column="v")
 
 
 def test_text_is_ordered_like_postgres_only_under_byte_order() -> None:

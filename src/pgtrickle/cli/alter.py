@@ -14,6 +14,7 @@ from pgtrickle.cli.options import (
     Consistency,
     Dsn,
     Json,
+    LakePartition,
     LakeTable,
     Name,
     SchedulePolicy,
@@ -93,6 +94,7 @@ def alter(
     ] = None,
     ducklake_sink_path: SinkPath = None,
     ducklake_table: LakeTable = None,
+    ducklake_partition_by: LakePartition = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
@@ -133,6 +135,7 @@ def alter(
                 sink=sink,
                 ducklake_sink_path=ducklake_sink_path,
                 ducklake_table=ducklake_table,
+                ducklake_partition_by=ducklake_partition_by,
             )
         if as_json:
             print_json(stream_table_document(table))

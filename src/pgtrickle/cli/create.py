@@ -14,6 +14,7 @@ from pgtrickle.cli.options import (
     Consistency,
     Dsn,
     Json,
+    LakePartition,
     LakeTable,
     Name,
     SchedulePolicy,
@@ -70,6 +71,7 @@ def create(
     ] = None,
     ducklake_sink_path: SinkPath = None,
     ducklake_table: LakeTable = None,
+    ducklake_partition_by: LakePartition = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
@@ -90,6 +92,7 @@ def create(
                 sink=sink,
                 ducklake_sink_path=ducklake_sink_path,
                 ducklake_table=ducklake_table,
+                ducklake_partition_by=ducklake_partition_by,
             )
         table = trickle.get_stream_table(name)
         if as_json:

@@ -142,8 +142,8 @@ def care_document(care: LakeCare) -> Document:
     sinks = [
         {
             **asdict(one),
-            "orphans": [str(path) for path in one.orphans],
-            "replaced": [str(path) for path in one.replaced],
+            "orphans": list(one.orphans),
+            "replaced": list(one.replaced),
         }
         for one in care.sinks
     ]

@@ -36,6 +36,10 @@ SinkPath = Annotated[
         "--ducklake-sink-path", help="Directory of the lake's files; default: the catalog's own."
     ),
 ]
+LakePartition = Annotated[
+    str | None,
+    typer.Option("--ducklake-partition-by", help="Partition keys, as in: region, year(placed_at)."),
+]
 LakeTable = Annotated[
     str | None,
     typer.Option("--ducklake-table", help="Table of the lake; default: main and the same name."),

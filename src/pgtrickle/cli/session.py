@@ -6,7 +6,7 @@ The package is imported on first use, because that takes longer than ``--help`` 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import typer
@@ -26,8 +26,10 @@ def connected(ctx: typer.Context, dsn: str | None) -> Iterator[Trickle]:
     doing = "Connecting to PostgreSQL" if dsn else "Starting the embedded PostgreSQL"
     with working(doing):
         connection = ctx.ensure_object(Setup).connect(dsn)
-    with connection as trickle:
-        yield trickle
+    with ExitStack() as stack:
+        yield stack.enter_context(connection)
+        with working("Stopping"):  # for some seconds after the first use of Spark
+            stack.close()
 
 
 def check_dsn(dsn: str | None) -> None:

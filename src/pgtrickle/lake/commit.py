@@ -18,6 +18,7 @@ from pgtrickle.lake.catalog import LakeCatalog, directory_name
 from pgtrickle.lake.columns import LakeColumn
 from pgtrickle.lake.inlined_deletes import ensure_inlined_deletes
 from pgtrickle.lake.parquet import DataFile, DeleteFile
+from pgtrickle.lake.partition import Spec
 from pgtrickle.lake.stats import ColumnStats
 from pgtrickle.lake.table_stats import widen_table_stats
 from pgtrickle.lake.tables import FULL_PATH, next_row_id
@@ -36,6 +37,7 @@ class Commit:
     next_file_id: int
     changes: list[str] = field(default_factory=list)
     _reshaped: bool = False
+    _versioned: set[int] = field(default_factory=set)  # tables of another shape than before
 
     # Definitions
 
@@ -70,6 +72,20 @@ class Commit:
         self._insert("table_stats", [table_id, 0, 0, 0])
         return table_id
 
+    def partition_table(self, table_id: int, spec: Spec) -> int:
+        """Give a table partition keys, in place of others it may have; return the id of them.
+
+        Files keep the keys they were written with.
+        """
+        partition_id = self._catalog_id()
+        self._end("partition_info", "table_id = %s", [table_id])
+        self._insert("partition_info", [partition_id, table_id, self.snapshot_id, None])
+        for index, (column_id, transform) in enumerate(spec):
+            row = [partition_id, table_id, index, column_id, transform]
+            self._insert("partition_column", row)
+        self._reshape(f"altered_table:{table_id}", table_id)
+        return partition_id
+
     def tag(self, object_id: int, key: str, value: str) -> None:
         """Say something about a table that clients pass by."""
         self._insert("tag", [object_id, self.snapshot_id, None, key, value])
@@ -82,7 +98,7 @@ class Commit:
 
     def drop_table(self, table_id: int) -> None:
         """End a table with its columns and files; earlier snapshots still show it."""
-        for name in ("table", "column", "data_file", "delete_file"):
+        for name in ("table", "column", "partition_info", "data_file", "delete_file"):
             self._end(name, "table_id = %s", [table_id])
         self._reshape(f"dropped_table:{table_id}")
 
@@ -107,7 +123,9 @@ class Commit:
 
     # Rows
 
-    def add_data_files(self, table_id: int, files: Sequence[DataFile]) -> list[tuple[int, int]]:
+    def add_data_files(
+        self, table_id: int, files: Sequence[DataFile], partition_id: int | None = None
+    ) -> list[tuple[int, int]]:
         """Register files of rows; return the id of each and the id of its first row."""
         placed = []
         row_id = next_row_id(self.connection, self.catalog, table_id)
@@ -116,10 +134,9 @@ class Commit:
             self._insert(
                 "data_file",
                 [file_id, table_id, self.snapshot_id, None, None, file.name, True, "parquet",
-                 file.rows, file.size, file.footer_size, row_id, None, None, None, None],
+                 file.rows, file.size, file.footer_size, row_id, partition_id, None, None, None],
             )  # fmt: skip
-            for column_id, stats in file.stats.items():
-                self._insert("file_column_stats", _stats_row(file_id, table_id, column_id, stats))
+            self._describe(file_id, table_id, file)
             widen_table_stats(self.connection, self.catalog, table_id, file)
             placed.append((file_id, row_id))
             row_id += file.rows
@@ -134,16 +151,23 @@ class Commit:
             " RETURNING data_file_id, path, path_is_relative".encode(),
             [list(file_ids)],
         ).fetchall()
-        self.connection.execute(
-            f"DELETE FROM {self.catalog.table('file_column_stats')}"
-            " WHERE data_file_id = ANY(%s)".encode(),
-            [list(file_ids)],
-        )
+        for name in ("file_column_stats", "file_partition_value"):
+            self.connection.execute(
+                f"DELETE FROM {self.catalog.table(name)} WHERE data_file_id = ANY(%s)".encode(),
+                [list(file_ids)],
+            )
         for file_id, path, relative in gone:
             self._schedule_removal(table_id, file_id, path, relative=relative)
         self._note(f"merge_adjacent:{table_id}")
 
-    def add_merged_file(self, table_id: int, file: DataFile, begin: int, last: int) -> int:
+    def add_merged_file(
+        self,
+        table_id: int,
+        file: DataFile,
+        begin: int,
+        last: int,
+        partition_id: int | None = None,
+    ) -> int:
         """Register a file whose rows came from others that are struck off; return its id.
 
         It says of each row itself which id it has and in which snapshot it came, from ``begin``
@@ -153,10 +177,9 @@ class Commit:
         self._insert(
             "data_file",
             [file_id, table_id, begin, None, None, file.name, True, "parquet", file.rows, file.size,
-             file.footer_size, None, None, None, None, last],
+             file.footer_size, None, partition_id, None, None, last],
         )  # fmt: skip
-        for column_id, stats in file.stats.items():
-            self._insert("file_column_stats", _stats_row(file_id, table_id, column_id, stats))
+        self._describe(file_id, table_id, file)
         return file_id
 
     def take_delete_files(self, table_id: int, file_ids: Sequence[int]) -> None:
@@ -237,6 +260,13 @@ class Commit:
 
     # Steps
 
+    def _describe(self, file_id: int, table_id: int, file: DataFile) -> None:
+        """Tell what is known of the values in a file."""
+        for column_id, stats in file.stats.items():
+            self._insert("file_column_stats", _stats_row(file_id, table_id, column_id, stats))
+        for index, value in enumerate(file.partition):
+            self._insert("file_partition_value", [file_id, table_id, index, value])
+
     def _add_columns(self, table_id: int, columns: Sequence[LakeColumn]) -> None:
         for order, column in enumerate(columns, start=1):
             own = column.type.name if column.element_id is None else "list"
@@ -259,7 +289,8 @@ class Commit:
             self.schema_version += 1
             self._reshaped = True
         self._note(change)
-        if table_id is not None:
+        if table_id is not None and table_id not in self._versioned:
+            self._versioned.add(table_id)
             self._insert("schema_versions", [self.snapshot_id, self.schema_version, table_id])
 
     def _note(self, change: str) -> None:

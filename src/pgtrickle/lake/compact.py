@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from psycopg import Connection
 
@@ -19,7 +18,8 @@ from pgtrickle.lake.merge_files import commit_merged, write_merged
 from pgtrickle.lake.row_map import RowMap, forget_covered
 from pgtrickle.lake.session import fixed_settings
 from pgtrickle.lake.shape import find_columns
-from pgtrickle.lake.small_files import find_small_files
+from pgtrickle.lake.small_files import by_partition, find_small_files
+from pgtrickle.lake.storage import lake_path
 from pgtrickle.lake.tables import LakeTable, find_head, find_table, foreign_changes
 from pgtrickle.lake.write_rows import Written
 from pgtrickle.model.lake_sink import LakeSink
@@ -31,7 +31,7 @@ class Compacted:
     """What was compacted; ``sink`` is how far the sink is now."""
 
     sink: LakeSink
-    merged: int = 0  # files that became one
+    merged: int = 0  # files that became one, in each partition
     flushed: int = 0  # deletes that went from the catalog into files
 
 
@@ -49,11 +49,13 @@ def compact(
             return Compacted(sink)
         rows = RowMap(sink.stream_table_id)
         small = find_small_files(connection, catalog, table)
-        written = Written(Path(table.directory))
+        written = Written(lake_path(table.directory))
         try:
-            merging = write_merged(connection, catalog, table, small, known, written)
+            groups = by_partition(small)
+            found = [write_merged(connection, catalog, table, g, known, written) for g in groups]
+            mergings = [one for one in found if one is not None]
             many = count_inlined(connection, catalog, table.id) > INLINE_LIMIT
-            if merging is None and not many:
+            if not mergings and not many:
                 return Compacted(_look_ahead(connection, catalog, table, sink))
             commit = begin_commit(connection, catalog)
             if (
@@ -62,7 +64,7 @@ def compact(
             ):
                 written.remove()
                 return Compacted(sink)
-            if merging is not None:
+            for merging in mergings:
                 commit_merged(commit, table, merging, rows, written)
             flushed = flush_deletes(commit, table, written) if many else 0
             forget_covered(connection, rows)
@@ -70,7 +72,7 @@ def compact(
         except BaseException:
             written.remove()
             raise
-    merged = 0 if merging is None else len(merging.files)
+    merged = sum(len(merging.files) for merging in mergings)
     return Compacted(replace(sink, snapshot_id=snapshot_id), merged, flushed)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from psycopg import Connection
 
@@ -13,6 +12,7 @@ from pgtrickle.lake.catalog import LakeCatalog
 from pgtrickle.lake.commit import Commit
 from pgtrickle.lake.parquet import read_deletes, write_deletes
 from pgtrickle.lake.row_map import RowMap
+from pgtrickle.lake.storage import LakePath, lake_path
 from pgtrickle.lake.tables import LakeTable
 from pgtrickle.lake.write_rows import Written
 
@@ -129,7 +129,7 @@ class _File:
     id: int
     path: str
     rows: int
-    deletes: Path | None
+    deletes: LakePath | None
     begin: int | None
 
     def dead(self) -> list[tuple[int, int]]:
@@ -154,7 +154,7 @@ def _find_files(
     for file_id, path, rows, deletes, relative, begin in found:
         place = None
         if deletes is not None:
-            place = Path(table.directory) / deletes if relative else Path(deletes)
+            place = lake_path(table.directory) / deletes if relative else lake_path(deletes)
         files[file_id] = _File(file_id, path, rows, place, begin)
     return files
 

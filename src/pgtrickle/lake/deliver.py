@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from psycopg import Connection
 
@@ -17,6 +16,7 @@ from pgtrickle.lake.catalog import LakeCatalog, create_catalog, directory_name, 
 from pgtrickle.lake.columns import LakeColumn
 from pgtrickle.lake.commit import Commit, begin_commit
 from pgtrickle.lake.delete_rows import delete_gone, flush_deletes, gone_is_live
+from pgtrickle.lake.partition import Spec, parse_partition_by, partition_spec
 from pgtrickle.lake.row_map import (
     RowMap,
     clear_row_map,
@@ -26,6 +26,7 @@ from pgtrickle.lake.row_map import (
 )
 from pgtrickle.lake.session import fixed_settings
 from pgtrickle.lake.shape import all_fit, choose_columns, find_columns
+from pgtrickle.lake.storage import is_usable, lake_path
 from pgtrickle.lake.tables import (
     LakeTable,
     find_schema,
@@ -33,6 +34,7 @@ from pgtrickle.lake.tables import (
     find_tag,
     foreign_changes,
 )
+from pgtrickle.lake.views import put_view
 from pgtrickle.lake.write_rows import Written, write_all, write_new
 from pgtrickle.model.lake_sink import LakeSink
 from pgtrickle.model.names import QualifiedName
@@ -93,10 +95,10 @@ def check_free(
 
 def check_path(path: str) -> None:
     """Raise ST703 for a path where files cannot be written."""
-    if "://" in path or not Path(path).is_absolute():
+    if not is_usable(path):
         raise LakeSinkError(
             f'the path "{path}" cannot hold files of the lake',
-            hint="Give the absolute path of a local directory.",
+            hint="Give the absolute path of a local directory, or s3://bucket/prefix.",
         )
 
 
@@ -126,7 +128,7 @@ def _deliver(
     catalog = open_catalog(connection, sink)
     stored = find_table(connection, catalog, sink.lake_table)
     known = _find_known_columns(connection, sink, table, columns, stored, rows)
-    written = Written(Path(_directory(connection, catalog, sink, stored)))
+    written = Written(lake_path(_directory(connection, catalog, sink, stored)))
     try:
         if known is not None and stored is not None:
             if _nothing_new(connection, rows):
@@ -159,6 +161,8 @@ def _find_known_columns(
     if _home(connection, table) != sink.home:
         return None
     found = find_columns(stored, columns)
+    if found is not None and _spec(sink, found) != stored.partition:
+        return None
     new = f"(SELECT t.* FROM {rows.new} AS n JOIN {table.sql} AS t ON t.ctid = n.tid) AS new"
     return found if found is not None and all_fit(connection, found, new) else None
 
@@ -184,7 +188,7 @@ def _deliver_difference(
 ) -> Delivered | None:
     """Deliver what is new and what is gone; None if others have changed the lake table."""
     pair_updates(connection, rows)
-    write_new(connection, table, columns, rows, written)
+    write_new(connection, table, columns, rows, written, stored.partition)
     commit = begin_commit(connection, catalog)
     others = foreign_changes(
         connection, catalog, stored.id, after=sink.snapshot_id or 0, author=AUTHOR
@@ -192,7 +196,7 @@ def _deliver_difference(
     if others or not gone_is_live(connection, catalog, stored.id, rows):
         return None
     deleted = delete_gone(commit, stored, rows, written)
-    _register(commit, stored.id, rows, written)
+    _register(commit, stored.id, rows, written, stored.partition_id)
     connection.execute(f"DELETE FROM {rows.new}".encode())
     connection.execute(f"DELETE FROM {rows.gone}".encode())
     return _finish(commit, sink, stored.id, table, written, provenance, deleted=deleted)
@@ -219,7 +223,8 @@ def _load(
         same = find_columns(stored, columns)
         if same is not None and all_fit(connection, same, table.sql):
             chosen = same
-    write_all(connection, table, chosen, written)
+    spec = _spec(sink, chosen)
+    write_all(connection, table, chosen, written, spec)
     commit = begin_commit(connection, catalog)
     if find_table(connection, catalog, sink.lake_table) != stored:
         raise LakeWriteError(
@@ -235,7 +240,11 @@ def _load(
         flush_deletes(commit, stored, written)
         commit.end_data_files(table_id)
         commit.end_inlined_rows(table_id)
-    _register(commit, table_id, rows, written)
+    partition_id = None if stored is None else stored.partition_id
+    if spec != (() if stored is None else stored.partition):
+        partition_id = commit.partition_table(table_id, spec)
+    _register(commit, table_id, rows, written, partition_id if spec else None)
+    sink = replace(sink, view_id=put_view(commit, sink, table, chosen))
     return _finish(commit, sink, table_id, table, written, provenance, loaded=True)
 
 
@@ -278,8 +287,17 @@ def _same(one: str, other: str) -> bool:
     return one.rstrip("/") == other.rstrip("/")
 
 
-def _register(commit: Commit, table_id: int, rows: RowMap, written: Written) -> None:
-    placed = commit.add_data_files(table_id, [file for file, _ in written.files])
+def _spec(sink: LakeSink, columns: Sequence[LakeColumn]) -> Spec:
+    if sink.partition_by is None:
+        return ()
+    return partition_spec(parse_partition_by(sink.partition_by), columns)
+
+
+def _register(
+    commit: Commit, table_id: int, rows: RowMap, written: Written, partition_id: int | None
+) -> None:
+    files = [file for file, _ in written.files]
+    placed = commit.add_data_files(table_id, files, partition_id)
     for (file_id, row_id), (_, runs) in zip(placed, written.files, strict=True):
         insert_runs(commit.connection, rows, file_id, row_id, runs.found)
 

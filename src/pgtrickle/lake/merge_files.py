@@ -25,6 +25,7 @@ from pgtrickle.lake.delete_rows import find_deletes, take_deletes
 from pgtrickle.lake.parquet import DataFile, DataFileWriter, write_deletes
 from pgtrickle.lake.row_map import RowMap, Segment, move_rows
 from pgtrickle.lake.small_files import SmallFile, leave_out_twins
+from pgtrickle.lake.storage import open_input
 from pgtrickle.lake.tables import LakeTable
 from pgtrickle.lake.write_rows import Written
 
@@ -48,7 +49,10 @@ def write_merged(
     columns: Sequence[LakeColumn],
     written: Written,
 ) -> Merging | None:
-    """Write the rows of small files of one shape into one file; None if there are too few."""
+    """Write the rows of small files of one shape into one file; None if there are too few.
+
+    All files are of one partition.
+    """
     alike = files if len(files) < FEWEST else [one for one in files if _has_shape(one, columns)]
     if len(alike) < FEWEST:
         return None
@@ -65,7 +69,7 @@ def write_merged(
         for one in kept:
             writer.write([array.slice(one.first, one.count) for array in arrays])
         segments += kept
-    return Merging(tuple(alike), tuple(segments), writer.close())
+    return Merging(tuple(alike), tuple(segments), writer.close(alike[0].partition))
 
 
 def commit_merged(
@@ -79,9 +83,10 @@ def commit_merged(
     commit.take_data_files(table.id, old)
     file_id = None
     if merging.merged.rows:
-        file_id = commit.add_merged_file(table.id, merging.merged, begin, last)
+        partition_id = merging.files[0].partition_id
+        file_id = commit.add_merged_file(table.id, merging.merged, begin, last, partition_id)
     else:
-        written.remove()
+        written.discard(merging.merged.name)
     if dead and file_id is not None:
         deletes = write_deletes(written.directory, file_id, merging.merged.name, dead)
         written.paths.append(written.directory / deletes.name)
@@ -133,7 +138,9 @@ def _move(
 
 def _has_shape(file: SmallFile, columns: Sequence[LakeColumn]) -> bool:
     """Tell whether a file has these columns: older ones may have been of other types."""
-    found = [field for field in pq.read_schema(file.path) if field.name not in _RESERVED]
+    with open_input(file.path) as opened:
+        schema = pq.read_schema(opened)
+    found = [field for field in schema if field.name not in _RESERVED]
     return len(found) == len(columns) and all(
         field.equals(column.field, check_metadata=True)
         for field, column in zip(found, columns, strict=True)
@@ -144,7 +151,8 @@ _RESERVED = {ROW_ID, SNAPSHOT_ID}
 
 
 def _read(file: SmallFile, columns: Sequence[LakeColumn]) -> list[pa.Array]:
-    table = pq.ParquetFile(file.path).read().combine_chunks()
+    with open_input(file.path) as opened:
+        table = pq.ParquetFile(opened).read().combine_chunks()
     arrays = [_column(table, column.name) for column in columns]
     if ROW_ID in table.column_names:
         arrays.append(_column(table, ROW_ID))

@@ -9,13 +9,13 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pgtrickle.lake.columns import ROW_ID, SNAPSHOT_ID, LakeColumn, reserved_field
 from pgtrickle.lake.stats import ColumnStats, Gathering
+from pgtrickle.lake.storage import LakePath, make_directory, open_input, open_output
 
 _MAGIC_BYTES = 8  # the length of the footer, and PAR1
 _COMPRESSION = "zstd"
@@ -31,6 +31,7 @@ class DataFile:
     footer_size: int
     stats: dict[int, ColumnStats] = field(default_factory=dict)  # by the id of the leaf
     has_row_ids: bool = False  # each row says its own; otherwise they are counted up
+    partition: tuple[str | None, ...] = ()  # the values of the partition keys that its rows share
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +52,13 @@ class DataFileWriter:
 
     def __init__(
         self,
-        directory: Path,
+        directory: LakePath,
         columns: Sequence[LakeColumn],
         *,
         has_row_ids: bool = False,
         has_snapshot_ids: bool = False,
     ) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directory(directory)
         self._columns = columns
         self._has_row_ids = has_row_ids
         fields = [column.field for column in columns]
@@ -74,8 +75,9 @@ class DataFileWriter:
             for column in columns
             if not column.type.repeated and not pa.types.is_floating(column.type.arrow)
         ]
+        self._file = open_output(self.path)
         self._writer = pq.ParquetWriter(
-            self.path, self.schema, compression=_COMPRESSION, write_statistics=plain
+            self._file, self.schema, compression=_COMPRESSION, write_statistics=plain
         )
 
     def write(self, arrays: Sequence[pa.Array]) -> None:
@@ -88,23 +90,24 @@ class DataFileWriter:
     @property
     def size(self) -> int:
         """How many bytes have reached the file so far."""
-        return self.path.stat().st_size
+        return int(self._file.tell())
 
-    def close(self) -> DataFile:
+    def close(self, partition: tuple[str | None, ...] = ()) -> DataFile:
         """Finish the file and say what the catalog must know of it."""
         self._writer.close()
+        self._file.close()
         size, footer_size = _measure(self.path)
         stats = {id_: gathering.result() for id_, gathering in self._stats.items()}
         return DataFile(
-            self.path.name, self.rows, size, footer_size, stats, has_row_ids=self._has_row_ids
+            self.path.name, self.rows, size, footer_size, stats, self._has_row_ids, partition
         )
 
 
 def write_deletes(
-    directory: Path, data_file_id: int, data_file: str, dead: Iterable[tuple[int, int]]
+    directory: LakePath, data_file_id: int, data_file: str, dead: Iterable[tuple[int, int]]
 ) -> DeleteFile:
     """Write which positions of a data file died, and with which snapshot each."""
-    directory.mkdir(parents=True, exist_ok=True)
+    make_directory(directory)
     listed = sorted(dead)  # DuckDB refuses positions that are out of order
     schema = pa.schema(
         [
@@ -119,26 +122,28 @@ def write_deletes(
         pa.array([snapshot for _, snapshot in listed], pa.int64()),
     ]
     path = directory / _file_name("delete")
-    pq.write_table(pa.table(columns, schema=schema), path, compression=_COMPRESSION)
+    with open_output(path) as file:
+        pq.write_table(pa.table(columns, schema=schema), file, compression=_COMPRESSION)
     died = [snapshot for _, snapshot in listed]
     return DeleteFile(path.name, data_file_id, len(listed), *_measure(path), min(died), max(died))
 
 
-def read_deletes(path: Path, begin_snapshot: int) -> list[tuple[int, int]]:
+def read_deletes(path: LakePath, begin_snapshot: int) -> list[tuple[int, int]]:
     """Return the positions of a delete file with the snapshots in which they died.
 
     A file that names no snapshots is of one: that which brought it.
     """
-    table = pq.read_table(path)
+    with open_input(path) as file:
+        table = pq.read_table(file)
     positions = table.column("pos").to_pylist()
     if SNAPSHOT_ID in table.column_names:
         return list(zip(positions, table.column(SNAPSHOT_ID).to_pylist(), strict=True))
     return [(position, begin_snapshot) for position in positions]
 
 
-def _measure(path: Path) -> tuple[int, int]:
-    size = path.stat().st_size
-    with path.open("rb") as file:
+def _measure(path: LakePath) -> tuple[int, int]:
+    with open_input(path) as file:
+        size = int(file.size())
         file.seek(size - _MAGIC_BYTES)
         footer_size = int.from_bytes(file.read(4), "little")
     return size, footer_size

@@ -34,14 +34,18 @@ def texts(columns: Sequence[LakeColumn], alias: str) -> list[str]:
 
 
 def read_rows(
-    connection: Connection, columns: Sequence[LakeColumn], query: str, extra: int = 0
+    connection: Connection,
+    columns: Sequence[LakeColumn],
+    query: str,
+    extra: int = 0,
+    keys: int = 0,
 ) -> Generator[list[pa.Array], None, None]:
-    """Yield the batches of a query whose first columns are ``texts``, then ``extra`` integers.
+    """Yield the batches of a query: first ``texts``, then ``extra`` integers and ``keys`` strings.
 
     The caller has fixed the settings on which texts depend (see ``session``).
     """
     kinds = [pa.string() if c.type.repeated else c.type.travels for c in columns]
-    kinds += [pa.int64()] * extra
+    kinds += [pa.int64()] * extra + [pa.string()] * keys
     names = [f"c{number}" for number in range(len(kinds))]
     copied = connection.cursor().copy(
         f"COPY ({query}) TO STDOUT (FORMAT csv, ENCODING 'UTF8')".encode()

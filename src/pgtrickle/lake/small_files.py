@@ -7,13 +7,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from pathlib import Path
 
 import pyarrow.parquet as pq
 from psycopg import Connection
 
 from pgtrickle.lake.catalog import LakeCatalog
 from pgtrickle.lake.columns import ROW_ID
+from pgtrickle.lake.storage import LakePath, lake_path, open_input
 from pgtrickle.lake.tables import LakeTable
 
 SMALL_BYTES = 16 * 2**20
@@ -24,11 +24,13 @@ class SmallFile:
     """A live data file that is to become a part of another."""
 
     id: int
-    path: Path
+    path: LakePath
     rows: int
     first_row_id: int | None
     begin: int
     last: int
+    partition_id: int | None = None
+    partition: tuple[str | None, ...] = ()
 
 
 def find_small_files(
@@ -37,16 +39,37 @@ def find_small_files(
     """Return the small files of a table, in the order in which they came."""
     found = connection.execute(
         "SELECT data_file_id, path, path_is_relative, record_count, row_id_start, begin_snapshot,"
-        f" COALESCE(partial_max, begin_snapshot) FROM {catalog.table('data_file')}"
+        " COALESCE(partial_max, begin_snapshot), partition_id,"
+        " ARRAY(SELECT partition_value::text"
+        f" FROM {catalog.table('file_partition_value')} AS v"
+        " WHERE v.data_file_id = f.data_file_id ORDER BY partition_key_index)"
+        f" FROM {catalog.table('data_file')} AS f"
         " WHERE table_id = %s AND end_snapshot IS NULL AND file_size_bytes < %s"
-        " AND mapping_id IS NULL AND partition_id IS NULL AND encryption_key IS NULL"
+        " AND mapping_id IS NULL AND encryption_key IS NULL"
         " ORDER BY data_file_id".encode(),
         [table.id, SMALL_BYTES],
     )
-    return tuple(
-        SmallFile(id_, Path(table.directory) / path if relative else Path(path), *rest)
-        for id_, path, relative, *rest in found
-    )
+    files = []
+    for id_, path, relative, rows, first, begin, last, partition_id, partition in found:
+        place = lake_path(table.directory) / path if relative else lake_path(path)
+        files.append(
+            SmallFile(id_, place, rows, first, begin, last, partition_id, tuple(partition))
+        )
+    return tuple(files)
+
+
+def by_partition(files: Sequence[SmallFile]) -> list[list[SmallFile]]:
+    """Put files together that may become one: all their rows are of one partition.
+
+    >>> f = lake_path("/f")
+    >>> files = [SmallFile(n, f, 1, 0, 1, 1, 9, (key,)) for n, key in enumerate("aba")]
+    >>> [[file.id for file in group] for group in by_partition(files)]
+    [[0, 2], [1]]
+    """
+    groups: dict[tuple[object, ...], list[SmallFile]] = defaultdict(list)
+    for file in files:
+        groups[file.partition_id, *file.partition].append(file)
+    return list(groups.values())
 
 
 def leave_out_twins(
@@ -72,9 +95,11 @@ def leave_out_twins(
 
 def _read_row_ids(file: SmallFile, forgotten: set[int]) -> set[int] | None:
     """Return the ids that the rows of a file say they have; None if they are counted up."""
-    if ROW_ID not in pq.read_schema(file.path).names:
-        return None
-    listed = pq.ParquetFile(file.path).read([ROW_ID]).column(ROW_ID).to_pylist()
+    with open_input(file.path) as opened:
+        parquet = pq.ParquetFile(opened)
+        if ROW_ID not in parquet.schema_arrow.names:
+            return None
+        listed = parquet.read([ROW_ID]).column(ROW_ID).to_pylist()
     return {row_id for position, row_id in enumerate(listed) if position not in forgotten}
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from psycopg import Connection
 
 from pgtrickle.lake.catalog import LakeCatalog
+from pgtrickle.lake.partition import Spec
 from pgtrickle.model.names import QualifiedName
 
 
@@ -30,6 +31,8 @@ class LakeTable:
     directory: str
     columns: tuple[StoredColumn, ...]
     last_column_id: int  # ever used; ids are never given twice
+    partition_id: int | None = None
+    partition: Spec = ()
 
 
 # Where a file f of a table t in a schema s lies, and whether that is below the data path.
@@ -55,6 +58,12 @@ _LIST_COLUMNS = """
         ON e.table_id = c.table_id AND e.parent_column = c.column_id AND e.end_snapshot IS NULL
      WHERE c.table_id = %(id)s AND c.end_snapshot IS NULL AND c.parent_column IS NULL
      ORDER BY c.column_order
+"""
+_FIND_PARTITION = """
+    SELECT i.partition_id, c.column_id, c.transform
+      FROM {partition_info} AS i JOIN {partition_column} AS c USING (partition_id, table_id)
+     WHERE i.table_id = %s AND i.end_snapshot IS NULL
+     ORDER BY c.partition_key_index
 """
 
 
@@ -93,7 +102,19 @@ def find_table(
         _join(directory, row[2], relative=row[3]),
         tuple(StoredColumn(*one) for one in listed),
         last[0] if last is not None and last[0] is not None else 0,
+        *_find_partition(connection, catalog, row[0]),
     )
+
+
+def _find_partition(
+    connection: Connection, catalog: LakeCatalog, table_id: int
+) -> tuple[int | None, Spec]:
+    """Return by what a table is partitioned; without keys it is not."""
+    names = {name: catalog.table(name) for name in ("partition_info", "partition_column")}
+    rows = connection.execute(_FIND_PARTITION.format(**names).encode(), [table_id]).fetchall()
+    if not rows:
+        return None, ()
+    return rows[0][0], tuple((column_id, transform) for _, column_id, transform in rows)
 
 
 def find_tag(connection: Connection, catalog: LakeCatalog, object_id: int, key: str) -> str | None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+from itertools import pairwise
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from psycopg import Connection
 
 from pgtrickle.lake.columns import LakeColumn
 from pgtrickle.lake.parquet import DataFile, DataFileWriter
+from pgtrickle.lake.partition import Spec, partition_texts
 from pgtrickle.lake.read_rows import read_rows, texts
 from pgtrickle.lake.row_map import RowMap, Runs, place
+from pgtrickle.lake.storage import LakePath, remove
 from pgtrickle.model.names import QualifiedName
 
 _FILE_BYTES = 128 * 2**20
@@ -23,14 +26,24 @@ _FILE_BYTES = 128 * 2**20
 class Written:
     """Files that are written and not yet in the catalog, each with where its rows came from."""
 
-    directory: Path
+    directory: LakePath
     files: list[tuple[DataFile, Runs]] = field(default_factory=list)
-    paths: list[Path] = field(default_factory=list)
+    paths: list[LakePath] = field(default_factory=list)
 
     def remove(self) -> None:
-        """Take the files away again, since no snapshot will know them."""
+        """Take the files away again, since no snapshot will know them.
+
+        One that cannot be reached now stays behind as an orphan.
+        """
         for path in self.paths:
-            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                remove(path)
+
+    def discard(self, name: str) -> None:
+        """Take one file away again."""
+        for path in [path for path in self.paths if path.name == name]:
+            remove(path)
+            self.paths.remove(path)
 
     @property
     def size(self) -> int:
@@ -44,12 +57,19 @@ class Written:
 
 
 def write_all(
-    connection: Connection, table: QualifiedName, columns: Sequence[LakeColumn], into: Written
+    connection: Connection,
+    table: QualifiedName,
+    columns: Sequence[LakeColumn],
+    into: Written,
+    spec: Spec = (),
 ) -> None:
-    """Write every row of a stream table."""
+    """Write every row of a stream table, those of a partition into files of their own."""
     block, number = place("t.ctid")
-    listed = ", ".join([*texts(columns, "t"), block, number])
-    _write(connection, columns, f"SELECT {listed} FROM {table.sql} AS t", into, updates=False)
+    keys = partition_texts(spec, columns, "t")
+    listed = ", ".join([*texts(columns, "t"), block, number, *keys])
+    order = _order(keys, "t.ctid") if keys else ""
+    query = f"SELECT {listed} FROM {table.sql} AS t{order}"
+    _write(connection, columns, query, into, updates=False, keys=len(keys))
 
 
 def write_new(
@@ -58,15 +78,24 @@ def write_new(
     columns: Sequence[LakeColumn],
     rows: RowMap,
     into: Written,
+    spec: Spec = (),
 ) -> None:
     """Write the rows that the lake lacks: those that take over a row id apart from the others."""
     block, number = place("t.ctid")
+    keys = partition_texts(spec, columns, "t")
     listed = ", ".join([*texts(columns, "t"), block, number])
-    source = f"FROM {rows.new} AS n JOIN {table.sql} AS t ON t.ctid = n.tid"
-    fresh = f"SELECT {listed} {source} WHERE n.row_id IS NULL ORDER BY n.tid"
-    updated = f"SELECT {listed}, n.row_id {source} WHERE n.row_id IS NOT NULL ORDER BY n.tid"
-    _write(connection, columns, fresh, into, updates=False)
-    _write(connection, columns, updated, into, updates=True)
+    shared = "".join(f", {key}" for key in keys)
+    source = f"{shared} FROM {rows.new} AS n JOIN {table.sql} AS t ON t.ctid = n.tid"
+    order = _order(keys, "n.tid")
+    fresh = f"SELECT {listed}{source} WHERE n.row_id IS NULL{order}"
+    updated = f"SELECT {listed}, n.row_id{source} WHERE n.row_id IS NOT NULL{order}"
+    _write(connection, columns, fresh, into, updates=False, keys=len(keys))
+    _write(connection, columns, updated, into, updates=True, keys=len(keys))
+
+
+def _order(keys: Sequence[str], place: str) -> str:
+    sorted_by = [f'{key} COLLATE "C"' for key in keys]
+    return f" ORDER BY {', '.join([*sorted_by, place])}"
 
 
 def _write(
@@ -76,21 +105,62 @@ def _write(
     into: Written,
     *,
     updates: bool,
+    keys: int,
 ) -> None:
-    writer: DataFileWriter | None = None
-    runs = Runs()
+    files = _Files(into, columns, updates=updates)
+    extra = 3 if updates else 2
     # Closed at once if a file cannot be written: until then the connection is good for nothing.
-    with closing(read_rows(connection, columns, query, extra=3 if updates else 2)) as batches:
+    with closing(read_rows(connection, columns, query, extra, keys)) as batches:
         for batch in batches:
-            if writer is None:
-                writer, runs = DataFileWriter(into.directory, columns, has_row_ids=updates), Runs()
-                into.paths.append(writer.path)
-            values: list[pa.Array] = batch[: len(columns)]
-            block, number, *row_ids = batch[len(columns) :]
-            writer.write([*values, *row_ids])
-            runs.add(block, number, row_ids[0] if row_ids else None)
-            if writer.size > _FILE_BYTES:
-                into.files.append((writer.close(), runs))
-                writer = None
-    if writer is not None:
-        into.files.append((writer.close(), runs))
+            arrays, partition = batch[: len(columns) + extra], batch[len(columns) + extra :]
+            for first, end in pairwise([*_starts(partition), len(arrays[0])]):
+                shared = tuple(key[first].as_py() for key in partition)
+                files.write([array.slice(first, end - first) for array in arrays], shared)
+    files.close()
+
+
+def _starts(keys: Sequence[pa.Array]) -> list[int]:
+    """Return where rows begin that have other keys than the row before, the first row included.
+
+    >>> _starts([pa.array(["a", "a", None, None, "b"])]), _starts([])
+    ([0, 2, 4], [0])
+    """
+    starts = {0}
+    for key in keys:
+        ends = pc.run_end_encode(key).run_ends.to_pylist()
+        starts.update(ends[:-1])
+    return sorted(starts)
+
+
+class _Files:
+    """The files that are written, one after another: a new one for each partition, or when full."""
+
+    def __init__(self, into: Written, columns: Sequence[LakeColumn], *, updates: bool) -> None:
+        self._into = into
+        self._columns = columns
+        self._updates = updates
+        self._writer: DataFileWriter | None = None
+        self._runs = Runs()
+        self._partition: tuple[str | None, ...] = ()
+
+    def write(self, arrays: Sequence[pa.Array], partition: tuple[str | None, ...]) -> None:
+        """Write rows of one partition: columns, places, and row ids if they have any."""
+        if partition != self._partition:
+            self.close()
+        if self._writer is None:
+            directory = self._into.directory
+            self._writer = DataFileWriter(directory, self._columns, has_row_ids=self._updates)
+            self._into.paths.append(self._writer.path)
+            self._runs, self._partition = Runs(), partition
+        values = arrays[: len(self._columns)]
+        block, number, *row_ids = arrays[len(self._columns) :]
+        self._writer.write([*values, *row_ids])
+        self._runs.add(block, number, row_ids[0] if row_ids else None)
+        if self._writer.size > _FILE_BYTES:
+            self.close()
+
+    def close(self) -> None:
+        """Finish the file that is being written, if there is one."""
+        if self._writer is not None:
+            self._into.files.append((self._writer.close(self._partition), self._runs))
+            self._writer = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from pathlib import Path
 
 from pgtrickle.model.names import QualifiedName
 
@@ -40,6 +39,7 @@ class LakeSink:
     snapshot_id: int | None = None
     home: str | None = None  # where the rows were stored when they were delivered last
     needs_load: bool = True
+    partition_by: str | None = None  # partition keys, as the user listed them
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ class SinkCare:
     """What tending one sink came to."""
 
     stream_table: str
-    orphans: tuple[Path, ...] = ()  # files that no snapshot knew
-    replaced: tuple[Path, ...] = ()  # files whose contents are in others now, removed
+    orphans: tuple[str, ...] = ()  # files that no snapshot knew
+    replaced: tuple[str, ...] = ()  # files whose contents are in others now, removed
     merged: int = 0  # small files that became one
     flushed: int = 0  # deletes that went from the catalog into files
     error: str | None = None

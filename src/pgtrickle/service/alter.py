@@ -59,6 +59,7 @@ def alter_stream_table(
     sink: str | None = None,
     ducklake_sink_path: str | None = None,
     ducklake_table: str | None = None,
+    ducklake_partition_by: str | None = None,
 ) -> StreamTable:
     """Apply the changes that are not None, all or none of them.
 
@@ -89,6 +90,7 @@ def alter_stream_table(
         sink=sink,
         ducklake_sink_path=ducklake_sink_path,
         ducklake_table=ducklake_table,
+        ducklake_partition_by=ducklake_partition_by,
     )
     with runtime.connection() as connection:
         stream_table = get_stream_table(connection, name)
@@ -126,6 +128,7 @@ def _change(
     sink: str | None,
     ducklake_sink_path: str | None,
     ducklake_table: str | None,
+    ducklake_partition_by: str | None,
 ) -> None:
     """Record the changes; commits nothing."""
     check_owner(connection, stream_table)
@@ -161,6 +164,7 @@ def _change(
             stream_table,
             path=ducklake_sink_path,
             lake_table=ducklake_table,
+            partition_by=ducklake_partition_by,
         )
     if status is not None:
         update_status(connection, stream_table.id, status)

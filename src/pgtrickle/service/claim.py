@@ -30,8 +30,8 @@ def claimed(
             check_owner(connection, stream_table)
             if initiated_by is not InitiatedBy.INITIAL:
                 _check_status(stream_table)
-            alone = stack.enter_context(runtime.claims.entered(stream_table.id))
-            lease = _claim(runtime, connection, stream_table.id, alone=alone)
+            stack.enter_context(runtime.claims.entered(stream_table.id))
+            lease = _claim(runtime, connection, stream_table.id)
             # Read again under the lease: whoever held it before may have moved the frontier.
             stream_table = get_stream_table(connection, name)
         try:
@@ -42,15 +42,17 @@ def claimed(
                 release_lease(connection, stream_table.id, lease.token)
 
 
-def _claim(runtime: Runtime, connection: Connection, stream_table_id: int, *, alone: bool) -> Lease:
-    """Claim the lease; ``alone``, if no other thread of this process has or wants it."""
+def _claim(runtime: Runtime, connection: Connection, stream_table_id: int) -> Lease:
+    """Claim the lease, also if this process has it and no thread of it knows."""
     owner, duration = runtime.owner, runtime.settings.lease
     try:
         return claim_lease(connection, stream_table_id, owner, duration)
     except LeaseHeldError:
-        if not alone or not delete_ghost(connection, stream_table_id, owner):
-            raise
-        return claim_lease(connection, stream_table_id, owner, duration)
+        # Asked now: a thread that came after this one may have been quicker.
+        with runtime.claims.closed(stream_table_id) as alone:
+            if not alone or not delete_ghost(connection, stream_table_id, owner):
+                raise
+            return claim_lease(connection, stream_table_id, owner, duration)
 
 
 def _check_status(stream_table: StreamTable) -> None:

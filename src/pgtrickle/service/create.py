@@ -61,6 +61,7 @@ def create_stream_table(
     sink: str | None = None,
     ducklake_sink_path: str | None = None,
     ducklake_table: str | None = None,
+    ducklake_partition_by: str | None = None,
 ) -> RefreshReport | None:
     """Create the table, its state and its capture in one transaction, then load it.
 
@@ -96,6 +97,7 @@ def create_stream_table(
                     stream_table,
                     path=ducklake_sink_path,
                     lake_table=ducklake_table,
+                    partition_by=ducklake_partition_by,
                 )
             decide_durability(runtime, connection)
     try:

@@ -57,7 +57,7 @@ def _python() -> Check:
 
 def _java() -> Check:
     try:
-        return Check("java", ok=True, detail=str(require_java()))
+        return Check("java", ok=True, detail=str(require_java().command))
     except TrickleError as error:
         return Check("java", ok=False, detail=str(error), hint=error.hint)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from psycopg import Connection
 from psycopg.rows import TupleRow
@@ -26,6 +27,7 @@ from pgtrickle.refresh.cost.statistics import Statistics
 from pgtrickle.refresh.cost.work import Work, price
 from pgtrickle.service.compile import Compiled
 from pgtrickle.service.cost_memory import MEASUREMENTS, CostMemory, Measured
+from pgtrickle.service.large_inputs import VALUE_BYTES
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.service.statistics import read_statistics
 
@@ -90,6 +92,9 @@ def _statistics(
         with runtime.connection() as connection:
             query = memory.compiled.staged
             statistics = read_statistics(connection, stream_table, query, relids)
+        if runtime.engine.distributed:
+            large = runtime.settings.large_read_bytes / VALUE_BYTES
+            statistics = replace(statistics, large_values=large)
         memory.statistics, memory.read_at, memory.changed_since = statistics, now, 0.0
     return statistics
 

@@ -20,10 +20,14 @@ from pgtrickle.catalog.leases import check_lease
 from pgtrickle.catalog.stream_tables import get_stream_table
 from pgtrickle.errors import LakeSinkError, TrickleError
 from pgtrickle.lake.catalog import find_catalog
+from pgtrickle.lake.columns import number_columns
 from pgtrickle.lake.commit import begin_commit
 from pgtrickle.lake.deliver import AUTHOR, check_free, open_catalog
+from pgtrickle.lake.partition import parse_partition_by, partition_spec
 from pgtrickle.lake.row_map import RowMap, create_row_map, drop_row_map
 from pgtrickle.lake.tables import find_table
+from pgtrickle.lake.types import lake_type
+from pgtrickle.lake.views import find_view
 from pgtrickle.model.lake_sink import FailureMode, LakeSink, SinkStatus
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.stream_table import InitiatedBy, StreamTable
@@ -55,11 +59,14 @@ def enable_sink(
     *,
     path: str | None,
     lake_table: str | None,
+    partition_by: str | None,
 ) -> None:
     """Give a stream table a sink, inside the caller's transaction; the next delivery fills it."""
+    if partition_by is not None:
+        _check_partition(connection, stream_table, partition_by)
     name = QualifiedName.parse(lake_table or _plain_name(stream_table), _LAKE_SCHEMA)
     schema = runtime.settings.ducklake_catalog_schema
-    sink = LakeSink(stream_table.id, schema, name, path)
+    sink = LakeSink(stream_table.id, schema, name, path, partition_by=partition_by)
     with lake_errors():
         insert_sink(connection, sink)
         check_free(connection, open_catalog(connection, sink), sink, stream_table.name)
@@ -67,29 +74,46 @@ def enable_sink(
         open_delivery(connection, stream_table.id)
 
 
+def _check_partition(connection: Connection, stream_table: StreamTable, partition_by: str) -> None:
+    """Raise ST703 for partition keys that the stream table does not have."""
+    columns = compile_stream_table(connection, stream_table).columns
+    kept = number_columns([(column.name, lake_type(column.type)) for column in columns])
+    partition_spec(parse_partition_by(partition_by), kept)
+
+
 def disable_sink(connection: Connection, stream_table: StreamTable, *, drop: bool) -> bool:
-    """Take the sink of a stream table away; with ``drop``, its lake table ends too.
+    """Take the sink of a stream table away, and its view; with ``drop``, its lake table ends too.
 
     Without, the lake keeps what was delivered last.  Returns whether there was a sink.
     """
     sink = find_sink(connection, stream_table.id)
     if sink is None:
         return False
-    if drop:
-        _end_lake_table(connection, stream_table, sink)
+    _end_in_lake(connection, stream_table, sink, drop=drop)
     drop_row_map(connection, RowMap(stream_table.id))
     delete_sink(connection, stream_table.id)
     return True
 
 
-def _end_lake_table(connection: Connection, stream_table: StreamTable, sink: LakeSink) -> None:
+def _end_in_lake(
+    connection: Connection, stream_table: StreamTable, sink: LakeSink, *, drop: bool
+) -> None:
     catalog = find_catalog(connection, sink.catalog_schema)
-    if catalog is None or sink.table_id is None:
+    if catalog is None:
+        logger.warning(
+            "the catalog of the lake is gone, so nothing was ended in it",
+            extra={"stream_table": str(stream_table.name), "schema": sink.catalog_schema},
+        )
+        return
+    if sink.table_id is None or (not drop and sink.view_id is None):
         return
     commit = begin_commit(connection, catalog)
+    if sink.view_id is not None and find_view(connection, catalog, sink.view_id) is not None:
+        commit.drop_view(sink.view_id)
     stored = find_table(connection, catalog, sink.lake_table)
-    if stored is not None and stored.id == sink.table_id:
+    if drop and stored is not None and stored.id == sink.table_id:
         commit.drop_table(stored.id)
+    if commit.changes:
         commit.finish(author=AUTHOR, message=f"drop of {stream_table.name}")
 
 

@@ -10,7 +10,6 @@ import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import timedelta
-from pathlib import Path
 
 from psycopg import Connection
 
@@ -26,6 +25,7 @@ from pgtrickle.errors import TrickleError
 from pgtrickle.lake.catalog import LakeCatalog, find_catalog
 from pgtrickle.lake.compact import compact
 from pgtrickle.lake.expire import expire_snapshots
+from pgtrickle.lake.storage import LakePath, lake_path, remove
 from pgtrickle.lake.sweep import sweep_orphans, take_replaced
 from pgtrickle.lake.tables import find_table
 from pgtrickle.model.lake_sink import LakeCare, LakeSink, SinkCare
@@ -119,7 +119,11 @@ def _tend(runtime: Runtime, name: QualifiedName, older_than: timedelta) -> SinkC
                 update_sink(connection, compacted.sink)
             orphans, replaced = _tidy(connection, catalog, sink, older_than)
             return SinkCare(
-                str(name), tuple(orphans), tuple(replaced), compacted.merged, compacted.flushed
+                str(name),
+                tuple(str(path) for path in orphans),
+                tuple(str(path) for path in replaced),
+                compacted.merged,
+                compacted.flushed,
             )
     except TrickleError as error:
         logger.warning(
@@ -130,13 +134,13 @@ def _tend(runtime: Runtime, name: QualifiedName, older_than: timedelta) -> SinkC
 
 def _tidy(
     connection: Connection, catalog: LakeCatalog, sink: LakeSink, older_than: timedelta
-) -> tuple[list[Path], list[Path]]:
+) -> tuple[list[LakePath], list[LakePath]]:
     stored = find_table(connection, catalog, sink.lake_table)
-    orphans: list[Path] = []
+    orphans: list[LakePath] = []
     if stored is not None:
-        orphans = sweep_orphans(connection, catalog, Path(stored.directory), older_than)
+        orphans = sweep_orphans(connection, catalog, lake_path(stored.directory), older_than)
     with connection.transaction():
         replaced = take_replaced(connection, catalog, older_than)
     for path in replaced:
-        path.unlink(missing_ok=True)
+        remove(path)
     return orphans, replaced

@@ -1,8 +1,9 @@
 """Which inputs of a stage Spark's executors read, and how each of them is cut into parts.
 
 An input is large when it holds more bytes than the setting ``large_read_bytes``.  That is known
-beforehand of a table by its file and of a window by the number of its changes; of a bounded read
-and of what an earlier stage found it turns out while the driver reads, which then gives up.
+beforehand of a window by the number of its changes, and of a table by its file, unless PostgreSQL's
+planner expects the read to bring little of it.  Of a bounded read, of what an earlier stage found,
+and where the planner was wrong it turns out while the driver reads, which then gives up.
 
 Parts are ranges of pages: of a table, of a change buffer and its settled child, of state, and of
 the shared copy of what an earlier stage found.  Where very many keys bound the read of a table,
@@ -19,7 +20,6 @@ import pyarrow as pa
 from psycopg import Connection
 
 from pgtrickle.delta.reads import Read, ReadKind, stage_changes, stage_keys
-from pgtrickle.errors import ValueOutOfRangeError
 from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.report import SourceRead
 from pgtrickle.service.read_inputs import Marks, carriers_of, cast_read, names_of
@@ -28,19 +28,19 @@ from pgtrickle.service.snapshot import Snapshot
 from pgtrickle.service.staging import Staging
 from pgtrickle.service.window import Window
 from pgtrickle.spark.arrow_reader import SnapshotReader
-from pgtrickle.spark.carriers import MAX_DECIMAL_DIGITS, Carrier
-from pgtrickle.spark.decimal_size import probe_sql
+from pgtrickle.spark.carriers import Carrier
+from pgtrickle.spark.decimal_size import decimal_size, probe_sql
 from pgtrickle.spark.large_read import LargeRead, Report, page_count_sql, with_range
 from pgtrickle.storage.state_tables import groups_table
 
 _PAGE_BYTES = 8192
-_VALUE_BYTES = 16  # that a captured value takes, roughly
+VALUE_BYTES = 16  # that a value takes, roughly
 # An index finds a row in the time in which a scan passes about this many.
 _SCANNED_WHILE_FOUND = 20
 _PROBED = (
+    Carrier("{}", pa.string(), equality_faithful=True, order_faithful=False),
+    Carrier("{}", pa.string(), equality_faithful=True, order_faithful=False),
     Carrier("{}", pa.int32(), equality_faithful=True, order_faithful=True),
-    Carrier("{}", pa.int32(), equality_faithful=True, order_faithful=True),
-    Carrier("{}", pa.int64(), equality_faithful=True, order_faithful=True),
 )
 
 
@@ -55,15 +55,25 @@ class LargeInputs:
     changed_rows: Mapping[str, int]  # in the windows, by source
     staging: Staging
 
-    def is_large(self, read: Read) -> bool:
-        """Tell whether a read is known to be large before anything is read."""
+    def is_large(self, read: Read, sql: str) -> bool:
+        """Tell whether a read is known to be large before anything is read, by its query too."""
         limit = self.runtime.settings.large_read_bytes
         if read.kind is ReadKind.CHANGES:
             rows = self.changed_rows.get(read.source, 0)
-            return rows * _VALUE_BYTES * (len(read.columns) + 1) >= limit
+            return rows * VALUE_BYTES * (len(read.columns) + 1) >= limit
         if read.kind is ReadKind.FULL and (relations := self._relations(read)):
-            return self._pages(relations) * _PAGE_BYTES >= limit
+            if self._pages(relations) * _PAGE_BYTES < limit:
+                return False
+            return read.relation is None or self._expected_bytes(read, sql) >= limit
         return False
+
+    def _expected_bytes(self, read: Read, sql: str) -> float:
+        """Return how much a read of a table should bring, after its filters and projections."""
+        explain = f"EXPLAIN (FORMAT JSON) {sql}"
+        [([document],)] = self.snapshot.connection.execute(explain.encode()).fetchall()
+        plan = document["Plan"]
+        width = max(plan["Plan Width"], VALUE_BYTES * max(len(read.columns), 1))
+        return float(plan["Plan Rows"] * width)
 
     def unbound(self, read: Read, large: Collection[str]) -> Read:
         """Return a read without its bound, if that consists of very many keys.
@@ -105,10 +115,7 @@ class LargeInputs:
         elif read.kind is not ReadKind.KEYED and read.parts_sql:
             sql = marks.filled(read.parts_sql)
             pages = self._pages(self._relations(read))
-        carriers = [
-            self._sized(reader, read, name, carrier, sql)
-            for name, carrier in zip(names_of(read), carriers_of(read), strict=True)
-        ]
+        carriers = self._sized(reader, read, carriers_of(read), sql)
         return LargeRead(
             cast_read(read, carriers, sql),
             tuple(zip(names_of(read), carriers, strict=True)),
@@ -148,23 +155,26 @@ class LargeInputs:
         return bool(sum(self.changed_rows.values()) * _SCANNED_WHILE_FOUND < rows)
 
     def _sized(
-        self, reader: SnapshotReader, read: Read, name: str, carrier: Carrier, sql: str
-    ) -> Carrier:
-        """Give a decimal without declared digits the size that holds every value of the read."""
-        if carrier.arrow is not None:
-            return carrier
-        probe = probe_sql(quote_identifier(name), f"({with_range(sql, 'true')}) AS read")
+        self, reader: SnapshotReader, read: Read, carriers: Sequence[Carrier], sql: str
+    ) -> list[Carrier]:
+        """Give decimals without declared digits the sizes that hold every value of the read."""
+        named = list(zip(names_of(read), carriers, strict=True))
+        unsized = [name for name, carrier in named if carrier.arrow is None]
+        if not unsized:
+            return list(carriers)
+        probe = probe_sql(
+            [quote_identifier(name) for name in unsized], f"({with_range(sql, 'true')}) AS read"
+        )
         # Not on the snapshot's own connection: verify holds that one, and with it locks on what
         # the refresh shares with its executors and drops at its end.
-        probed = reader.read(probe, _PROBED)
-        digits, scale, not_finite = (column[0].as_py() for column in probed.columns)
-        if not_finite or digits + scale > MAX_DECIMAL_DIGITS:
-            raise ValueOutOfRangeError(
-                f'the column "{name}" of {read.source} exceeds what Spark can hold exactly',
-                detail=f"{digits + scale} digits; {not_finite} values are NaN or infinite",
-                hint="Declare it as numeric(p,s) with at most 38 digits.",
-            )
-        return carrier.sized(max(digits + scale, 1), scale)
+        found = [one[0].as_py() for one in reader.read(probe, _PROBED * len(unsized)).columns]
+        sizes = {
+            name: decimal_size(*found[3 * i : 3 * i + 3], column=f"{read.source}.{name}")
+            for i, name in enumerate(unsized)
+        }
+        return [
+            carrier.sized(*sizes[name]) if name in sizes else carrier for name, carrier in named
+        ]
 
 
 def settled_of(buffer: QualifiedName) -> QualifiedName:

@@ -43,18 +43,23 @@ class Claims:
         self._lock = threading.Lock()
 
     @contextmanager
-    def entered(self, stream_table_id: int) -> Iterator[bool]:
-        """Enter one for the length of a block; yields whether no other thread has."""
+    def entered(self, stream_table_id: int) -> Iterator[None]:
+        """Enter one for the length of a block."""
         with self._lock:
             self._threads[stream_table_id] += 1
-            alone = self._threads[stream_table_id] == 1
         try:
-            yield alone
+            yield
         finally:
             with self._lock:
                 self._threads[stream_table_id] -= 1
                 if not self._threads[stream_table_id]:
                     del self._threads[stream_table_id]
+
+    @contextmanager
+    def closed(self, stream_table_id: int) -> Iterator[bool]:
+        """Let nobody enter or leave for a short block; yields whether one thread is in."""
+        with self._lock:
+            yield self._threads[stream_table_id] == 1
 
 
 @dataclass(slots=True)

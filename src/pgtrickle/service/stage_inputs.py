@@ -111,7 +111,7 @@ class InputReader:
         small = {
             read.view: (read, texts[read.view])
             for read in reads
-            if not distributed or not large.is_large(read)
+            if not distributed or not large.is_large(read, texts[read.view])
         }
         found = read_inputs(
             small,

@@ -6,6 +6,9 @@ An unconstrained numeric has no declared digits, so a read that computes with it
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,6 +17,7 @@ from pgtrickle.spark.carriers import MAX_DECIMAL_DIGITS
 
 # Written for Arrow's regular expressions (RE2): plain digits, as PostgreSQL prints a numeric.
 _PLAIN_NUMBER = r"^-?[0-9]+(\.[0-9]+)?$"
+_PLAIN = re.compile(_PLAIN_NUMBER)
 
 
 def decimals_from_text(values: pa.ChunkedArray, column: str) -> pa.ChunkedArray:
@@ -43,15 +47,35 @@ def decimals_of_size(values: pa.ChunkedArray, type_: pa.DataType, column: str) -
         raise _out_of_range(column, f'a value does not fit "{type_}"') from error
 
 
-def probe_sql(expression: str, relation: str) -> str:
-    """Return a query for the digits before the point, the scale, and how many are not numbers."""
-    return (
-        f"SELECT coalesce(max(length(trunc(abs(v))::text)) FILTER (WHERE finite), 1)::int4, "
-        f"coalesce(max(scale(v)) FILTER (WHERE finite), 0)::int4, "
-        f"count(*) FILTER (WHERE NOT finite) "
-        f"FROM (SELECT {expression} AS v, ({expression}) NOT IN ('NaN', 'Infinity', '-Infinity') "
-        f"AS finite FROM {relation}) AS probed"
+def probe_sql(expressions: Sequence[str], relation: str) -> str:
+    """Return a query for the least, the greatest and the longest fraction of each expression.
+
+    Infinities and NaN are among the extremes where they occur, since PostgreSQL orders them so.
+    """
+    listed = ", ".join(
+        f"min({one})::text, max({one})::text, max(scale({one}))::int4" for one in expressions
     )
+    return f"SELECT {listed} FROM {relation}"
+
+
+def decimal_size(
+    least: str | None, greatest: str | None, scale: int | None, *, column: str
+) -> tuple[int, int]:
+    """Return the precision and the scale of the smallest decimal that holds the values probed.
+
+    >>> decimal_size("-1200.5", "99.25", 3, column="price")
+    (7, 3)
+    >>> decimal_size(None, None, None, column="price")
+    (1, 0)
+    """
+    extremes = [one for one in (least, greatest) if one is not None]
+    if not all(_PLAIN.fullmatch(one) for one in extremes):
+        raise _out_of_range(column, "it holds NaN or Infinity")
+    whole = max((len(one.lstrip("-").partition(".")[0]) for one in extremes), default=1)
+    precision = whole + (scale or 0)
+    if precision > MAX_DECIMAL_DIGITS:
+        raise _out_of_range(column, f"its values need {precision} digits")
+    return precision, scale or 0
 
 
 def _require_numbers(values: pa.ChunkedArray, column: str) -> None:

@@ -21,7 +21,7 @@ from pgtrickle.sql.translate import Dialect
 
 _COALESCE = "/*+ COALESCE(1) */"
 # From about here generated code and several tasks win back what they cost to set up.
-_SMALL_ROWS = 200_000
+_SMALL_ROWS = 400_000
 
 
 class SparkEngine:

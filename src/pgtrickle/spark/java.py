@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrickle.errors import JavaMissingError
@@ -12,8 +13,16 @@ from pgtrickle.errors import JavaMissingError
 _HINT = "Install Java 17 or newer, or set JAVA_HOME to where it is."
 
 
-def require_java() -> Path:
-    """Return the ``java`` command Spark's launcher would run, or refuse if it does not work.
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java runtime: the command that starts it, and what it says of itself."""
+
+    command: Path
+    version: str
+
+
+def require_java() -> Java:
+    """Return the runtime that Spark's launcher would start, or refuse if it does not work.
 
     Spark looks at JAVA_HOME first and then at PATH, as this does.
     """
@@ -22,9 +31,9 @@ def require_java() -> Path:
     if found is None:
         raise JavaMissingError("no Java runtime was found on PATH", hint=_HINT)
     try:
-        subprocess.run([found, "-version"], check=True, capture_output=True, timeout=60)  # noqa: S603 - the path is the user's own setting
+        done = subprocess.run([found, "-version"], check=True, capture_output=True, timeout=60)  # noqa: S603 - the path is the user's own setting
     except (OSError, subprocess.SubprocessError) as error:
         raise JavaMissingError(
             f'the Java runtime "{found}" does not run', detail=str(error), hint=_HINT
         ) from error
-    return Path(found)
+    return Java(Path(found), done.stderr.decode(errors="replace"))

@@ -13,12 +13,14 @@ import shutil
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgtrickle.errors import SparkFailedError
+from pgtrickle.spark.class_archive import ClassArchive, find_archive
 from pgtrickle.spark.java import require_java
 from pgtrickle.spark.profiles import (
     EXACT,
@@ -34,6 +36,12 @@ if TYPE_CHECKING:  # importing pyspark costs a second
 
 _DEFAULT_DRIVER_MEMORY = "2g"
 _DEFAULT_RESULT_BYTES = 128 * 2**20
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+# A process that ran for longer starts seldom: writing an archive of classes would only keep it from
+# ending.
+_STARTS_OFTEN = 600.0
+_JVM_ENDS_WITHIN = 10.0  # seconds
+_ARCHIVE_WRITTEN_WITHIN = 60.0
 
 
 class SparkSessions:
@@ -45,12 +53,16 @@ class SparkSessions:
         master: str | None = None,
         driver_memory: str = _DEFAULT_DRIVER_MEMORY,
         result_bytes: int = _DEFAULT_RESULT_BYTES,
+        class_archive: bool = True,
         settings: Mapping[str, str] | None = None,
     ) -> None:
         self._master = master or os.environ.get("SPARK_MASTER") or default_master()
         self._driver_memory = driver_memory
         self._result_bytes = result_bytes
         self._settings = dict(settings or {})
+        self._use_archive = class_archive and _JAVA_OPTIONS not in self._settings
+        self._archive: ClassArchive | None = None
+        self._started_at = 0.0
         self._lock = threading.Lock()
         self._scratch: Path | None = None
         # The large session is the context's first: Spark 4.3 finds a Python data source only in the
@@ -124,7 +136,7 @@ class SparkSessions:
             ) from error
 
     def _start(self) -> SparkSession:
-        require_java()
+        java = require_java()
         from pyspark import SparkConf, SparkContext
         from pyspark.java_gateway import launch_gateway
         from pyspark.sql import SparkSession
@@ -132,6 +144,10 @@ class SparkSessions:
         settings = context_settings(
             self._master, self.scratch, self._driver_memory, self._result_bytes
         )
+        self._started_at = time.monotonic()
+        self._archive = find_archive(java.version, self.scratch) if self._use_archive else None
+        if self._archive is not None:
+            settings[_JAVA_OPTIONS] += f" {self._archive.java_options}"
         conf = SparkConf(loadDefaults=False).setAll(list((settings | self._settings).items()))
         # The workers must run this interpreter: another has neither pyarrow nor this package.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -170,7 +186,17 @@ class SparkSessions:
                 if session is not None:
                     session.stop()
         if not self.remote:
+            self._end_jvm()
+
+    def _end_jvm(self) -> None:
+        """Let the JVM end, and write its archive of classes where that is worth the time."""
+        archive, self._archive = self._archive, None
+        if archive is None or archive.draft is None:
             _forget_jvm()
+        elif time.monotonic() - self._started_at > _STARTS_OFTEN:
+            _forget_jvm(kill=True)  # the context is stopped: all that is left is the archive
+        elif _forget_jvm(patience=_ARCHIVE_WRITTEN_WITHIN):
+            archive.keep()
 
 
 def _register_sources(session: SparkSession) -> None:
@@ -209,8 +235,8 @@ def _context_stopped(session: SparkSession) -> bool:
     return context is not None and (context._jsc is None or context._jsc.sc().isStopped())  # noqa: SLF001 - pyspark offers no public way to ask
 
 
-def _forget_jvm() -> None:
-    """Make pyspark start a new JVM next time, as it would in a new process.
+def _forget_jvm(*, patience: float = _JVM_ENDS_WITHIN, kill: bool = False) -> bool:
+    """Make pyspark start a new JVM next time, as it would in a new process; tell if it ended well.
 
     It keeps the gateway in class attributes and has no public way to reset them, so after the JVM
     died every later session would fail on the old socket.
@@ -219,18 +245,22 @@ def _forget_jvm() -> None:
     from pyspark.sql import SparkSession
 
     gateway = SparkContext._gateway  # noqa: SLF001 - see above
+    ended_well = False
     if gateway is not None:
         with suppress(Exception):
             gateway.shutdown()
         process = getattr(gateway, "proc", None)
         if process is not None:
             with suppress(Exception):
+                if kill:
+                    process.kill()
                 process.stdin.close()
-                process.wait(timeout=10)
+                ended_well = process.wait(timeout=patience) == 0
     SparkContext._gateway = None  # noqa: SLF001 - see above
     SparkContext._jvm = None  # noqa: SLF001 - see above
     SparkContext._active_spark_context = None  # noqa: SLF001 - see above
     SparkSession._instantiatedSession = None  # noqa: SLF001 - see above
+    return ended_well
 
 
 def _tail(log: Path, characters: int = 2000) -> str:

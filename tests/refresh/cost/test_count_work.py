@@ -104,6 +104,15 @@ def test_without_an_index_a_bounded_read_scans():
     assert _differential(_query(THREE), {"c": 2}, tables).scanned_rows == 2 * 10_000
 
 
+def test_a_stage_is_large_where_one_of_its_reads_is():
+    tables = replace(TABLES, large_values=160.0)
+
+    assert _differential(_query(THREE), {"c": 1}, tables).large_stages == 0
+    assert _differential(_query(THREE), {"c": 2}, tables).large_stages == 1  # 80 lines, two columns
+    assert _differential(_query(THREE), {"c": 900}, TABLES).large_stages == 0
+    assert count_full(outline_full(_query(THREE)), tables, None).large_stages == 1
+
+
 def test_groups_are_merged_not_rows():
     work = _differential(_grouped(), {"l": 4000}, TABLES)
 

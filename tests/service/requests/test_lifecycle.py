@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from pgtrickle.service.requests.verbs import VERBS
+from tests.service.hearing import PATIENCE
 from tests.service.lab import Lab
 
 T = ("CREATE TABLE t (id int PRIMARY KEY, k int)", "INSERT INTO t VALUES (1, 1), (2, 1)")
@@ -160,7 +161,7 @@ def test_suspended_is_refused_until_it_is_resumed(counts: Lab):
     with psycopg.connect(counts.trickle.dsn, autocommit=True) as listener:
         listener.execute("LISTEN pg_trickle_alert")
         counts.run("CALL pgtrickle.resume_stream_table('counts')")
-        [alert] = listener.notifies(timeout=5, stop_after=1)
+        [alert] = listener.notifies(timeout=PATIENCE, stop_after=1)
     counts.run("CALL pgtrickle.refresh_stream_table('counts')")
 
     assert caught.value.sqlstate == "ST211"

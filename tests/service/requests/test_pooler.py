@@ -64,7 +64,7 @@ def pooled() -> Iterator[str]:
 
 
 def _await(dsn: str) -> None:
-    for _ in range(100):
+    for _ in range(1000):
         try:
             psycopg.connect(dsn, connect_timeout=2).close()
         except psycopg.OperationalError:
@@ -108,7 +108,7 @@ def test_many_callers_share_few_connections(pooled: str, duckdb_engine: DuckDbEn
         for _ in range(30):
             with psycopg.connect(pooled, autocommit=True, prepare_threshold=None) as one:
                 one.execute(ask.encode())
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         count = "SELECT count(*) FROM pgtrickle.requests WHERE status = 'COMPLETED'"
         while connection.execute(count.encode()).fetchall() != [(31,)]:
             assert time.monotonic() < deadline

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from pgtrickle.service.requests.cancel import CancellableRuntime
 from pgtrickle.service.requests.server import RequestServer
 from tests.service.lab import Lab
 
@@ -19,7 +21,7 @@ COUNTS = "SELECT k, count(*) AS n FROM t GROUP BY k"
 CREATE = f"CALL pgtrickle.create_stream_table('counts', '{COUNTS}', refresh_mode => 'DIFFERENTIAL')"
 
 
-def until(condition: Callable[[], Any], seconds: float = 20) -> None:
+def until(condition: Callable[[], Any], seconds: float = 60) -> None:
     """Wait for something that another thread brings about."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -140,12 +142,50 @@ def test_submitted_in_a_block_is_done_after_its_commit(served: Lab):
     served.check("counts")
 
 
+def sleeps(lab: Lab, caller: psycopg.Connection) -> bool:
+    """Tell whether a caller is in a long sleep between two looks at his request."""
+    return bool(
+        lab.value(
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+            " AND xact_start < clock_timestamp() - interval '0.1 s'"
+            f" AND pid = {caller.info.backend_pid}"
+        )
+    )
+
+
+def waits_since(lab: Lab, caller: psycopg.Connection) -> Any:
+    """Return since when a caller has been waiting for a lock; None if he is not."""
+    pid = caller.info.backend_pid
+    return lab.value(f"SELECT max(waitstart) FROM pg_locks WHERE NOT granted AND pid = {pid}")
+
+
 def test_cancelled_while_it_waits_is_not_executed(lab: Lab):
     lab.run(*T)
     with RequestServer(lab.trickle._runtime) as server:  # alive, and busy with something else
         thread, connection, ended = call_aside(lab, CREATE)
         until(lambda: statuses(lab) == [("create_stream_table", "QUEUED")])
+        # Who has waited for long looks less often.
+        lab.run("UPDATE pgtrickle.pgt_requests SET requested_at = requested_at - interval '1 min'")
+        until(lambda: sleeps(lab, connection))
         connection.cancel()
+        thread.join()
+
+        assert server.serve() == 0
+    assert ended[0].sqlstate == "57014"
+    assert lab.leftovers() == []
+
+
+def test_cancelled_while_it_looks_is_not_executed(lab: Lab):
+    lab.run(*T)
+    with RequestServer(lab.trickle._runtime) as server:
+        thread, connection, ended = call_aside(lab, CREATE)
+        until(lambda: statuses(lab) == [("create_stream_table", "QUEUED")])
+        with psycopg.connect(lab.trickle.dsn) as blocker:
+            blocker.execute("LOCK TABLE pgtrickle.pgt_requests IN ACCESS EXCLUSIVE MODE")
+            until(lambda: waits_since(lab, connection))
+            before = waits_since(lab, connection)
+            connection.cancel()
+            until(lambda: waits_since(lab, connection) != before)  # it has heard of it
         thread.join()
 
         assert server.serve() == 0
@@ -175,15 +215,15 @@ def test_cancelled_while_it_runs_is_stopped_and_undone(served: Lab):
 
     def hold() -> None:
         reached.set()
-        go_on.wait(20)
+        go_on.wait(60)
 
     served.before_next_stage(hold)
     thread, connection, ended = call_aside(served, CREATE)
-    assert reached.wait(20)
+    assert reached.wait(60)
 
     connection.cancel()
     thread.join()
-    until(lambda: any(one.cancelled for one in _running(served)))
+    until(lambda: any(one.cancelled for one in _running()))
     go_on.set()
 
     until(lambda: statuses(served) == [("create_stream_table", "CANCELLED")])
@@ -191,12 +231,10 @@ def test_cancelled_while_it_runs_is_stopped_and_undone(served: Lab):
     assert served.leftovers() == []
 
 
-def _running(lab: Lab) -> list[Any]:
-    import gc
-
-    from pgtrickle.service.requests.cancel import CancellableRuntime
-
-    return [one for one in gc.get_objects() if isinstance(one, CancellableRuntime)]
+def _running() -> list[CancellableRuntime]:
+    """Return what is being executed, by whichever server of this process is open."""
+    servers = [one for one in gc.get_objects() if isinstance(one, RequestServer)]
+    return [one for server in servers for one in list(server._running.values())]
 
 
 def test_timeout_cancels(lab: Lab):
@@ -218,7 +256,7 @@ def test_daemon_that_dies_leaves_no_caller_waiting(lab: Lab):
     with RequestServer(lab.trickle._runtime):
         thread, _, ended = call_aside(lab, CREATE)
         until(lambda: statuses(lab) == [("create_stream_table", "QUEUED")])
-    thread.join(20)
+    thread.join(60)
 
     assert ended[0].sqlstate == "ST604"
 
@@ -260,15 +298,15 @@ def test_workers_execute_side_by_side(lab: Lab):
 
     def hold() -> None:
         reached.set()
-        go_on.wait(20)
+        go_on.wait(60)
 
     lab.before_next_stage(hold)
     with RequestServer(lab.trickle._runtime, workers=2):
         thread, _, ended = call_aside(lab, CREATE)
-        assert reached.wait(20)
+        assert reached.wait(60)
         meanwhile = lab.value(f"CALL pgtrickle.validate_query('{COUNTS}')")
         go_on.set()
-        thread.join(20)
+        thread.join(60)
 
     assert meanwhile["differential"] is True
     [[(created,)]] = ended
@@ -281,19 +319,19 @@ def test_closing_brings_to_an_end_what_was_begun(lab: Lab):
 
     def hold() -> None:
         reached.set()
-        go_on.wait(20)
+        go_on.wait(60)
 
     lab.before_next_stage(hold)
     server = RequestServer(lab.trickle._runtime, workers=1)
     thread, _, ended = call_aside(lab, CREATE)
-    assert reached.wait(20)
+    assert reached.wait(60)
     closing = threading.Thread(target=server.close)
     closing.start()
     time.sleep(1.5)  # longer than the signs of life are apart
     served_meanwhile = lab.value("SELECT pgtrickle.is_served()")
     go_on.set()
-    closing.join(20)
-    thread.join(20)
+    closing.join(60)
+    thread.join(60)
 
     assert served_meanwhile is True
     [[(created,)]] = ended

@@ -1,7 +1,7 @@
 -- 0031 · pre · sinks from SQL, and more that explains
 --
 -- Why:   a copy in the lake is asked for from any SQL session; so is how a query is understood.
--- Reads: the procedures take what they took, by name, and three arguments more.
+-- Reads: the procedures take what they took, by name, and four arguments more.
 -- Locks: CREATE and DROP of procedures only.
 -- Undo:  DROP the procedures and the function below, and create those of migration 21 again.
 
@@ -35,6 +35,7 @@ CREATE PROCEDURE pgtrickle.create_stream_table(
     sink pg_catalog.text DEFAULT NULL,
     ducklake_sink_path pg_catalog.text DEFAULT NULL,
     ducklake_table pg_catalog.text DEFAULT NULL,
+    ducklake_partition_by pg_catalog.text DEFAULT NULL,
     INOUT result pg_catalog.jsonb DEFAULT NULL)
 LANGUAGE plpgsql
 AS $$
@@ -51,12 +52,14 @@ BEGIN
         'diamond_schedule_policy', create_stream_table.diamond_schedule_policy,
         'sink', create_stream_table.sink,
         'ducklake_sink_path', create_stream_table.ducklake_sink_path,
-        'ducklake_table', create_stream_table.ducklake_table), result);
+        'ducklake_table', create_stream_table.ducklake_table,
+        'ducklake_partition_by', create_stream_table.ducklake_partition_by), result);
 END
 $$;
 
 COMMENT ON PROCEDURE pgtrickle.create_stream_table(
-    text, text, text, text, boolean, text, double precision, text, text, text, text, text, jsonb) IS
+    text, text, text, text, boolean, text, double precision, text, text, text, text, text,
+    text, jsonb) IS
     'Create a stream table and, unless initialize is false, load it. With the sink ''ducklake'' it has a copy in the lake.';
 
 CREATE PROCEDURE pgtrickle.create_stream_table_if_not_exists(
@@ -72,6 +75,7 @@ CREATE PROCEDURE pgtrickle.create_stream_table_if_not_exists(
     sink pg_catalog.text DEFAULT NULL,
     ducklake_sink_path pg_catalog.text DEFAULT NULL,
     ducklake_table pg_catalog.text DEFAULT NULL,
+    ducklake_partition_by pg_catalog.text DEFAULT NULL,
     INOUT result pg_catalog.jsonb DEFAULT NULL)
 LANGUAGE plpgsql
 AS $$
@@ -88,12 +92,14 @@ BEGIN
         'diamond_schedule_policy', create_stream_table_if_not_exists.diamond_schedule_policy,
         'sink', create_stream_table_if_not_exists.sink,
         'ducklake_sink_path', create_stream_table_if_not_exists.ducklake_sink_path,
-        'ducklake_table', create_stream_table_if_not_exists.ducklake_table), result);
+        'ducklake_table', create_stream_table_if_not_exists.ducklake_table,
+        'ducklake_partition_by', create_stream_table_if_not_exists.ducklake_partition_by), result);
 END
 $$;
 
 COMMENT ON PROCEDURE pgtrickle.create_stream_table_if_not_exists(
-    text, text, text, text, boolean, text, double precision, text, text, text, text, text, jsonb) IS
+    text, text, text, text, boolean, text, double precision, text, text, text, text, text,
+    text, jsonb) IS
     'The same, unless there is one of this name: that stays as it is.';
 
 CREATE PROCEDURE pgtrickle.alter_stream_table(
@@ -113,6 +119,7 @@ CREATE PROCEDURE pgtrickle.alter_stream_table(
     sink pg_catalog.text DEFAULT NULL,
     ducklake_sink_path pg_catalog.text DEFAULT NULL,
     ducklake_table pg_catalog.text DEFAULT NULL,
+    ducklake_partition_by pg_catalog.text DEFAULT NULL,
     INOUT result pg_catalog.jsonb DEFAULT NULL)
 LANGUAGE plpgsql
 AS $$
@@ -133,13 +140,14 @@ BEGIN
         'diamond_schedule_policy', alter_stream_table.diamond_schedule_policy,
         'sink', alter_stream_table.sink,
         'ducklake_sink_path', alter_stream_table.ducklake_sink_path,
-        'ducklake_table', alter_stream_table.ducklake_table), result);
+        'ducklake_table', alter_stream_table.ducklake_table,
+        'ducklake_partition_by', alter_stream_table.ducklake_partition_by), result);
 END
 $$;
 
 COMMENT ON PROCEDURE pgtrickle.alter_stream_table(
     text, text, text, text, text, text, text, text, text, bigint, double precision, text, text,
-    text, text, text, jsonb) IS
+    text, text, text, text, jsonb) IS
     'Change how a stream table is maintained, or its query; what is NULL stays. A max_delta_fraction of ''default'' leaves it to the setting, a sink of ''none'' ends the copy in the lake.';
 
 COMMENT ON PROCEDURE pgtrickle.create_or_replace_stream_table(
@@ -222,12 +230,14 @@ VALUES ('operator', 'EXECUTE', 'PROCEDURE pgtrickle.explain_query_rewrite(text,j
 REVOKE ALL ON FUNCTION pgtrickle.explain_st(text, name[]) FROM PUBLIC;
 REVOKE ALL ON PROCEDURE pgtrickle.explain_query_rewrite(text, jsonb),
     pgtrickle.create_stream_table(
-    text, text, text, text, boolean, text, double precision, text, text, text, text, text, jsonb),
+    text, text, text, text, boolean, text, double precision, text, text, text, text, text,
+    text, jsonb),
     pgtrickle.create_stream_table_if_not_exists(
-    text, text, text, text, boolean, text, double precision, text, text, text, text, text, jsonb),
+    text, text, text, text, boolean, text, double precision, text, text, text, text, text,
+    text, jsonb),
     pgtrickle.alter_stream_table(
     text, text, text, text, text, text, text, text, text, bigint, double precision, text, text,
-    text, text, text, jsonb) FROM PUBLIC;
+    text, text, text, text, jsonb) FROM PUBLIC;
 
 DO $$
 DECLARE

@@ -48,7 +48,7 @@ def count_differential(
             continue
         estimate = Estimate(statistics, changes, one.bounds)
         rows = estimate.rows(one.plan)
-        total += _engine(one, one.plan, estimate)
+        total += _engine(one, one.plan, estimate, statistics)
         groups = partial(_stored_groups, one, statistics, partial(_groups, one.plan, estimate))
         work, left = _merge(one.stage, rows, statistics, groups)
         total += work
@@ -72,20 +72,18 @@ def count_full(
             continue
         estimate = Estimate(statistics, changes, one.bounds)
         rows = estimate.rows(one.plan)
-        total += _engine(one, one.plan, estimate) + _replace(
+        total += _engine(one, one.plan, estimate, statistics) + _replace(
             one.stage, rows, statistics, partial(_groups, one.plan, estimate)
         )
     return total + Work(compared_rows=statistics.contents.rows)
 
 
-def _engine(one: StageOutline, plan: Node, estimate: Estimate) -> Work:
+def _engine(one: StageOutline, plan: Node, estimate: Estimate, statistics: Statistics) -> Work:
     """Return the work of reading what a stage needs and computing with it."""
-    work = Work(stages=1) + estimate.size(plan)
-    for scan in one.changes:
-        work += estimate.search_changes(scan)
-    for scan in one.rows:
-        work += estimate.search_rows(scan)
-    return work
+    reads = [estimate.search_changes(scan) for scan in one.changes]
+    reads += [estimate.search_rows(scan) for scan in one.rows]
+    large = any(read.moved_values >= statistics.large_values for read in reads)
+    return sum(reads, Work(stages=1, large_stages=float(large)) + estimate.size(plan))
 
 
 def _merge(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 
 ROWS = 1000.0  # of a table about which PostgreSQL knows nothing
 ROWS_PER_KEY = 10.0  # of a column whose distinct values are not known
@@ -36,6 +37,7 @@ class Statistics:
     states: Mapping[str, TableStatistics] = field(default_factory=dict)  # by the table's suffix
     contents: TableStatistics = TableStatistics(0.0)  # the stream table itself
     selectivity: Mapping[tuple[str, str], float] = field(default_factory=dict)  # source, predicate
+    large_values: float = inf  # that one read brings, from which the executors read
 
     @property
     def source_rows(self) -> float:

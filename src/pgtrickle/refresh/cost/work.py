@@ -21,6 +21,7 @@ class Work:
     refreshes: float = 0.0  # one: what every refresh pays
     full_refreshes: float = 0.0  # one where everything is recomputed
     stages: float = 0.0  # rounds through the engine
+    large_stages: float = 0.0  # of them, those whose inputs Spark's executors read
     reads: float = 0.0  # queries, each of which becomes a relation of the engine
     operators: float = 0.0  # of all stages' plans, each as often as it stands there
     change_rows: float = 0.0  # looked at in change buffers, once for each query that does
@@ -49,23 +50,25 @@ class Work:
 
 KINDS = tuple(one.name for one in fields(Work))
 
-# Milliseconds for one unit, on two cores with Spark warm.
+# Milliseconds for one unit, on two cores with Spark warm: what tools.calibrate_prices made of some
+# 500 refreshes of the queries of TPC-H at scale factor 0.1, rounded.
 PRICES = Work(
-    refreshes=20.0,
-    full_refreshes=30.0,
-    stages=45.0,
-    reads=15.0,
-    operators=4.0,
-    change_rows=0.001,
-    keyed_rows=0.005,
-    scanned_rows=0.000_15,
+    refreshes=50.0,
+    full_refreshes=60.0,
+    stages=20.0,
+    large_stages=900.0,
+    reads=5.0,
+    operators=0.8,
+    change_rows=0.000_3,
+    keyed_rows=0.000_3,
+    scanned_rows=0.000_1,
     moved_values=0.000_3,
-    joined_rows=0.000_4,
-    staged_rows=0.003,
-    merged_rows=0.02,
-    recomputed_rows=0.003,
-    compared_rows=0.002,
-    applied_rows=0.03,
+    joined_rows=0.000_12,
+    staged_rows=0.001_5,
+    merged_rows=0.003,
+    recomputed_rows=0.002_5,
+    compared_rows=0.015,
+    applied_rows=0.006,
 )
 
 

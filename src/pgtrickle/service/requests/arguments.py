@@ -34,6 +34,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = MappingProxyType(
         "sink": (str,),
         "ducklake_sink_path": (str,),
         "ducklake_table": (str,),
+        "ducklake_partition_by": (str,),
         "fuse": (str,),
         "fuse_ceiling": (int,),
         "fuse_sensitivity": (int, float),

@@ -364,7 +364,7 @@ _OPTIONS = (
     "diamond_consistency",
     "diamond_schedule_policy",
 )
-_SINK_OPTIONS = ("sink", "ducklake_sink_path", "ducklake_table")
+_SINK_OPTIONS = ("sink", "ducklake_sink_path", "ducklake_table", "ducklake_partition_by")
 _CHANGES = (*_SINK_OPTIONS, "query", "status", "tier", *control.FUSE_OPTIONS, *_OPTIONS)
 _DEFINITION = ("initialize", *_OPTIONS)
 _DEFINITION_WITH_SINK = (*_DEFINITION, *_SINK_OPTIONS)

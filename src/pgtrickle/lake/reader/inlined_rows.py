@@ -1,0 +1,80 @@
+"""Rows of a lake table that are in no file: DuckDB keeps small inserts in the catalog.
+
+There is a table of them for each shape that the lake table had, with the names of its columns then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from psycopg import Connection
+
+from pgtrickle.lake.catalog import LakeCatalog
+from pgtrickle.lake.reader.columns import ReadColumn, list_columns
+from pgtrickle.lake.reader.values import parse_values
+from pgtrickle.model.names import quote_identifier
+
+# Versions are counted for the whole catalog: the shape is that of the last change before.
+_LIST_TABLES = """
+    SELECT i.table_name, (
+               SELECT max(v.begin_snapshot) FROM {schema_versions} AS v
+                WHERE v.table_id = i.table_id AND v.schema_version <= i.schema_version)
+      FROM {inlined_data_tables} AS i WHERE i.table_id = %s ORDER BY i.schema_version
+"""
+_AS_BYTES = frozenset({"varchar", "json", "blob"})
+
+
+def read_inlined(
+    connection: Connection,
+    catalog: LakeCatalog,
+    table_id: int,
+    columns: Sequence[ReadColumn],
+    snapshot_id: int,
+) -> tuple[pa.RecordBatch, ...]:
+    """Return the rows in the catalog that belong to a snapshot, as the columns are there."""
+    names = {
+        "schema_versions": catalog.table("schema_versions"),
+        "inlined_data_tables": catalog.table("inlined_data_tables"),
+    }
+    tables = connection.execute(_LIST_TABLES.format(**names).encode(), [table_id]).fetchall()
+    batches = []
+    for name, shaped in tables:
+        if shaped is None or shaped > snapshot_id:
+            continue  # of a shape that came later
+        then = {one.id: one for one in list_columns(connection, catalog, table_id, shaped)}
+        listed = ", ".join(_text_of(then.get(column.id)) for column in columns)
+        rows = connection.execute(
+            f"SELECT {listed} FROM {catalog.table(name.removeprefix('ducklake_'))}"
+            " WHERE begin_snapshot <= %(snapshot)s"
+            " AND (end_snapshot IS NULL OR end_snapshot > %(snapshot)s)"
+            " ORDER BY row_id".encode(),
+            {"snapshot": snapshot_id},
+        ).fetchall()
+        if rows:
+            batches.append(_batch(columns, then, rows))
+    return tuple(batches)
+
+
+def _text_of(column: ReadColumn | None) -> str:
+    if column is None:
+        return "NULL"
+    name = quote_identifier(column.name)
+    return name if column.kind in _AS_BYTES else f"{name}::text"
+
+
+def _batch(
+    columns: Sequence[ReadColumn],
+    then: dict[int, ReadColumn],
+    rows: Sequence[Sequence[str | bytes | None]],
+) -> pa.RecordBatch:
+    arrays = []
+    for place, column in enumerate(columns):
+        was = then.get(column.id)
+        if was is None:
+            arrays.append(parse_values(column, [column.default] * len(rows)))
+        else:
+            # In the type it had: the text of a short float says less than the value of a long one.
+            arrays.append(parse_values(was, [row[place] for row in rows]).cast(column.arrow))
+    fields = [pa.field(column.name, column.arrow) for column in columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

@@ -1,0 +1,163 @@
+"""Open a lake table for reading: which catalog, which table, which snapshot."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import psycopg
+from psycopg import Connection, IsolationLevel
+from psycopg.conninfo import conninfo_to_dict
+
+from pgtrickle.errors import LakeReadError
+from pgtrickle.lake.catalog import LakeCatalog, find_catalog
+from pgtrickle.lake.reader.columns import ReadColumn, choose, list_columns
+from pgtrickle.lake.reader.prune import Condition, find_pruned
+from pgtrickle.lake.reader.scan import Scan, find_table_at, plan_scan
+from pgtrickle.model.names import QualifiedName
+from pgtrickle.settings import expand_secrets
+
+OPTIONS = ("dsn", "catalog_schema", "table", "version", "timestamp", "columns")
+
+
+@dataclass(frozen=True, slots=True)
+class LakeRead:
+    """A read as its options describe it."""
+
+    dsn: str
+    catalog_schema: str
+    table: QualifiedName
+    columns: tuple[str, ...] | None = None
+    version: int | None = None
+    timestamp: str | None = None
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> LakeRead:
+        """Read the options of ``spark.read``, or raise ST704.
+
+        >>> LakeRead.from_options({"dsn": "dbname=shop", "table": "marts.revenue"}).table.name
+        'revenue'
+        """
+        if unknown := [name for name in options if name not in OPTIONS]:
+            raise LakeReadError(
+                f'there is no option "{unknown[0]}"', hint=f"Options are: {', '.join(OPTIONS)}."
+            )
+        if not options.get("dsn") or not options.get("table"):
+            raise LakeReadError(
+                "a lake table is read by the options dsn and table",
+                hint='As in spark.read.format("ducklake").option("dsn", "dbname=shop").',
+            )
+        if "version" in options and "timestamp" in options:
+            raise LakeReadError(
+                "version and timestamp exclude one another", hint="Give one of the two."
+            )
+        columns = options.get("columns")
+        return cls(
+            _without_password(options["dsn"]),
+            options.get("catalog_schema", "public"),
+            QualifiedName.parse(options["table"], "main"),
+            None if columns is None else tuple(name.strip() for name in columns.split(",")),
+            _number(options["version"]) if "version" in options else None,
+            options.get("timestamp"),
+        )
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise LakeReadError(f'"{text}" is no version', hint="Give the number of a snapshot.")
+    return int(text)
+
+
+def _without_password(dsn: str) -> str:
+    """Refuse a password: Spark shows options in its plans, its pages and its logs."""
+    try:
+        given = conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError:  # whose message may quote it
+        raise LakeReadError(
+            "the option dsn is no connection string", hint='As in "host=db dbname=shop user=ann".'
+        ) from None
+    secrets = [str(given[name]) for name in ("password", "sslpassword") if given.get(name)]
+    if any(not secret.startswith("${ENV:") for secret in secrets):
+        raise LakeReadError(
+            "the option dsn holds a password, which Spark would show in its plans and logs",
+            hint="Write ${ENV:NAME} for it, or use a password file or PGPASSWORD.",
+        )
+    return dsn
+
+
+@contextmanager
+def opened(read: LakeRead) -> Iterator[tuple[Connection, LakeCatalog]]:
+    """Connect to the catalog, in one transaction that only reads."""
+    try:
+        connection = psycopg.connect(expand_secrets(read.dsn, os.environ))
+    except psycopg.OperationalError as error:
+        raise LakeReadError(
+            f"could not connect to the catalog of the lake: {error}",
+            hint="The option dsn is used where Spark's driver runs.",
+        ) from error
+    with connection:
+        connection.isolation_level = IsolationLevel.REPEATABLE_READ
+        connection.read_only = True
+        connection.execute("SET search_path = pg_catalog, pg_temp")
+        catalog = find_catalog(connection, read.catalog_schema)
+        if catalog is None:
+            raise LakeReadError(
+                f'the schema "{read.catalog_schema}" holds no DuckLake catalog',
+                hint="Name its schema with the option catalog_schema.",
+            )
+        yield connection, catalog
+
+
+def find_snapshot(connection: Connection, catalog: LakeCatalog, read: LakeRead) -> int:
+    """Return the snapshot to read: the one asked for, that of a moment, or the newest."""
+    snapshot = catalog.table("snapshot")
+    if read.version is not None:
+        where, value = "snapshot_id = %s", [str(read.version)]
+    elif read.timestamp is not None:
+        try:
+            moment = datetime.fromisoformat(read.timestamp)
+        except ValueError as error:
+            raise LakeReadError(
+                f'"{read.timestamp}" is no moment', hint="Write it as 2026-01-31 12:00:00+00."
+            ) from error
+        where = "snapshot_time <= %s::timestamptz"
+        value = [moment.isoformat() if moment.tzinfo else f"{moment.isoformat()}+00"]
+    else:
+        where, value = "true", []
+    [(found,)] = connection.execute(
+        f"SELECT max(snapshot_id) FROM {snapshot} WHERE {where}".encode(), value
+    ).fetchall()
+    if found is None:
+        asked = read.timestamp if read.version is None else read.version
+        raise LakeReadError(
+            f"the lake has no snapshot {asked}",
+            hint="It may have expired. DuckDB lists them: SELECT * FROM lake.snapshots().",
+        )
+    return int(found)
+
+
+def describe(read: LakeRead) -> tuple[int, tuple[ReadColumn, ...]]:
+    """Return the snapshot to read, and the columns in it that are wanted."""
+    with opened(read) as (connection, catalog):
+        snapshot_id = find_snapshot(connection, catalog, read)
+        table = find_table_at(connection, catalog, read.table, snapshot_id)
+        listed = list_columns(connection, catalog, table.id, snapshot_id)
+        return snapshot_id, choose(listed, read.columns)
+
+
+def plan(
+    read: LakeRead,
+    snapshot_id: int,
+    columns: Sequence[ReadColumn],
+    conditions: Sequence[Condition] = (),
+) -> Scan:
+    """Return what must be read of a snapshot for the rows that may meet all conditions."""
+    with opened(read) as (connection, catalog):
+        # Of a snapshot that has expired meanwhile, the catalog would show a part.
+        find_snapshot(connection, catalog, replace(read, version=snapshot_id, timestamp=None))
+        table = find_table_at(connection, catalog, read.table, snapshot_id)
+        pruned = find_pruned(connection, catalog, table.id, columns, conditions)
+        return plan_scan(connection, catalog, table, columns, snapshot_id, pruned)

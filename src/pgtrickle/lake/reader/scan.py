@@ -1,0 +1,215 @@
+"""What a read of a lake table consists of: files, what is deleted of them, rows in the catalog.
+
+Something belongs to a snapshot if it began with it or before, and has not ended with it or before.
+All of it is read in one transaction, so that housekeeping cannot move rows meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from psycopg import Connection
+
+from pgtrickle.errors import LakeReadError
+from pgtrickle.lake.catalog import LakeCatalog
+from pgtrickle.lake.reader.columns import ReadColumn
+from pgtrickle.lake.reader.inlined_rows import read_inlined
+from pgtrickle.model.names import QualifiedName
+
+LIVE = (
+    "{0}.begin_snapshot <= %(snapshot)s"
+    " AND ({0}.end_snapshot IS NULL OR {0}.end_snapshot > %(snapshot)s)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NameMapping:
+    """Which column the field of a file is, where the file itself has no ids."""
+
+    id: int
+    column_id: int
+    name: str
+    parent: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFile:
+    """A data file, and all that must be known to read the rows it has in a snapshot."""
+
+    id: int
+    path: str
+    size: int
+    checks_snapshots: bool  # some of its rows came later: each says when
+    deletes: str | None = None  # a file of deleted positions
+    dead: tuple[int, ...] = ()  # positions that are deleted in the catalog itself
+    mapping: tuple[NameMapping, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTable:
+    """A table as of a snapshot."""
+
+    id: int
+    directory: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """All rows of a table in a snapshot."""
+
+    snapshot_id: int
+    columns: tuple[ReadColumn, ...]
+    files: tuple[ReadFile, ...]
+    inlined: tuple[pa.RecordBatch, ...] = field(default=())
+
+
+_FIND_TABLE = f"""
+    SELECT t.table_id, s.path, s.path_is_relative, t.path, t.path_is_relative
+      FROM {{table}} AS t JOIN {{schema}} AS s USING (schema_id)
+     WHERE s.schema_name = %(schema)s AND t.table_name = %(name)s
+       AND {LIVE.format("s")} AND {LIVE.format("t")}
+"""
+
+
+def find_table_at(
+    connection: Connection, catalog: LakeCatalog, name: QualifiedName, snapshot_id: int
+) -> FoundTable:
+    """Return a table of a snapshot by its name, or raise ST704."""
+    row = connection.execute(
+        _FIND_TABLE.format(table=catalog.table("table"), schema=catalog.table("schema")).encode(),
+        {"schema": name.schema, "name": name.name, "snapshot": snapshot_id},
+    ).fetchone()
+    if row is None:
+        raise LakeReadError(
+            f'the lake has no table "{name}" in snapshot {snapshot_id}',
+            hint="Name it as schema.name; without a schema, main is meant.",
+        )
+    schema = _below(catalog.data_path, row[1], relative=row[2])
+    return FoundTable(row[0], _below(schema, row[3], relative=row[4]))
+
+
+def _below(directory: str, path: str, *, relative: bool) -> str:
+    joined = directory + path if relative else path
+    return joined if joined.endswith("/") else joined + "/"
+
+
+def plan_scan(
+    connection: Connection,
+    catalog: LakeCatalog,
+    table: FoundTable,
+    columns: Sequence[ReadColumn],
+    snapshot_id: int,
+    pruned: frozenset[int] = frozenset(),
+) -> Scan:
+    """Return what must be read; files of which no row is wanted are left out by their ids."""
+    values = {"table": table.id, "snapshot": snapshot_id}
+    files = _list_files(connection, catalog, table, values, pruned)
+    inlined = read_inlined(connection, catalog, table.id, columns, snapshot_id)
+    return Scan(snapshot_id, tuple(columns), files, inlined)
+
+
+_LIST_FILES = f"""
+    SELECT f.data_file_id, f.path, f.path_is_relative, f.file_format, f.file_size_bytes,
+           f.encryption_key, f.mapping_id, f.partial_max > %(snapshot)s,
+           d.path, d.path_is_relative, d.format, d.encryption_key
+      FROM {{data_file}} AS f
+      LEFT JOIN {{delete_file}} AS d ON d.data_file_id = f.data_file_id AND {LIVE.format("d")}
+     WHERE f.table_id = %(table)s AND {LIVE.format("f")}
+     ORDER BY f.data_file_id
+"""
+
+
+def _list_files(
+    connection: Connection,
+    catalog: LakeCatalog,
+    table: FoundTable,
+    values: dict[str, int],
+    pruned: frozenset[int],
+) -> tuple[ReadFile, ...]:
+    found = connection.execute(
+        _LIST_FILES.format(
+            data_file=catalog.table("data_file"), delete_file=catalog.table("delete_file")
+        ).encode(),
+        values,
+    ).fetchall()
+    dead = _find_inlined_deletes(connection, catalog, values)
+    mappings = _find_mappings(connection, catalog, table.id)
+    files = []
+    for id_, path, relative, format_, size, key, mapping, partial, *deletes in found:
+        if id_ in pruned:
+            continue
+        _check_readable(path, format_, key)
+        delete_path, delete_relative, delete_format, delete_key = deletes
+        delete_file = None
+        if delete_path is not None:
+            _check_readable(delete_path, delete_format, delete_key)
+            delete_file = table.directory + delete_path if delete_relative else delete_path
+        files.append(
+            ReadFile(
+                id_,
+                table.directory + path if relative else path,
+                size,
+                bool(partial),
+                delete_file,
+                tuple(sorted(dead[id_])),
+                mappings[mapping] if mapping is not None else (),
+            )
+        )
+    return tuple(files)
+
+
+def _check_readable(path: str, format_: str, key: str | None) -> None:
+    if format_ != "parquet" or key is not None:
+        what = f"of the format {format_}" if key is None else "encrypted"
+        raise LakeReadError(
+            f'the file "{path}" of the lake is {what}',
+            hint="Only Parquet files that are not encrypted can be read.",
+        )
+
+
+def _find_inlined_deletes(
+    connection: Connection, catalog: LakeCatalog, values: dict[str, int]
+) -> dict[int, list[int]]:
+    dead: dict[int, list[int]] = defaultdict(list)
+    table = catalog.table(f"inlined_delete_{values['table']}")
+    [(there,)] = connection.execute("SELECT pg_catalog.to_regclass(%s)", [table]).fetchall()
+    if there is not None:
+        for file_id, position in connection.execute(
+            f"SELECT file_id, row_id FROM {table} WHERE begin_snapshot <= %(snapshot)s".encode(),
+            values,
+        ):
+            dead[file_id].append(position)
+    return dead
+
+
+_LIST_MAPPINGS = """
+    SELECT m.mapping_id, m.type, n.column_id, n.target_field_id, n.source_name, n.parent_column,
+           n.is_partition
+      FROM {column_mapping} AS m JOIN {name_mapping} AS n USING (mapping_id)
+     WHERE m.table_id = %s
+"""
+
+
+def _find_mappings(
+    connection: Connection, catalog: LakeCatalog, table_id: int
+) -> dict[int, tuple[NameMapping, ...]]:
+    found: dict[int, tuple[NameMapping, ...]] = defaultdict(tuple)
+    for mapping, type_, id_, target, name, parent, in_path in connection.execute(
+        _LIST_MAPPINGS.format(
+            column_mapping=catalog.table("column_mapping"),
+            name_mapping=catalog.table("name_mapping"),
+        ).encode(),
+        [table_id],
+    ):
+        if type_ != "map_by_name" or in_path:
+            raise LakeReadError(
+                f'a file of the lake has the values of "{name}" in its path'
+                if in_path
+                else f"a file of the lake has a mapping of columns of the kind {type_}",
+                hint="Let DuckDB write the rows into a table of their own.",
+            )
+        found[mapping] += (NameMapping(id_, target, name, parent),)
+    return found

@@ -1,0 +1,110 @@
+"""An archive of the classes that Spark's JVM loads: with it the JVM starts in half the time.
+
+When it ends, a JVM can write down its loaded classes; at the next start it maps them into memory
+instead of reading, checking and linking them one by one (class data sharing).  The first process
+that stops Spark has the archive written, into the user's cache directory, and waits the few seconds
+that takes; later ones use it.  An archive belongs to one Java runtime and one installation of
+Spark: a JVM that finds it unfit goes on without it.
+
+Nobody else may write to the directory, for an archive is code that the JVM runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+_FORGOTTEN_AFTER = 30 * 86_400.0  # seconds without use
+_NAME = "spark-{}.jsa"
+
+
+@dataclass(frozen=True, slots=True)
+class ClassArchive:
+    """The archive of one installation: there already, or to be written when the JVM ends."""
+
+    path: Path
+    draft: Path | None  # where the JVM writes it; None: it is there
+
+    @property
+    def java_options(self) -> str:
+        """What the JVM is started with, quoted as Spark reads options."""
+        if self.draft is None:
+            return f'"-XX:SharedArchiveFile={self.path}"'
+        return f'"-XX:ArchiveClassesAtExit={self.draft}"'
+
+    def keep(self) -> None:
+        """Put what the JVM has written in its place, when it has ended well.
+
+        A runtime that wrote nothing is not asked again: an empty file stands for its archive.
+        """
+        if self.draft is None:
+            return
+        # A process beside this one may do the same: whole files take each other's place.
+        whole = self.path.with_suffix(f".{os.getpid()}")
+        with suppress(OSError):
+            try:
+                if self.draft.exists():
+                    shutil.move(self.draft, whole)
+                else:
+                    whole.touch()
+                whole.replace(self.path)
+            finally:
+                whole.unlink(missing_ok=True)
+            _forget_unused(self.path.parent)
+
+
+def find_archive(java_version: str, scratch: Path) -> ClassArchive | None:
+    """Return the archive for this runtime and this Spark; None where there can be none."""
+    spec = find_spec("pyspark")
+    directory = _own_directory()
+    if spec is None or spec.origin is None or directory is None:
+        return None
+    jars = Path(spec.origin).parent / "jars"
+    try:
+        installed = str(jars.stat().st_mtime_ns)
+    except OSError:
+        return None
+    path = directory / _NAME.format(
+        _digest([java_version, version("pyspark"), str(jars), installed])
+    )
+    try:
+        size = path.stat().st_size
+    except OSError:
+        return ClassArchive(path, scratch / "classes.jsa")
+    if not size:
+        return None
+    with suppress(OSError):
+        os.utime(path)  # in use
+    return ClassArchive(path, None)
+
+
+def _own_directory() -> Path | None:
+    """Return the user's cache directory of pgtrickle, if it is theirs alone."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    try:
+        directory = (Path(base) if base else Path.home() / ".cache") / "pgtrickle"
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = directory.stat()
+    except (OSError, RuntimeError):  # the latter: no home
+        return None
+    others_write = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return directory if found.st_uid == os.geteuid() and not others_write else None
+
+
+def _digest(parts: Iterable[str]) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def _forget_unused(directory: Path) -> None:
+    for one in directory.glob(_NAME.format("*")):
+        if time.time() - one.stat().st_mtime > _FORGOTTEN_AFTER:
+            one.unlink(missing_ok=True)
