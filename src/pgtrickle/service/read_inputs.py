@@ -46,7 +46,7 @@ def read_inputs(
     more than ``limit`` bytes is given up: None stands in its place.
     """
     if through_writer:
-        with _fixed_settings(writer):
+        with fixed_settings(writer):
             written: dict[str, pa.Table | None] = {
                 view: _read_stage(writer, read, sql, carriers_of(read), limit)
                 for view, (read, sql) in reads.items()
@@ -160,7 +160,7 @@ def _key_literal(writer: Connection, stage: str, column: str, *, limited: bool) 
     if limited:
         literal = f"CASE WHEN count(*) <= {MAX_KEYS} THEN {literal} END"
     query = f"SELECT {literal} FROM (SELECT {name} AS c FROM {stage_changes(stage)}) AS changes"
-    with _fixed_settings(writer):
+    with fixed_settings(writer):
         [(found,)] = writer.execute(query.encode()).fetchall()
     return None if found is None else str(found)
 
@@ -197,7 +197,7 @@ _RESTORE_SETTINGS = (
 
 
 @contextmanager
-def _fixed_settings(writer: Connection) -> Iterator[None]:
+def fixed_settings(writer: Connection) -> Iterator[None]:
     """Read texts in one form for the length of a block; what is written keeps the database's."""
     before = writer.execute(_SHOW_SETTINGS).fetchall()
     writer.execute(FIXED_SETTINGS)

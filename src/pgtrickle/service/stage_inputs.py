@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -13,7 +14,7 @@ from pgtrickle.delta.reads import KeyArray, Read, ReadKind, fill_ranges
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.service.change_keys import consolidate, known_keys, range_condition
 from pgtrickle.service.large_inputs import LargeInputs
-from pgtrickle.service.read_inputs import carriers_of, marks_of, read_inputs
+from pgtrickle.service.read_inputs import carriers_of, fixed_settings, marks_of, read_inputs
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.service.snapshot import Snapshot
 from pgtrickle.service.staging import Staging
@@ -90,14 +91,7 @@ class InputReader:
         )
         if distributed:
             reads = [large.unbound(read, changes.large) for read in reads]
-        known = {apart: self._known_keys(changes.tables, apart=apart) for apart in (False, True)}
-        texts = {
-            read.view: fill_ranges(
-                read.sql_with(known[self.through_writer and read.state]),
-                [range_condition(one, changes.tables[one.view]) for one in read.ranges],
-            )
-            for read in reads
-        }
+        texts = self._texts(reads, changes.tables)
         share = partial(self.staging.share_changes, self.writer) if distributed else None
         marks = marks_of(texts.values(), self.window, self.writer, share)
         texts = {view: marks.filled(text) for view, text in texts.items()}
@@ -150,10 +144,20 @@ class InputReader:
             return self.runtime.settings.driver_result_bytes
         return self.runtime.settings.large_read_bytes if self._distributed else None
 
-    def _known_keys(
-        self, changes: Mapping[str, pa.Table], *, apart: bool
-    ) -> Callable[[KeyArray], str | None]:
-        """Return how to write the key values that a read does not have to find by itself."""
+    def _texts(self, reads: Sequence[Read], changes: Mapping[str, pa.Table]) -> dict[str, str]:
+        """Write each query with the key values that it does not have to find by itself."""
         at_hand = known_keys(changes)
         share = self.staging.share_keys if self._distributed else None
-        return lambda array: at_hand(array) or self.window.find_keys(array, share, apart=apart)
+
+        def known(array: KeyArray, *, apart: bool) -> str | None:
+            return at_hand(array) or self.window.find_keys(array, share, apart=apart)
+
+        # Values that the writer's connection writes out are read by one with these settings.
+        with fixed_settings(self.writer) if self.through_writer else nullcontext():
+            return {
+                read.view: fill_ranges(
+                    read.sql_with(partial(known, apart=self.through_writer and read.state)),
+                    [range_condition(one, changes[one.view]) for one in read.ranges],
+                )
+                for read in reads
+            }
