@@ -17,7 +17,8 @@ os.environ["PGTRICKLE_COST_MODEL_SAFETY_MARGIN"] = "0"
 
 pytest.register_assert_rewrite("tests.service.lab")  # before its first import
 
-# A lane is a marker, and the marker comes from the folder; what is not listed is "unit".
+# A lane is a marker, and the marker comes from the folder; what is not listed is "unit".  Whatever
+# starts Spark is in the lane whose tests share one JVM.
 _LANES = {
     **dict.fromkeys(
         ("catalog", "capture", "storage", "embedded", "service", "cli", "lake"), "postgres"
@@ -54,6 +55,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         folder = item.path.relative_to(_HERE).parts[0] if _HERE in item.path.parents else ""
         lane = _LANES.get(folder, "unit")
+        if lane == "postgres" and "spark_sessions" in getattr(item, "fixturenames", ()):
+            lane = "spark"
         item.add_marker(lane)
         if lane in _TIMEOUTS and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(_TIMEOUTS[lane]))
