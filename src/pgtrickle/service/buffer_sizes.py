@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from psycopg import Connection
@@ -23,12 +21,11 @@ from pgtrickle.catalog.capture_gaps import insert_gap, list_capture_gaps
 from pgtrickle.catalog.dependencies import list_consumer_frontiers, list_dependents
 from pgtrickle.catalog.leases import find_rival_lease
 from pgtrickle.errors import TrickleError
+from pgtrickle.service.patience import impatient
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.settings import Settings
 
 _SMALLEST_ROW = 40  # bytes, with the header that PostgreSQL gives it
-# A buffer that someone has locked is looked at another time: the scheduler must not wait for it.
-_PATIENCE = "SET LOCAL lock_timeout = '100ms'"
 
 
 def watch_buffers(
@@ -43,18 +40,11 @@ def watch_buffers(
     A buffer is counted only if its file could hold enough rows to matter.  ``token`` is that of
     the lease whose refresh has been committed: it does not stand in the way of a compaction.
     """
-    with _impatient(connection):
+    # One that someone has locked is looked at another time: the scheduler must not wait for it.
+    with impatient(connection):
         buffers = list_watched(connection, relids)
     for buffer in buffers:
         _Watch(runtime, connection, buffer, token).look()
-
-
-@contextmanager
-def _impatient(connection: Connection) -> Iterator[None]:
-    """Wait for no lock, for the length of a transaction of its own."""
-    with connection.transaction():
-        connection.execute(_PATIENCE)
-        yield
 
 
 @dataclass(slots=True)
@@ -85,7 +75,7 @@ class _Watch:
         ]
         if self.buffer.bytes < _SMALLEST_ROW * min(filter(None, thresholds)):
             return 0
-        with _impatient(self.connection):
+        with impatient(self.connection):
             return count_rows(self.connection, self.buffer.source_relid, max(thresholds) + 1)
 
     def _compact(self, rows: int) -> int:

@@ -28,6 +28,7 @@ from pgtrickle.catalog.stream_tables import find_stream_table_by_relid
 from pgtrickle.errors import CircularDependencyError, TrickleError
 from pgtrickle.service.compile import Compiled
 from pgtrickle.service.hand_over import install_source, lock_sources, release_table
+from pgtrickle.service.patience import impatient
 from pgtrickle.service.runtime import Runtime
 
 
@@ -110,10 +111,6 @@ def _views(connection: Connection, compiled: Compiled) -> list[Dependency]:
     ]
 
 
-# Whoever waits to alter a buffer holds up those who write to its source.
-_PATIENCE = "SET LOCAL lock_timeout = '100ms'"
-
-
 def renew_captures(runtime: Runtime, relids: Sequence[int]) -> None:
     """Write the capture functions of altered sources anew; without it they are only slower.
 
@@ -123,8 +120,8 @@ def renew_captures(runtime: Runtime, relids: Sequence[int]) -> None:
         outdated = list_outdated_layouts(connection, relids)
         if not outdated:
             return
-        with connection.transaction():
-            connection.execute(_PATIENCE)
+        # Whoever waits to alter a buffer holds up those who write to its source.
+        with impatient(connection):
             for relid in outdated:
                 if renew_capture(connection, relid):
                     update_layout(connection, relid)

@@ -37,6 +37,7 @@ from pgtrickle.model.lake_sink import DeliveryStatus, FailureMode, LakeSink
 from pgtrickle.model.sql_type import Column
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.service.compile import Compiled
+from pgtrickle.service.patience import impatient
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.settings import Settings
 from pgtrickle.sql.scalars import bare_column
@@ -154,8 +155,11 @@ def _show(runtime: Runtime, delivery: OpenDelivery, status: DeliveryStatus) -> N
 
     A delivery that begins with this very refresh is not there for others, and stays unsaid.
     """
-    with suppress(TrickleError), runtime.connection() as connection, connection.transaction():
-        connection.execute("SET LOCAL lock_timeout = '1s'")  # it is only to be seen
+    with (
+        suppress(TrickleError),
+        runtime.connection() as connection,
+        impatient(connection, "1s"),  # it is only to be seen
+    ):
         mark_delivery(connection, delivery.id, status)
 
 

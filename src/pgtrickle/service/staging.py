@@ -14,6 +14,7 @@ from pgtrickle.errors import TrickleError
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.refresh.stages import StagePlan
+from pgtrickle.service.patience import impatient
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.spark.copy_csv import arrow_to_csv
 from pgtrickle.storage.staging import (
@@ -26,7 +27,7 @@ from pgtrickle.storage.staging import (
     staging_table,
 )
 
-_DROP_PATIENCE = "SET LOCAL lock_timeout = '10s'"
+_DROP_PATIENCE = "10s"
 
 
 @dataclass(slots=True)
@@ -110,7 +111,6 @@ class Staging:
                 with (
                     suppress(TrickleError),
                     self.runtime.connection() as connection,
-                    connection.transaction(),
+                    impatient(connection, _DROP_PATIENCE),
                 ):
-                    connection.execute(_DROP_PATIENCE)
                     drop_shared_staging(connection, table)
