@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 import psycopg
 import pytest
 
+from pgtrickle.catalog.refresh_history import list_refresh_statistics
 from pgtrickle.errors import (
     CircularDependencyError,
     ColumnsDifferError,
@@ -20,6 +23,7 @@ from pgtrickle.errors import (
 from pgtrickle.model.stream_table import Action, Status
 from pgtrickle.service import replace_query
 from pgtrickle.service.replace_query import discard_abandoned
+from tests.service.hearing import heard
 from tests.service.lab import Lab
 
 SHOP = (
@@ -348,6 +352,85 @@ def test_new_query_below_a_diamond_reads_one_moment(shop: Lab):
     put(shop, "SELECT a.k, a.v + b.v AS v FROM a JOIN b ON b.k = a.k")
 
     assert {v for _, v in shop.rows("SELECT k, v FROM s")} == {0}
+
+
+STATUS = (
+    "pgt_status()",
+    "stream_tables_info",
+    "refresh_timeline()",
+    "dependency_tree()",
+    "refresh_efficiency()",
+    "sla_summary()",
+    "health_check()",
+    "quick_health",
+    "explain_dag()",
+    "bootstrap_gate_status()",
+    "fuse_status()",
+    "list_holds()",
+    "change_buffer_sizes()",
+    "check_cdc_health()",
+    "ducklake_sink_status()",
+    "refresh_groups()",
+    "watermark_status()",
+    "list_subscriptions()",
+    "list_sources('s')",
+    "explain_st('s')",
+)
+
+
+def test_sql_shows_the_stream_table_once_while_its_successor_is_loaded(shop: Lab):
+    shop.run(
+        "SELECT pgtrickle.gate_source('u')",
+        "INSERT INTO pgtrickle.pgt_scheduler_pauses VALUES (NULL)",
+    )
+    told: dict[str, str] = {}
+    replaced: list[object] = []
+
+    def look() -> None:
+        told.update({one: str(shop.rows(f"SELECT * FROM pgtrickle.{one}")) for one in STATUS})
+        replaced.extend(
+            shop.rows("SELECT pgt_name, being_replaced FROM pgtrickle.stream_tables_info")
+        )
+        replaced.append(shop.value("SELECT stream_tables FROM pgtrickle.quick_health"))
+        with pytest.raises(psycopg.Error) as unknown:
+            shop.run(
+                "SELECT pgtrickle.get_staleness('pgtrickle_state.' || pgt_name)"
+                " FROM pgtrickle.pgt_stream_tables WHERE pgt_name LIKE 'next%'"
+            )
+        replaced.append(unknown.value.sqlstate)
+
+    shop.before_next_stage(look)
+    try:
+        put(shop, JOINED)
+    finally:
+        shop.run(
+            "DELETE FROM pgtrickle.pgt_source_gates", "DELETE FROM pgtrickle.pgt_scheduler_pauses"
+        )
+
+    assert [one for one, text in told.items() if "next_" in text or "pgtrickle_state" in text] == []
+    assert "public.s" in told["pgt_status()"]
+    assert replaced == [("s", True), 1, "ST201"]
+    assert shop.rows("SELECT being_replaced FROM pgtrickle.stream_tables_info") == [(False,)]
+
+
+def test_history_statistics_and_channels_know_nothing_of_the_successor(shop: Lab):
+    with psycopg.connect(shop.trickle.dsn, autocommit=True) as listener:
+        listener.execute("LISTEN pg_trickle_refresh")
+        named: list[set[str]] = []
+
+        def look() -> None:
+            named.append({str(one.stream_table) for one in shop.trickle.refresh_history()})
+            found = list_refresh_statistics(shop.connection, timedelta(days=1))
+            named.append({str(one.stream_table) for one in found})
+
+        # The first stage loads the successor, the second brings it up to date under the lease.
+        shop.before_next_stage(lambda: shop.run("UPDATE u SET v = v + 1"))
+        shop.before_next_stage(look)
+        put(shop, OF_U)
+        payloads = heard(shop, listener, "pg_trickle_refresh")
+
+    assert named == [{"public.s"}] * 2
+    assert {json.loads(one)["name"] for one in payloads} == {"public.s"}
 
 
 def test_successor_is_not_shown(shop: Lab):

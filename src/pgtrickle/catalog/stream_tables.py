@@ -26,7 +26,7 @@ STREAM_TABLE_COLUMNS = """
     s.schedule, s.refresh_mode, s.effective_refresh_mode, s.downgrade_reason, s.status,
     s.is_populated, s.needs_reinit, s.frontier, s.data_timestamp, s.last_refresh_at,
     s.consecutive_errors, s.last_error_message, s.owner_role, s.max_delta_fraction,
-    s.requested_cdc_mode, s.tier
+    s.requested_cdc_mode, s.tier, s.scc_id
 """
 
 
@@ -54,6 +54,7 @@ def read_stream_table(row: TupleRow) -> StreamTable:
         max_delta_fraction=row[19],
         cdc_mode=None if row[20] is None else CdcMode(row[20]),
         tier=Tier(row[21]),
+        circle=row[22],
     )
 
 

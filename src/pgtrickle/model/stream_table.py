@@ -73,3 +73,4 @@ class StreamTable:
     max_delta_fraction: float | None = None  # instead of differential_max_change_ratio
     cdc_mode: CdcMode | None = None  # instead of the setting cdc_mode
     tier: Tier = Tier.HOT
+    circle: int | None = None  # the least id of those that read one another with it: see ADR 0023

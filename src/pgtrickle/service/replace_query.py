@@ -10,13 +10,14 @@ as it was.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from psycopg import Connection
 
 from pgtrickle.algebra.nodes import Output
+from pgtrickle.catalog.circles import record_circles
 from pgtrickle.catalog.dependencies import list_dependencies, list_dependents
 from pgtrickle.catalog.ducklake_sinks import find_sink, update_sink
 from pgtrickle.catalog.leases import Lease
@@ -48,8 +49,9 @@ from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import Action, InitiatedBy, RefreshMode, StreamTable
 from pgtrickle.refresh.decide import Decision
 from pgtrickle.service.capture_mode import settle_capture
-from pgtrickle.service.capture_sources import record_dependencies, release_sources
+from pgtrickle.service.capture_sources import note_dependencies, release_sources
 from pgtrickle.service.claim import claimed
+from pgtrickle.service.close_circle import Closing, find_closed
 from pgtrickle.service.compile import Compiled, compile_query
 from pgtrickle.service.control import decide_durability
 from pgtrickle.service.create import check_columns, declare
@@ -57,6 +59,7 @@ from pgtrickle.service.drop import drop_stream_table
 from pgtrickle.service.lake_sink import track
 from pgtrickle.service.lease_keeper import keep_lease
 from pgtrickle.service.ownership import check_owner
+from pgtrickle.service.patience import try_again
 from pgtrickle.service.polled_sources import check_polled
 from pgtrickle.service.refresh import Refresh
 from pgtrickle.service.refresh_stream_table import refresh_when_free, when_free
@@ -103,11 +106,15 @@ def replace_query(
         compiled = compile_query(connection, query, search_path)
         mode = refresh_mode or stream_table.refresh_mode
         _check_query(runtime, compiled, mode)
-        _rehearse(connection, stream_table, compiled)
+        circle = _rehearse(runtime, connection, stream_table, compiled, mode)
         successor = _declare(runtime, connection, stream_table, query, compiled, mode)
     try:
-        with _kept(runtime, successor):
-            report = _Replacement(runtime, stream_table, successor, compiled).run(also)
+        replacement = _Replacement(runtime, stream_table, successor, compiled)
+        if circle:
+            report = replacement.close(circle, also)
+        else:
+            with _kept(runtime, successor):
+                report = replacement.run(also)
     except BaseException:
         # Whatever stopped it, also Ctrl-C: the stream table is as it was.
         discard(runtime, successor)
@@ -154,12 +161,23 @@ def _check_query(runtime: Runtime, compiled: Compiled, refresh_mode: RefreshMode
         raise compiled.refusal
 
 
-def _rehearse(connection: Connection, stream_table: StreamTable, compiled: Compiled) -> None:
-    """Find out before the load whether anything stands against the new query."""
+def _rehearse(
+    runtime: Runtime,
+    connection: Connection,
+    stream_table: StreamTable,
+    compiled: Compiled,
+    refresh_mode: RefreshMode,
+) -> list[QualifiedName]:
+    """Find out before the load whether anything stands against the new query.
+
+    Returns the stream tables with which it would read itself, if it would and may.
+    """
     with translated_errors(), connection.transaction(force_rollback=True):
-        record_dependencies(connection, stream_table.id, compiled)
+        note_dependencies(connection, stream_table.id, compiled)
+        circle = find_closed(connection, runtime.settings, stream_table, compiled, refresh_mode)
         change = _compare(connection, stream_table, compiled)
         alter_columns(connection, stream_table.name, change)
+    return circle
 
 
 def _compare(connection: Connection, stream_table: StreamTable, compiled: Compiled) -> ColumnChange:
@@ -198,15 +216,19 @@ def _declare(
             f'the query of "{stream_table.name}" is being replaced already',
             hint="Wait for that; what a process left that died is cleared away within a minute.",
         )
-    with connection.transaction():
-        fraction, schedule = stream_table.max_delta_fraction, stream_table.schedule
-        declare(connection, name, query, compiled, schedule, refresh_mode, fraction)
-        successor = get_stream_table(connection, name)
-        if stream_table.cdc_mode is not None:
-            update_requested_cdc_mode(connection, successor.id, stream_table.cdc_mode)
-        decide_durability(runtime, connection)
-        insert_successor(connection, successor.id, runtime.settings.lease)
-    return successor
+
+    def transaction() -> StreamTable:
+        with translated_errors(), connection.transaction():
+            fraction, schedule = stream_table.max_delta_fraction, stream_table.schedule
+            declare(connection, name, query, compiled, schedule, refresh_mode, fraction)
+            successor = get_stream_table(connection, name)
+            if stream_table.cdc_mode is not None:
+                update_requested_cdc_mode(connection, successor.id, stream_table.cdc_mode)
+            decide_durability(runtime, connection)
+            insert_successor(connection, successor.id, runtime.settings.lease)
+            return successor
+
+    return try_again(transaction)
 
 
 @contextmanager
@@ -241,9 +263,7 @@ class _Replacement:
 
     def run(self, also: AlsoDone | None) -> RefreshReport:
         """Load the successor, then put it in the place of the stream table."""
-        wanted = self.successor.cdc_mode or parse_cdc_mode(self.runtime.settings.cdc_mode)
-        sources = self.compiled.captured_columns().keys()
-        settle_capture(self.runtime, sources, strict=wanted is CdcMode.WAL)
+        self._settle_capture()
         self._refresh_successor()
         with self._claimed_when_free() as own, keep_lease(self.runtime, own):
             # Not behind the contents that it replaces, which may have been refreshed meanwhile.
@@ -253,10 +273,32 @@ class _Replacement:
                 translated_errors(),
                 writer.transaction(),
             ):
-                report = self._switch(writer, own)
+                refresh = self._refresh(writer, own)
+                report = self._switch(writer, refresh)
                 if also is not None:
                     also(writer, get_stream_table(writer, self.stream_table.name))
-                return report
+            refresh.deliver_left()
+            return report
+
+    def close(self, circle: Sequence[QualifiedName], also: AlsoDone | None) -> RefreshReport:
+        """Put the new query in force, through which the stream table comes to read itself."""
+        self._settle_capture()
+
+        def alter(writer: Connection) -> None:
+            change = _compare(writer, self.stream_table, self.compiled)
+            alter_columns(writer, self.stream_table.name, change)
+            if change:
+                self._let_sink_load(writer)
+
+        closing = Closing(
+            self.runtime, self.stream_table, self.successor, self.compiled, circle, alter
+        )
+        return closing.run(lambda: _kept(self.runtime, self.successor), also)
+
+    def _settle_capture(self) -> None:
+        wanted = self.successor.cdc_mode or parse_cdc_mode(self.runtime.settings.cdc_mode)
+        sources = self.compiled.captured_columns().keys()
+        settle_capture(self.runtime, sources, strict=wanted is CdcMode.WAL)
 
     def _refresh_successor(self) -> None:
         """Bring the successor up to date, with what it reads where that belongs together."""
@@ -282,16 +324,21 @@ class _Replacement:
             self.stream_table = found
             yield lease
 
-    def _switch(self, writer: Connection, own: Lease) -> RefreshReport:
-        """Do all that is to become visible at once."""
+    def _refresh(self, writer: Connection, own: Lease) -> Refresh:
+        """Return the refresh as which the replacement goes down in history."""
         refresh = Refresh(self.runtime, self.stream_table, own, InitiatedBy.MANUAL)
         refresh.decision = Decision(Action.REINITIALIZE, _REASON)
         refresh.plan = find_plan(writer, self.successor.id) or {}
+        return refresh
+
+    def _switch(self, writer: Connection, refresh: Refresh) -> RefreshReport:
+        """Do all that is to become visible at once."""
         with refresh.timed("apply"):
             applied = self._apply(writer, refresh)
         drop_state_tables(writer, self.stream_table.id)
         rename_state_tables(writer, self.successor.id, self.stream_table.id)
         adopt_successor(writer, self.stream_table.id, self.successor.id)
+        record_circles(writer)  # it may have left one
         with refresh.timed("commit"):
             report = refresh.commit(writer, self._snapshot(writer), self.compiled, applied)
         if self.successor.needs_reinit:
