@@ -128,3 +128,38 @@ def test_diamond_is_never_torn_apart(graph: Graph[int]):
     for node in graph.reads:
         diamond = graph.diamond(node)
         assert not diamond or [set(group) >= diamond for group in groups].count(True) == 1
+
+
+_WITH_CIRCLES = st.dictionaries(
+    st.integers(0, 6), st.lists(st.integers(0, 8), max_size=3), max_size=7
+).map(Graph[int])
+
+
+@given(graph=_WITH_CIRCLES)
+def test_circle_is_who_reaches_itself_and_stays_in_one_place(graph: Graph[int]):
+    reach = {node: graph._reach(graph.reads[node], past=-1) for node in graph.reads}
+    expected = {
+        frozenset(other for other in graph.reads if other in reach[node] and node in reach[other])
+        for node in graph.reads
+        if node in reach[node]
+    }
+
+    assert set(map(frozenset, graph.circles)) == expected
+    assert sorted(graph.order) == sorted(graph.reads)
+    place = {node: number for number, node in enumerate(graph.order)}
+    for circle in expected:
+        places = sorted(place[node] for node in circle)
+        assert places == list(range(places[0], places[0] + len(circle)))
+    for node, below in reach.items():
+        assert graph.ancestors[node] == below
+        together = next((circle for circle in expected if node in circle), frozenset({node}))
+        assert all(place[one] < place[node] for one in below - together if one in place)
+
+
+@given(graph=_WITH_CIRCLES)
+def test_circle_is_never_torn_apart(graph: Graph[int]):
+    groups = graph.groups(graph.reads)
+
+    for circle in graph.circles:
+        if len(circle) > 1:
+            assert [set(group) >= set(circle) for group in groups].count(True) == 1

@@ -179,3 +179,18 @@ _LIST_SOURCE_RELIDS = """
 def list_source_relids(connection: Connection[TupleRow]) -> dict[int, frozenset[int]]:
     """Return the sources of every stream table, by its id."""
     return {number: frozenset(relids) for number, relids in connection.execute(_LIST_SOURCE_RELIDS)}
+
+
+# What is polled has no triggers, and what the log tells of is read when somebody looks.
+_LIST_SILENT = """
+    SELECT DISTINCT d.pgt_id
+      FROM pgtrickle.pgt_dependencies AS d
+      LEFT JOIN pgtrickle.pgt_change_tracking AS t ON t.source_relid = d.source_relid
+     WHERE d.source_type NOT IN ('TABLE', 'STREAM_TABLE', 'VIEW')
+        OR d.source_type <> 'VIEW' AND t.cdc_mode IS DISTINCT FROM 'TRIGGER'
+"""
+
+
+def list_silent(connection: Connection[TupleRow]) -> frozenset[int]:
+    """Return the stream tables with a source whose writers ring no bell."""
+    return frozenset(row[0] for row in connection.execute(_LIST_SILENT))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from psycopg import Connection
@@ -74,7 +74,8 @@ def groups_of(
 
 
 _READS_STREAM_TABLES = """
-    SELECT count(*) FILTER (WHERE d.source_type = 'STREAM_TABLE') > 0 AND count(*) > 1
+    SELECT count(*) FILTER (WHERE d.source_type = 'STREAM_TABLE') > 0
+           AND (count(*) > 1 OR pg_catalog.bool_or(s.scc_id IS NOT NULL))
       FROM pgtrickle.pgt_dependencies AS d
       JOIN pgtrickle.pgt_stream_tables AS s ON s.pgt_id = d.pgt_id
      WHERE s.pgt_schema = %(schema)s AND s.pgt_name = %(name)s AND d.source_type <> 'VIEW'
@@ -94,8 +95,8 @@ def list_companions(connection: Connection[TupleRow], name: QualifiedName) -> li
     relid = next((one.relid for one in nodes.values() if one.name == name), None)
     for group in groups_of(nodes.values()):
         if relid in group:
-            needed = graph_of(nodes.values()).ancestors[relid] | {relid}
-            return [nodes[one].name for one in group if one in needed]
+            needed = graph_of(nodes.values()).ancestors[relid] - {relid}
+            return [*(nodes[one].name for one in group if one in needed), name]
     return [name]
 
 
@@ -118,23 +119,6 @@ def update_diamond(
         "policy": diamond.policy and diamond.policy.value,
     }
     connection.execute(_UPDATE, values)
-
-
-_NAMES = """
-    SELECT wanted.relid, s.pgt_schema, s.pgt_name
-      FROM pg_catalog.unnest(%(relids)s::pg_catalog.oid[]) WITH ORDINALITY AS wanted (relid, place)
-      JOIN pgtrickle.pgt_stream_tables AS s ON s.pgt_relid = wanted.relid
-     ORDER BY wanted.place
-"""
-
-
-def find_circle(connection: Connection[TupleRow]) -> list[QualifiedName]:
-    """Return stream tables that read one another in a circle; nothing if there is none."""
-    path: Sequence[int] | None = graph_of(list_nodes(connection)).find_cycle()
-    if path is None:
-        return []
-    rows = connection.execute(_NAMES, {"relids": list(path)})
-    return [QualifiedName(schema, name) for _, schema, name in rows]
 
 
 # By the server and without a row to travel: a sum does not depend on the order.

@@ -3,6 +3,9 @@
 A *diamond* is what lies between a source and a stream table that reads it on several paths.  Its
 members are refreshed together, because a stream table that reads one of them before and another
 after a change would mix two versions of the source: see docs/adr/0017.
+
+A *circle* is a set of stream tables each of which reads every other, directly or not: there is no
+order among its members, which stand next to each other wherever an order is asked for.
 """
 
 from __future__ import annotations
@@ -25,15 +28,54 @@ class Graph(Generic[Node]):
 
     @cached_property
     def order(self) -> tuple[Node, ...]:
-        """The stream tables, each after those it reads; ``graphlib.CycleError`` on a circle.
+        """The stream tables, each after those it reads, as far as no circle stands against it.
 
         >>> Graph({"c": ["b", "a"], "b": ["a"], "a": ["t"]}).order
         ('a', 'b', 'c')
+        >>> Graph({"d": ["b"], "a": ["b", "t"], "b": ["a"], "c": ["t"]}).order
+        ('a', 'b', 'c', 'd')
         """
-        among = {
-            node: [one for one in reads if one in self.reads] for node, reads in self.reads.items()
+        flat = {
+            node: [one for one in reads if one in self.reads] for node, reads in self._flat.items()
         }
-        return tuple(TopologicalSorter(among).static_order())
+        members = self._circle_of
+        return tuple(
+            one
+            for node in TopologicalSorter(flat).static_order()
+            for one in members.get(node, (node,))
+        )
+
+    @cached_property
+    def circles(self) -> tuple[tuple[Node, ...], ...]:
+        """The circles, each in the order in which the graph names its members.
+
+        >>> Graph({"a": ["b"], "b": ["a", "t"], "c": ["c", "b"], "d": ["c"]}).circles
+        (('a', 'b'), ('c',))
+        """
+        together = _Partition[Node]()
+        for node, reads in self.reads.items():
+            if node in reads:
+                together.join([node])
+        while (path := self._contracted(together).find_cycle()) is not None:
+            together.join(path)
+        return together.sets(self.reads)
+
+    @cached_property
+    def _circle_of(self) -> Mapping[Node, tuple[Node, ...]]:
+        return {node: circle for circle in self.circles for node in circle}
+
+    @cached_property
+    def _flat(self) -> Mapping[Node, Collection[Node]]:
+        """The graph with the first member of each circle in the place of all of it."""
+        if not self.circles:
+            return self.reads
+        first = {node: circle[0] for node, circle in self._circle_of.items()}
+        flat: dict[Node, dict[Node, None]] = {}
+        for node, reads in self.reads.items():
+            own = first.get(node, node)
+            others = (first.get(one, one) for one in reads)
+            flat.setdefault(own, {}).update((one, None) for one in others if one != own)
+        return flat
 
     @cached_property
     def readers(self) -> Mapping[Node, tuple[Node, ...]]:
@@ -46,11 +88,15 @@ class Graph(Generic[Node]):
 
     @cached_property
     def ancestors(self) -> Mapping[Node, frozenset[Node]]:
-        """For each stream table all that it reads, directly or not."""
+        """For each stream table all that it reads, directly or not: in a circle, also itself."""
         found: dict[Node, frozenset[Node]] = {}
         for node in self.order:
-            reads = frozenset(self.reads[node])
-            found[node] = reads.union(*(found.get(one, frozenset()) for one in reads))
+            if node in found:
+                continue
+            circle = self._circle_of.get(node, (node,))
+            reads = frozenset(one for member in circle for one in self.reads[member])
+            reads = reads.union(*(found.get(one, frozenset()) for one in reads))
+            found.update(dict.fromkeys(circle, reads))
         return found
 
     def diamond(self, node: Node) -> frozenset[Node]:
@@ -95,20 +141,23 @@ class Graph(Generic[Node]):
 
         >>> Graph({"b": ["t"], "c": ["t"], "d": ["b", "c"], "e": ["d"]}).groups(["d", "e"])
         (('b', 'c', 'd'),)
+        >>> Graph({"a": ["b", "t"], "b": ["a"], "d": ["t", "b"]}).groups([])
+        (('a', 'b'),)
         """
         together = _Partition[Node]()
-        for node in self.order:
-            if node in atomic:
-                together.join(self.diamond(node))
+        flat = Graph(self._flat)
+        for node in flat.order:
+            circle = self._circle_of.get(node, (node,))
+            if not set(circle).isdisjoint(atomic):
+                together.join(flat.diamond(node))
+        for circle in self.circles:
+            if len(circle) > 1:
+                together.join(circle)
         for nodes in wanted:
             together.join(nodes)
-        while (circle := self._contracted(together).find_cycle()) is not None:
-            together.join(circle)
-        members: dict[Node, list[Node]] = defaultdict(list)
-        for node in self.order:
-            if node in together:
-                members[together.find(node)].append(node)
-        return tuple(map(tuple, members.values()))
+        while (path := self._contracted(together).find_cycle()) is not None:
+            together.join(path)
+        return together.sets(self.order)
 
     def _contracted(self, together: _Partition[Node]) -> Graph[Node]:
         """Return the graph in which each group is one node."""
@@ -124,8 +173,11 @@ class Graph(Generic[Node]):
         >>> Graph({"a": ["b"], "b": ["t", "c"], "c": ["a"]}).find_cycle()
         ('a', 'b', 'c', 'a')
         """
+        among = {
+            node: [one for one in reads if one in self.reads] for node, reads in self.reads.items()
+        }
         try:
-            _ = self.order
+            TopologicalSorter(among).prepare()
         except CycleError as error:
             # It names them from what is read to what reads it.
             path = tuple(reversed(error.args[1]))[:-1]
@@ -162,3 +214,11 @@ class _Partition(Generic[Node]):
                 first = node
             else:
                 self._parents[self.find(node)] = self.find(first)
+
+    def sets(self, order: Iterable[Node]) -> tuple[tuple[Node, ...], ...]:
+        """Return the sets, each in this order."""
+        members: dict[Node, list[Node]] = defaultdict(list)
+        for node in order:
+            if node in self:
+                members[self.find(node)].append(node)
+        return tuple(map(tuple, members.values()))

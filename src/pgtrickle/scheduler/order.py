@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from graphlib import CycleError, TopologicalSorter
 
-from pgtrickle.errors import InternalError
+from pgtrickle.model.graph import Graph
 
 
 def in_dependency_order(
@@ -13,19 +12,12 @@ def in_dependency_order(
 ) -> list[str]:
     """Sort ``names`` so that each follows the stream tables it reads; ties are by name.
 
-    ``dependencies`` may hold other stream tables too: an order through them is kept.
+    ``dependencies`` may hold other stream tables too: an order through them is kept.  The members
+    of a circle stand next to each other.
 
     >>> in_dependency_order(["a", "c"], {"a": ["b"], "b": ["c"], "c": []})
     ['c', 'a']
     """
-    graph = {name: sorted(dependencies.get(name, ())) for name in sorted({*names, *dependencies})}
-    try:
-        ordered = TopologicalSorter(graph).static_order()
-        return [name for name in ordered if name in names]
-    except CycleError as error:
-        # A stream table can only read what existed before it.
-        raise InternalError(
-            "stream tables read one another in a circle",
-            detail=" -> ".join(map(str, error.args[1])),
-            hint="Report this, with the definitions of these stream tables.",
-        ) from error
+    every = sorted({*names, *dependencies})
+    graph = Graph({name: sorted(dependencies.get(name, ())) for name in every})
+    return [name for name in graph.order if name in names]

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from graphlib import CycleError
 
-from pgtrickle.errors import InternalError
 from pgtrickle.model.graph import Graph
 
 
@@ -39,15 +37,8 @@ class Shape:
         >>> [unit.members for unit in shape.units]
         [('b', 'c', 'd'), ('e',)]
         """
-        try:
-            return self._graph.order
-        except CycleError as error:
-            # The catalog refuses a circle when it is recorded.
-            raise InternalError(
-                "stream tables read one another in a circle",
-                detail=" -> ".join(str(unit.members) for unit in error.args[1]),
-                hint="Report this, with the definitions of these stream tables.",
-            ) from error
+        # A circle is a group, so there is none among the units.
+        return self._graph.order
 
     @property
     def ancestors(self) -> Mapping[Unit, frozenset[Unit]]:
@@ -70,19 +61,25 @@ class Shape:
     def without(self, unit: Unit, absent: Collection[str]) -> tuple[str, ...]:
         """Return the members that can be refreshed although some take no part.
 
-        One that reads an absent member stays where it is: it would mix two versions.
+        One that reads an absent member stays where it is: it would mix two versions.  So does
+        every member of a circle, if one of them does.
 
         >>> shape = Shape({"d": ["b", "c"], "c": [], "b": []}, (("b", "c", "d"),))
         >>> shape.without(shape.units[0], {"b"})
         ('c',)
+        >>> shape = Shape({"a": ["b"], "b": ["a"]}, (("a", "b"),))
+        >>> shape.without(shape.units[0], {"b"})
+        ()
         """
         missing = set(absent).intersection(unit.members)
-        present = []
-        for name in unit.members:
-            if name in missing or not missing.isdisjoint(self.reads.get(name, ())):
-                missing.add(name)
-            else:
-                present.append(name)
+        present = list(unit.members)
+        while reached := [
+            name
+            for name in present
+            if name in missing or not missing.isdisjoint(self.reads.get(name, ()))
+        ]:
+            missing.update(reached)
+            present = [name for name in present if name not in missing]
         return tuple(present)
 
 

@@ -155,6 +155,17 @@ def sorted_by_value(values: ValueTable) -> bool:
     return values.skips_nulls and not others and comparable("v", first.type) == "v"
 
 
+def lacks_state_tables(connection: Connection, stream_table_id: int, query: StagedQuery) -> bool:
+    """Tell whether a state table is gone: only somebody else can have dropped it."""
+    found = connection.execute(_LIST, {"pattern": f"^st_{stream_table_id}_"}).fetchall()
+    present = {name for (name,) in found}
+    return any(
+        table.name not in present
+        for stage in query.stateful
+        for table in tables_of(stream_table_id, stage)
+    )
+
+
 def drop_state_tables(connection: Connection, stream_table_id: int) -> None:
     """Drop every state table of a stream table."""
     names = connection.execute(_LIST, {"pattern": f"^st_{stream_table_id}_"}).fetchall()

@@ -1,0 +1,35 @@
+"""Stream tables that read one another are delivered together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.lake.shore import Shore
+
+_REACH = (
+    "SELECT id AS src, k AS dst FROM t UNION"
+    " SELECT o.src, t.k FROM onward AS o JOIN t ON t.id = o.dst WHERE t.v < 200"
+)
+
+
+def test_members_of_a_circle_are_delivered_with_their_transaction(shore: Shore):
+    runtime = shore.trickle._runtime
+    usual = runtime.settings
+    shore.create("reach", "SELECT DISTINCT id AS src, k AS dst FROM t", "AUTO")
+    onward = "SELECT DISTINCT r.src, t.k AS dst FROM reach AS r JOIN t ON t.id = r.dst"
+    shore.create("onward", onward, "AUTO")
+    runtime.settings = replace(usual, allow_circular=True)
+    try:
+        shore.trickle.alter_stream_table("reach", query=_REACH)
+    finally:
+        runtime.settings = usual
+
+    for statement in (
+        "INSERT INTO t VALUES (200, 300, 1, 'a'), (300, 7, 1, 'b')",
+        "UPDATE t SET k = k + 1 WHERE id IN (3, 300)",
+        "DELETE FROM t WHERE id = 200",
+    ):
+        shore.window("reach", statement)
+        shore.check("onward")
+
+    assert {one.status.value for one in shore.trickle.ducklake_sink_status()} == {"DELIVERED"}
