@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from pgtrickle.model.names import QualifiedName
+from pgtrickle.ports import PartT, ResultT
 from pgtrickle.sql.translate import Dialect
 
 # A function of PostgreSQL's; the digits of a decimal are those of its type here.
@@ -51,6 +52,12 @@ class DuckDbEngine:
     def stage(
         self, sql: str, inputs: Mapping[str, Any], target: QualifiedName, parts: QualifiedName
     ) -> None:
+        """Never asked: the engine is not distributed."""
+        raise NotImplementedError
+
+    def spread(
+        self, task: Callable[[str, PartT], ResultT], parts: Sequence[PartT]
+    ) -> list[ResultT]:
         """Never asked: the engine is not distributed."""
         raise NotImplementedError
 

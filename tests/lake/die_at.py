@@ -1,6 +1,6 @@
 """A process that refreshes stream tables and is killed at a named step of the delivery.
 
-python -m tests.lake.die_at DSN STEP NAME...
+python -m tests.lake.die_at DSN KIND STEP NAME...
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pgtrickle.lake.commit import Commit
 from pgtrickle.lake.parquet import DataFileWriter
 from pgtrickle.service import lake_sink, refresh
 from pgtrickle.settings import load_settings
-from tests.fakes.engine import DuckDbEngine
+from tests.fakes.spreading import SpreadingEngine
 
 # By name: whose attribute is called, which, and whether the process dies before or after it.
 STEPS: dict[str, tuple[Any, str, bool]] = {
@@ -44,6 +44,18 @@ STEPS: dict[str, tuple[Any, str, bool]] = {
     "before the commit": (refresh, "deliver_refresh", False),
     "after the commit": (refresh.Refresh, "run", False),
 }
+# Likewise, of a large load: after the refresh, and in parts.
+LOAD_STEPS: dict[str, tuple[Any, str, bool]] = {
+    "before the load": (refresh, "deliver_left", True),
+    "with half a part": (DataFileWriter, "write", False),
+    "after a part": (DataFileWriter, "close", False),
+    "after all parts": (SpreadingEngine, "spread", False),
+    "with the lock": (deliver, "begin_commit", False),
+    "before the delivery is closed": (lake_sink, "close_delivery", True),
+    "before the commit of the load": (lake_sink, "check_lease", False),
+    "after the load": (refresh, "deliver_left", False),
+}
+KINDS = {"refresh": STEPS, "load": LOAD_STEPS}
 
 
 def _die() -> None:
@@ -60,13 +72,15 @@ def _dying(call: Callable[..., Any], *, before: bool) -> Callable[..., Any]:
     return called
 
 
-def main(dsn: str, step: str, names: list[str]) -> None:
+def main(dsn: str, kind: str, step: str, names: list[str]) -> None:
     """Refresh until the step is reached; a lease that a dead rival left is waited for."""
-    owner, attribute, before = STEPS[step]
+    owner, attribute, before = KINDS[kind][step]
+    if kind == "load":
+        lake_sink.largest_in_place = lambda _: 0  # type: ignore[assignment, attr-defined]
     setattr(owner, attribute, _dying(getattr(owner, attribute), before=before))
     delete_rows.INLINE_LIMIT = 20  # both ways of deleting, with few rows
     settings = load_settings({}, dsn=dsn, ducklake_catalog_schema="lake", lease_seconds=1)
-    with pgtrickle.connect(dsn, engine=DuckDbEngine(), settings=settings) as trickle:
+    with pgtrickle.connect(dsn, engine=SpreadingEngine(dsn), settings=settings) as trickle:
         while True:
             for name in names:
                 try:
@@ -76,4 +90,4 @@ def main(dsn: str, step: str, names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3:])
+    main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:])

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from pgtrickle.lake.commit import begin_commit
-from tests.fixtures.ducklake import lake_client
+from tests.fixtures.ducklake import PERSISTENT, lake_client
 from tests.lake.workshop import Workshop
 
 _COMMITS = int(os.environ.get("PGTRICKLE_LAKE_COMMITS", "240"))
@@ -43,7 +43,7 @@ def _commit_ours(workshop: Workshop, dsn: str, name: str) -> None:
 
 def _commit_theirs(dsn: str, name: str) -> None:
     """Insert by turns into the catalog itself and into files."""
-    with lake_client(dsn, "lake") as client:
+    with lake_client(dsn, "lake", *PERSISTENT) as client:
         for number in range(_EACH):
             rows = 1 if number % 2 else _INLINED + 1
             client.execute(f"INSERT INTO {name} SELECT {number} FROM range({rows})")

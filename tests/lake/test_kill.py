@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from itertools import cycle, islice
@@ -19,11 +19,13 @@ from itertools import cycle, islice
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from pgtrickle.service.refresh_stream_table import when_free
 from tests.fixtures.ducklake import lake_client
-from tests.lake.die_at import STEPS
+from tests.lake.die_at import LOAD_STEPS, STEPS
 from tests.lake.shore import COPY, SUMS, Shore
 
 _KILLS = int(os.environ.get("PGTRICKLE_LAKE_KILLS", len(STEPS)))
+_LOAD_KILLS = int(os.environ.get("PGTRICKLE_LAKE_KILLS", len(LOAD_STEPS)))
 _SEED = int(os.environ.get("PGTRICKLE_LAKE_SEED", random.SystemRandom().randrange(10**9)))
 _NAMES = ("sums", "copies")
 _DOOMED = "doomed"
@@ -69,10 +71,12 @@ def _change(shore: Shore, draw: random.Random) -> None:
     )
 
 
-def _kill_at(shore: Shore, step: str, draw: random.Random) -> None:
+def _kill_at(
+    shore: Shore, step: str, draw: random.Random, names: Sequence[str], kind: str = "refresh"
+) -> None:
     """Start a process, give it work until it dies at the step, wait for the server to notice."""
     dsn = make_conninfo(shore.trickle.dsn, application_name=_DOOMED)
-    command = [sys.executable, "-m", "tests.lake.die_at", dsn, step, *_NAMES]
+    command = [sys.executable, "-m", "tests.lake.die_at", dsn, kind, step, *names]
     deadline = time.monotonic() + _LONGEST_LIFE
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
@@ -96,23 +100,53 @@ def test_kill_at_any_step_loses_nothing_and_delivers_nothing_twice(shore: Shore)
 
     with _reading(shore.trickle.dsn) as errors:
         for step in islice(cycle(STEPS), _KILLS):
-            _kill_at(shore, step, draw)
+            _kill_at(shore, step, draw, _NAMES)
             for name in _NAMES:
                 shore.check(name)
     assert errors == []
 
-    time.sleep(1.1)  # the last lease
     for name in _NAMES:
-        shore.trickle.refresh_stream_table(name)
-        shore.check(name)
+        _refresh(shore, name)
         assert shore.trickle.verify_stream_table(name).ok
     assert _provenance(shore) == _snapshots(shore)
+    _sweep(shore)
+    for name in _NAMES:
+        shore.check(name)
+
+
+@pytest.mark.timeout(3600)
+def test_kill_at_any_step_of_a_large_load_loses_nothing_and_loads_nothing_twice(shore: Shore):
+    print(f"PGTRICKLE_LAKE_SEED={_SEED}")
+    draw = random.Random(_SEED)
+    shore.run("INSERT INTO t SELECT i, i % 5, 1, 'm' FROM generate_series(101, 800) AS i")
+    shore.create("sums", SUMS)
+    shore.create("copies", COPY)
+
+    with _reading(shore.trickle.dsn) as errors:
+        for step in islice(cycle(LOAD_STEPS), _LOAD_KILLS):
+            shore.run("UPDATE pgtrickle.pgt_ducklake_sinks SET needs_load = true")
+            _kill_at(shore, step, draw, ["copies"], "load")
+            _refresh(shore, "copies")
+    assert errors == []
+
+    assert shore.trickle.verify_stream_table("copies").ok
+    assert _provenance(shore) == _snapshots(shore)
+    _sweep(shore)
+    shore.check("copies")
+
+
+def _refresh(shore: Shore, name: str) -> None:
+    """Refresh when the lease of the dead has run out, and check the copy."""
+    when_free(lambda: shore.trickle.refresh_stream_table(name))
+    shore.check(name)
+
+
+def _sweep(shore: Shore) -> None:
+    """Let housekeeping find all that the dead have left, and nothing else."""
     orphans = set(shore.files()) - _known(shore)
     care = shore.trickle.maintain_lake(older_than=timedelta(0))
     assert {path for one in care.sinks for path in one.orphans} == {str(one) for one in orphans}
     assert set(shore.files()) == _known(shore)
-    for name in _NAMES:
-        shore.check(name)
 
 
 def _provenance(shore: Shore) -> list[tuple[int, int]]:

@@ -8,28 +8,33 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
+import duckdb
 import pytest
 
 from pgtrickle.lake import merge_files
+from tests.fixtures.ducklake import PERSISTENT, lake_client
 from tests.lake.shore import Shore
 
-_REFRESHES = int(os.environ.get("PGTRICKLE_LAKE_REFRESHES", "200"))
+_REFRESHES = int(os.environ.get("PGTRICKLE_LAKE_REFRESHES", "150"))
 _SEED = int(os.environ.get("PGTRICKLE_LAKE_SEED", random.SystemRandom().randrange(10**9)))
 
 _TABLES = {
     "groups": "SELECT k, sum(n) AS total, count(*) AS rows, min(d) AS first FROM r GROUP BY k",
-    "plain": "SELECT k, n, s, d, u, b FROM r",
-    "few": "SELECT k, s, a FROM r WHERE n > 50",
+    "plain": "SELECT k, n, s, d, u, b, x, z FROM r",
+    "few": "SELECT k, s, a, o, x FROM r WHERE n > 50",
 }
 _CREATE = (
     "CREATE TABLE r (id serial PRIMARY KEY, k int, n numeric, s text, d timestamp, u uuid,"
-    " b bytea, a int[])"
+    " b bytea, a int[], x double precision, z timestamptz, o boolean)"
 )
 
 
@@ -41,7 +46,13 @@ def _value(draw: random.Random) -> str:
     code = draw.choice(["NULL", f"md5('{draw.randrange(9)}')::uuid"])
     data = draw.choice(["NULL", "''", f"decode('{draw.randrange(16, 256):x}', 'hex')"])
     array = draw.choice(["NULL", "'{}'", f"'{{1,NULL,{draw.randrange(5)}}}'"])
-    return f"{draw.randrange(12)}, {number}, {text}, {moment}, {code}, {data}, {array}"
+    float_ = draw.choice(["NULL", "'NaN'", "'-Infinity'", "-0.0", repr(draw.uniform(-1, 1))])
+    instant = draw.choice(["NULL", f"'2026-03-01 00:00:00+0{draw.randrange(9)}'"])
+    truth = draw.choice(["NULL", "true", "false"])
+    return (
+        f"{draw.randrange(12)}, {number}, {text}, {moment}, {code}, {data}, {array}, {float_},"
+        f" {instant}, {truth}"
+    )
 
 
 def _statements(draw: random.Random) -> Iterator[str]:
@@ -55,7 +66,7 @@ def _statements(draw: random.Random) -> Iterator[str]:
         match kind:
             case "insert":
                 rows = ", ".join(f"({_value(draw)})" for _ in range(few))
-                yield f"INSERT INTO r (k, n, s, d, u, b, a) VALUES {rows}"
+                yield f"INSERT INTO r (k, n, s, d, u, b, a, x, z, o) VALUES {rows}"
             case "bulk":
                 yield (
                     f"INSERT INTO r (k, n, s) SELECT i % 12, i / 4.0, 'b' || i % 7"
@@ -74,9 +85,13 @@ def _statements(draw: random.Random) -> Iterator[str]:
 
 
 def _hashable(rows: list[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
-    return Counter(
-        tuple(tuple(one) if isinstance(one, list) else one for one in row) for row in rows
-    )
+    return Counter(tuple(map(_comparable, row)) for row in rows)
+
+
+def _comparable(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(value)
+    return repr(value) if isinstance(value, float) else value  # NaN is no equal of itself
 
 
 def _in_lake(shore: Shore, name: str, version: int | None = None) -> Counter[tuple[Any, ...]]:
@@ -90,9 +105,51 @@ def _compact(shore: Shore) -> None:
     assert [one.error for one in tended] == [None] * len(_TABLES)
 
 
-def _others_write(shore: Shore, draw: random.Random) -> None:
-    """Let DuckDB write to another table of the same catalog."""
-    shore.ask(f"INSERT INTO theirs SELECT {draw.randrange(99)} FROM range({draw.choice([1, 50])})")
+@dataclass(slots=True)
+class _Others:
+    """A DuckDB client that writes to another table of the catalog, whenever it is let."""
+
+    may_write: threading.Event = field(default_factory=threading.Event)
+    has_written: threading.Event = field(default_factory=threading.Event)
+    stop: threading.Event = field(default_factory=threading.Event)
+    commits: int = 0
+    rows: int = 0
+    error: str | None = None
+
+    def write(self, dsn: str) -> None:
+        """Insert and delete by turns, into the catalog itself and into files."""
+        try:
+            with lake_client(dsn, "lake", *PERSISTENT) as client:
+                while not self.stop.is_set():
+                    if self.may_write.wait(0.05):
+                        self._commit(client)
+        except Exception as error:  # noqa: BLE001 - whatever it is fails the test
+            self.error = str(error)
+
+    def _commit(self, client: duckdb.DuckDBPyConnection) -> None:
+        self.commits += 1
+        rows = 50 if self.commits % 2 else 1
+        client.execute(f"INSERT INTO theirs SELECT {self.commits} FROM range({rows})")
+        self.rows += rows
+        if self.commits % 5 == 0:
+            client.execute(f"DELETE FROM theirs WHERE id = {self.commits}")
+            self.rows -= rows
+        self.has_written.set()
+
+
+@contextmanager
+def _others_writing(dsn: str) -> Iterator[_Others]:
+    others = _Others()
+    thread = threading.Thread(target=others.write, args=[dsn])
+    others.may_write.set()
+    thread.start()
+    try:
+        assert others.has_written.wait(120), others.error
+        yield others
+    finally:
+        others.stop.set()
+        thread.join()
+    assert others.error is None
 
 
 @pytest.mark.timeout(1800)
@@ -108,24 +165,28 @@ def test_lake_equals_the_table_after_each_of_many_random_refreshes(
         shore.trickle.create_stream_table(name, query, sink="ducklake")
     history: list[tuple[str, int, Counter[tuple[Any, ...]]]] = []
 
-    for step in range(_REFRESHES):
-        shore.run(*_statements(draw))
-        name = draw.choice(list(_TABLES))
-        shore.trickle.refresh_stream_table(name)
-        stored = _hashable(shore.tell(f"TABLE {name}"))
-        assert _in_lake(shore, name) == stored, f"{name} after {step} refreshes"
-        assert shore.ask(f"SELECT count(*) FROM {name}") == [(stored.total(),)]
-        if draw.random() < 0.2:
-            _others_write(shore, draw)
-        if draw.random() < 0.1:
-            _compact(shore)
-        [(snapshot,)] = shore.ask("SELECT max(snapshot_id) FROM lake.snapshots()")
-        history.append((name, snapshot, stored))
+    with _others_writing(shore.trickle.dsn) as others:
+        for step in range(_REFRESHES):
+            shore.run(*_statements(draw))
+            name = draw.choice(list(_TABLES))
+            if draw.random() < 0.2:
+                others.may_write.set()
+            shore.trickle.refresh_stream_table(name)
+            stored = _hashable(shore.tell(f"TABLE {name}"))
+            assert _in_lake(shore, name) == stored, f"{name} after {step} refreshes"
+            assert shore.ask(f"SELECT count(*) FROM {name}") == [(stored.total(),)]
+            if draw.random() < 0.1:
+                _compact(shore)
+            others.may_write.clear()
+            [(snapshot,)] = shore.ask("SELECT max(snapshot_id) FROM lake.snapshots()")
+            history.append((name, snapshot, stored))
 
+    print(f"{others.commits} commits of DuckDB meanwhile")
+    assert shore.ask("SELECT count(*) FROM theirs") == [(others.rows,)]
     assert {one.status.value for one in shore.trickle.ducklake_sink_status()} == {"DELIVERED"}
     for name, snapshot, stored in draw.sample(history, min(60, len(history))):
         assert _in_lake(shore, name, snapshot) == stored, f"{name} at {snapshot}"
-    for name in ("plain", "few"):
+    for name in _TABLES:
         _check_changes(shore, name, history)
 
 

@@ -18,8 +18,10 @@ from pgtrickle.lake import storage
 from pgtrickle.lake.catalog import create_catalog
 from pgtrickle.lake.reader.files import read_file
 from pgtrickle.lake.reader.open import LakeRead, describe, plan
+from pgtrickle.service import lake_sink
 from pgtrickle.settings import load_settings
 from tests.fakes.engine import DuckDbEngine
+from tests.fakes.spreading import SpreadingEngine
 from tests.fixtures.ducklake import lake_client
 from tests.fixtures.engines import Borrowed
 from tests.lake.shore import COPY, SOURCE, SUMS, Shore
@@ -110,6 +112,22 @@ def test_large_files_are_uploaded_in_parts(far_shore: Shore, store: Store) -> No
     shore.create("copies", "SELECT id, noise FROM big")
     parts = [path for method, path in store.requests if method == "PUT" and "partNumber" in path]
     assert len(parts) >= 2
+
+
+def test_large_load_comes_to_the_store_in_parts_and_leaves_no_other_file(
+    far_shore: Shore, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shore = far_shore
+    monkeypatch.setattr(lake_sink, "largest_in_place", lambda _: 0)
+    shore.run("INSERT INTO t SELECT i, i % 5, i, 's' || i FROM generate_series(101, 3000) AS i")
+    settings = load_settings({}, dsn=shore.trickle.dsn, ducklake_catalog_schema="lake")
+    engine = SpreadingEngine(shore.trickle.dsn)
+    engine.repeated = 2
+    with pgtrickle.connect(shore.trickle.dsn, engine=engine, settings=settings) as trickle:
+        trickle.create_stream_table("copied", COPY, sink="ducklake")
+    assert engine.spreads == [4]
+    assert len(store.list_keys()) == 4
+    shore.check("copied")
 
 
 def test_orphans_are_swept_from_the_store(far_shore: Shore, store: Store) -> None:

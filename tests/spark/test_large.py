@@ -167,13 +167,16 @@ def test_ranges_cover_all_pages_without_overlap() -> None:
 
 
 def test_a_tagged_error_survives_as_text() -> None:
+    raised = ValueOutOfRangeError('the column "a\nb"', detail="d", hint="h")
+    raised.sqlstate = "22003"
     with pytest.raises(RuntimeError) as caught, tagged():
-        raise ValueOutOfRangeError('the column "a\nb"', detail="d", hint="h")
+        raise raised
 
     error = find_tagged(f"Traceback ...\nRuntimeError: {caught.value}\n more")
 
     assert isinstance(error, TrickleError)
     assert (str(error), error.detail, error.hint) == ('the column "a\nb"', "d", "h")
+    assert error.sqlstate == "22003"
 
 
 def test_what_looks_like_a_page_range_in_a_literal_is_data() -> None:

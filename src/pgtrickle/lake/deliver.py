@@ -6,7 +6,7 @@ shows both at once.  Files are written first; only then is the catalog's head ta
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from psycopg import Connection
@@ -40,6 +40,8 @@ from pgtrickle.model.lake_sink import LakeSink
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.sql_type import Column
 
+WriteAll = Callable[[Connection, QualifiedName, Sequence[LakeColumn], Written, Spec], None]
+
 AUTHOR = "pgtrickle"
 _MADE_FOR = "pgtrickle_stream_table"
 
@@ -61,6 +63,24 @@ class Delivered:
     deleted: int
     size: int
     loaded: bool
+
+
+class LoadTooLargeError(Exception):
+    """All rows must be written, and they are more than the caller wants to wait for here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """How all rows of a stream table are written, where that is needed.
+
+    A table of more than ``largest`` bytes raises LoadTooLargeError.
+    """
+
+    write: WriteAll = write_all
+    largest: int | None = None
+
+
+_IN_PLACE = Loading()
 
 
 def open_catalog(connection: Connection, sink: LakeSink) -> LakeCatalog:
@@ -108,13 +128,14 @@ def deliver(
     table: QualifiedName,
     columns: Sequence[Column],
     provenance: Provenance,
+    loading: Loading = _IN_PLACE,
 ) -> Delivered | None:
     """Bring the lake up to the stream table; None if it is there already.
 
     The caller undoes everything in the database if this fails; files are taken away here.
     """
     with fixed_settings(connection):
-        return _deliver(connection, sink, table, columns, provenance)
+        return _deliver(connection, sink, table, columns, provenance, loading)
 
 
 def _deliver(
@@ -123,6 +144,7 @@ def _deliver(
     table: QualifiedName,
     columns: Sequence[Column],
     provenance: Provenance,
+    loading: Loading,
 ) -> Delivered | None:
     rows = RowMap(sink.stream_table_id)
     catalog = open_catalog(connection, sink)
@@ -141,7 +163,9 @@ def _deliver(
             written.remove()
             written = Written(written.directory)
             stored = find_table(connection, catalog, sink.lake_table)  # others may have dropped it
-        return _load(connection, catalog, sink, stored, table, columns, rows, written, provenance)
+        return _load(
+            connection, catalog, sink, stored, table, columns, rows, written, provenance, loading
+        )
     except BaseException:
         written.remove()
         raise
@@ -212,8 +236,11 @@ def _load(
     rows: RowMap,
     written: Written,
     provenance: Provenance,
+    loading: Loading,
 ) -> Delivered:
     """Write all rows, in place of what the lake table holds now."""
+    if loading.largest is not None and table_bytes(connection, table) > loading.largest:
+        raise LoadTooLargeError
     check_free(connection, catalog, sink, table)
     create_row_map(connection, rows)
     clear_row_map(connection, rows)
@@ -224,7 +251,7 @@ def _load(
         if same is not None and all_fit(connection, same, table.sql):
             chosen = same
     spec = _spec(sink, chosen)
-    write_all(connection, table, chosen, written, spec)
+    loading.write(connection, table, chosen, written, spec)
     commit = begin_commit(connection, catalog)
     if find_table(connection, catalog, sink.lake_table) != stored:
         raise LakeWriteError(
@@ -299,7 +326,7 @@ def _register(
     files = [file for file, _ in written.files]
     placed = commit.add_data_files(table_id, files, partition_id)
     for (file_id, row_id), (_, runs) in zip(placed, written.files, strict=True):
-        insert_runs(commit.connection, rows, file_id, row_id, runs.found)
+        insert_runs(commit.connection, rows, file_id, row_id, runs)
 
 
 def _finish(
@@ -324,6 +351,14 @@ def _finish(
         needs_load=False,
     )
     return Delivered(now, written.rows, deleted, written.size, loaded)
+
+
+def table_bytes(connection: Connection, table: QualifiedName) -> int:
+    """Return how much room the rows of a table take."""
+    [(size,)] = connection.execute(
+        "SELECT pg_catalog.pg_relation_size(%s::pg_catalog.regclass)", [table.sql]
+    ).fetchall()
+    return int(size)
 
 
 _HOME = """

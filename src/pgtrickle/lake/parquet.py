@@ -19,6 +19,8 @@ from pgtrickle.lake.storage import LakePath, make_directory, open_input, open_ou
 
 _MAGIC_BYTES = 8  # the length of the footer, and PAR1
 _COMPRESSION = "zstd"
+_GROUP_ROWS = 122_880  # as DuckDB's own, which reads a group with a thread
+_GROUP_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ class DataFileWriter:
         *,
         has_row_ids: bool = False,
         has_snapshot_ids: bool = False,
+        mark: str = "",
     ) -> None:
         make_directory(directory)
         self._columns = columns
@@ -67,8 +70,9 @@ class DataFileWriter:
         if has_snapshot_ids:
             fields.append(reserved_field(SNAPSHOT_ID, pa.int64()))
         self.schema = pa.schema(fields)
-        self.path = directory / _file_name("data")
+        self.path = directory / f"ducklake-{mark}{uuid.uuid4()}.parquet"
         self.rows = 0
+        self._waiting: list[pa.RecordBatch] = []
         self._stats = {column.leaf_id: Gathering(column.type) for column in columns}
         plain = [
             column.name
@@ -82,10 +86,22 @@ class DataFileWriter:
 
     def write(self, arrays: Sequence[pa.Array]) -> None:
         """Write a batch: an array for each column, then row ids and snapshots if it has them."""
-        self._writer.write_batch(pa.record_batch(arrays, schema=self.schema))
-        self.rows += len(arrays[0])
+        batch = pa.record_batch(arrays, schema=self.schema)
+        self.rows += batch.num_rows
         for column, values in zip(self._columns, arrays, strict=False):
             self._stats[column.leaf_id].add(values)
+        self._waiting.append(batch)
+        if (
+            sum(one.num_rows for one in self._waiting) >= _GROUP_ROWS
+            or sum(one.nbytes for one in self._waiting) >= _GROUP_BYTES
+        ):
+            self._write_group()
+
+    def _write_group(self) -> None:
+        """Write what is waiting as one group of rows, with which readers can do something."""
+        if self._waiting:
+            self._writer.write_table(pa.Table.from_batches(self._waiting))
+            self._waiting.clear()
 
     @property
     def size(self) -> int:
@@ -94,6 +110,7 @@ class DataFileWriter:
 
     def close(self, partition: tuple[str | None, ...] = ()) -> DataFile:
         """Finish the file and say what the catalog must know of it."""
+        self._write_group()
         self._writer.close()
         self._file.close()
         size, footer_size = _measure(self.path)
@@ -121,7 +138,7 @@ def write_deletes(
         pa.array([position for position, _ in listed], pa.int64()),
         pa.array([snapshot for _, snapshot in listed], pa.int64()),
     ]
-    path = directory / _file_name("delete")
+    path = directory / f"ducklake-{uuid.uuid4()}-delete.parquet"
     with open_output(path) as file:
         pq.write_table(pa.table(columns, schema=schema), file, compression=_COMPRESSION)
     died = [snapshot for _, snapshot in listed]
@@ -147,8 +164,3 @@ def _measure(path: LakePath) -> tuple[int, int]:
         file.seek(size - _MAGIC_BYTES)
         footer_size = int.from_bytes(file.read(4), "little")
     return size, footer_size
-
-
-def _file_name(kind: str) -> str:
-    suffix = "-delete" if kind == "delete" else ""
-    return f"ducklake-{uuid.uuid4()}{suffix}.parquet"

@@ -14,15 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv
 from psycopg import Connection
 
 from pgtrickle.model.names import QualifiedName
 
 _SCHEMA = "pgtrickle_state"
+_END = 2**31 - 1  # of any text
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,64 +52,57 @@ class RowMap:
 
 
 @dataclass(slots=True)
-class Run:
-    """Rows that follow one another in a page of the table and in a file of the lake."""
-
-    block: int
-    first: int
-    count: int
-    position: int
-    row_id: int | None  # None: counted up in the file
-
-    def is_followed_by(self, other: Run) -> bool:
-        """Tell whether the rows of another run go on where these end."""
-        if (other.block, other.first) != (self.block, self.first + self.count):
-            return False
-        return self.row_id is None or other.row_id == self.row_id + self.count
-
-
-@dataclass(slots=True)
 class Runs:
-    """The runs of one file, found while its rows are written."""
+    """The runs of one file, found while its rows are written.
 
-    found: list[Run] = field(default_factory=list)
+    A run is rows that follow one another in a page of the table and in a file of the lake.  As
+    Arrow, since there may be as many as rows, and they come from another process after a load.
+    """
+
+    found: list[pa.RecordBatch] = field(default_factory=list)
     rows: int = 0
 
-    def add(self, blocks: pa.Array, offsets: pa.Array, row_ids: pa.Array | None = None) -> None:
-        """Take the places of the next rows of the file.
+    def add(self, blocks: pa.Array, numbers: pa.Array, row_ids: pa.Array | None = None) -> None:
+        """Take the places of the next rows of the file; without row ids they are counted up.
 
         >>> runs = Runs()
         >>> runs.add(pa.array([0, 0, 0, 1]), pa.array([1, 2, 4, 1]))
-        >>> [(run.block, run.first, run.count, run.position) for run in runs.found]
-        [(0, 1, 2, 0), (0, 4, 1, 2), (1, 1, 1, 3)]
+        >>> [tuple(run.values()) for run in runs.found[0].to_pylist()]
+        [(0, 1, 2, 0, None), (0, 4, 1, 2, None), (1, 1, 1, 3, None)]
         """
-        starts = _starts(blocks, offsets, row_ids)
-        for start, end in pairwise([*starts, len(blocks)]):
-            row_id = None if row_ids is None else row_ids[start].as_py()
-            run = Run(blocks[start].as_py(), offsets[start].as_py(), end - start, self.rows, row_id)
-            if self.found and self.found[-1].is_followed_by(run):
-                self.found[-1].count += run.count
-            else:
-                self.found.append(run)
-            self.rows += run.count
+        starts = _starts(blocks, numbers, row_ids)
+        if not len(starts):
+            return
+        ends = pa.concat_arrays([starts.slice(1), pa.array([len(blocks)], pa.int64())])
+        own = pa.nulls(len(starts), pa.int64()) if row_ids is None else row_ids.take(starts)
+        runs = {
+            "block": blocks.take(starts),
+            "first": numbers.take(starts),
+            "count": pc.subtract(ends, starts),
+            "position": pc.add(starts, self.rows),
+            "row_id": own,
+        }
+        self.found.append(pa.RecordBatch.from_pydict(runs))
+        self.rows += len(blocks)
 
 
-def _starts(blocks: pa.Array, offsets: pa.Array, row_ids: pa.Array | None) -> list[int]:
+def _starts(blocks: pa.Array, numbers: pa.Array, row_ids: pa.Array | None) -> pa.Array:
     """Return where a row does not follow the one before, the first row included.
 
-    >>> _starts(pa.array([0, 0, 0, 1]), pa.array([1, 2, 4, 5]), None)
+    >>> _starts(pa.array([0, 0, 0, 1]), pa.array([1, 2, 4, 5]), None).to_pylist()
     [0, 2, 3]
     """
     rest = len(blocks) - 1
+    first = pa.array([0][: len(blocks)], pa.int64())
     if rest < 1:
-        return [0] if rest == 0 else []
+        return first
     follows = pc.equal(blocks.slice(1), blocks.slice(0, rest))
-    for numbers in (offsets, row_ids):
-        if numbers is not None:
-            next_one = pc.equal(numbers.slice(1), pc.add(numbers.slice(0, rest), 1))
+    for counted in (numbers, row_ids):
+        if counted is not None:
+            next_one = pc.equal(counted.slice(1), pc.add(counted.slice(0, rest), 1))
             follows = pc.and_(follows, next_one)
-    breaks = pc.indices_nonzero(pc.invert(follows)).to_pylist()
-    return [0, *(index + 1 for index in breaks)]
+    breaks = pc.indices_nonzero(pc.invert(follows)).cast(pa.int64())
+    return pa.concat_arrays([first, pc.add(breaks, 1)])
 
 
 def create_row_map(connection: Connection, rows: RowMap) -> None:
@@ -138,6 +132,20 @@ def place(tid: str) -> tuple[str, str]:
     """Return the page and the number in it of a place, as SQL."""
     point = f"(({tid})::text::point)"
     return f"({point}[0])::bigint", f"({point}[1])::integer"
+
+
+def parse_places(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return the pages and the numbers in them, of places as PostgreSQL prints them.
+
+    For many rows that takes a tenth of the time in which PostgreSQL takes them apart.
+
+    >>> [numbers.to_pylist() for numbers in parse_places(pa.array(["(0,7)", "(12,1)"]))]
+    [[0, 12], [7, 1]]
+    """
+    bare = pc.binary_replace_slice(pc.binary_replace_slice(texts, 0, 1, ""), -1, _END, "")
+    flat = pc.split_pattern(bare, ",").flatten().cast(pa.int64())
+    pairs = pa.FixedSizeListArray.from_arrays(flat, 2)
+    return pc.list_element(pairs, 0), pc.list_element(pairs, 1)
 
 
 def note_changes(connection: Connection, rows: RowMap, deleted: str, inserted: str) -> bool:
@@ -190,21 +198,29 @@ def pair_updates(connection: Connection, rows: RowMap) -> None:
 
 
 def insert_runs(
-    connection: Connection, rows: RowMap, file_id: int, row_id_start: int, runs: Sequence[Run]
+    connection: Connection, rows: RowMap, file_id: int, row_id_start: int, runs: Runs
 ) -> None:
     """Record where the rows of a file lie, now that the file has an id.
 
     That id also says what was delivered later; it stays when the rows move to another file.
     """
     statement = (
-        f"COPY {rows.runs} (block, first, count, file_id, position, row_id, delivered) FROM STDIN"
+        f"COPY {rows.runs} (block, first, count, position, row_id, file_id, delivered)"
+        " FROM STDIN (FORMAT csv)"
     )
     with connection.cursor().copy(statement.encode()) as copy:
-        for run in runs:
-            row_id = row_id_start + run.position if run.row_id is None else run.row_id
-            copy.write_row(
-                (run.block, run.first, run.count, file_id, run.position, row_id, file_id)
-            )
+        for batch in runs.found:
+            copy.write(_as_csv(batch, file_id, row_id_start))
+
+
+def _as_csv(runs: pa.RecordBatch, file_id: int, row_id_start: int) -> bytes:
+    counted = pc.add(runs["position"], row_id_start)
+    file = pa.repeat(pa.scalar(file_id, pa.int64()), runs.num_rows)
+    columns = [*runs.columns[:-1], pc.coalesce(runs["row_id"], counted), file, file]
+    named = pa.RecordBatch.from_arrays(columns, names=[f"c{n}" for n in range(len(columns))])
+    text = pa.BufferOutputStream()
+    pa.csv.write_csv(named, text, pa.csv.WriteOptions(include_header=False))
+    return bytes(text.getvalue().to_pybytes())
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 from psycopg import Connection
 
+from pgtrickle.model.names import quote_literal
+
 # The path holds nothing of users, so that no function of theirs takes the place of PostgreSQL's.
 # Nobody waits long for the catalog: a transaction that holds it up must not hold up the refresh.
 _SETTINGS = {
@@ -32,6 +34,15 @@ def fixed_settings(connection: Connection) -> Iterator[None]:
     _set(connection, list(_SETTINGS.values()))
     yield
     _set(connection, before)
+
+
+def fix_settings_sql() -> str:
+    """Return the query that fixes them for a transaction that does nothing else."""
+    calls = [
+        f"pg_catalog.set_config({quote_literal(name)}, {quote_literal(value)}, true)"
+        for name, value in _SETTINGS.items()
+    ]
+    return f"SELECT {', '.join(calls)}"
 
 
 def _set(connection: Connection, values: Sequence[str]) -> None:

@@ -95,6 +95,14 @@ def open_input(path: LakePath) -> pa.NativeFile:
     return _store().open_input_file(path.key)
 
 
+def is_there(path: LakePath) -> bool:
+    """Tell whether a file can be found."""
+    if isinstance(path, Path):
+        return path.is_file()
+    found: bool = _store().get_file_info(path.key).is_file
+    return found
+
+
 def remove(path: LakePath) -> None:
     """Remove a file, if it is there."""
     with suppress(FileNotFoundError):

@@ -171,13 +171,13 @@ def foreign_changes(
         " AND changes_made ~ ('(^|,)[a-z_]+:' || %s::text || '(,|$)')".encode(),
         [after, author, table_id],
     )
-    return [changes for (changes,) in found if _verbs(changes, table_id) - _FLUSHES]
+    return [changes for (changes,) in found if verbs_of(changes, table_id) - _FLUSHES]
 
 
-def _verbs(changes: str, table_id: int) -> set[str]:
+def verbs_of(changes: str, table_id: int) -> set[str]:
     """Return what was done to a table, out of all that a snapshot did.
 
-    >>> sorted(_verbs("inserted_into_table:12,deleted_from_table:1,altered_table:1", 1))
+    >>> sorted(verbs_of("inserted_into_table:12,deleted_from_table:1,altered_table:1", 1))
     ['altered_table', 'deleted_from_table']
     """
     parts = (part.partition(":") for part in changes.split(","))

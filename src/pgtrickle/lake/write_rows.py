@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -15,11 +15,12 @@ from pgtrickle.lake.columns import LakeColumn
 from pgtrickle.lake.parquet import DataFile, DataFileWriter
 from pgtrickle.lake.partition import Spec, partition_texts
 from pgtrickle.lake.read_rows import read_rows, texts
-from pgtrickle.lake.row_map import RowMap, Runs, place
-from pgtrickle.lake.storage import LakePath, remove
+from pgtrickle.lake.row_map import RowMap, Runs, parse_places
+from pgtrickle.lake.storage import LakePath, list_files, remove
 from pgtrickle.model.names import QualifiedName
 
 _FILE_BYTES = 128 * 2**20
+_PLACE = "(t.ctid)::text"
 
 
 @dataclass(slots=True)
@@ -29,6 +30,7 @@ class Written:
     directory: LakePath
     files: list[tuple[DataFile, Runs]] = field(default_factory=list)
     paths: list[LakePath] = field(default_factory=list)
+    mark: str = ""  # in the names of the files, by which others can find them
 
     def remove(self) -> None:
         """Take the files away again, since no snapshot will know them.
@@ -38,6 +40,21 @@ class Written:
         for path in self.paths:
             with suppress(OSError):
                 remove(path)
+        self.paths.clear()
+        self.files.clear()
+
+    def remove_strays(self) -> None:
+        """Take away the files with the mark that are not among these.
+
+        A process that wrote for this one has left them: it died, or was not the only one.
+        """
+        if not self.mark:
+            return
+        known = {path.name for path in self.paths}
+        with suppress(OSError):
+            for path, _ in list(list_files(self.directory, f"ducklake-{self.mark}*")):
+                if path.name not in known:
+                    remove(path)
 
     def discard(self, name: str) -> None:
         """Take one file away again."""
@@ -64,12 +81,23 @@ def write_all(
     spec: Spec = (),
 ) -> None:
     """Write every row of a stream table, those of a partition into files of their own."""
-    block, number = place("t.ctid")
+    query = all_rows(table, columns, spec, texts(columns, "t"))
+    _copy(connection, columns, query, into, updates=False, keys=len(spec))
+
+
+def all_rows(
+    table: QualifiedName,
+    columns: Sequence[LakeColumn],
+    spec: Spec,
+    values: Sequence[str],
+    where: str = "",
+) -> str:
+    """Return the query of all rows as ``write_batches`` takes them, or of those in a condition."""
     keys = partition_texts(spec, columns, "t")
-    listed = ", ".join([*texts(columns, "t"), block, number, *keys])
+    listed = ", ".join([*values, _PLACE, *keys])
     order = _order(keys, "t.ctid") if keys else ""
-    query = f"SELECT {listed} FROM {table.sql} AS t{order}"
-    _write(connection, columns, query, into, updates=False, keys=len(keys))
+    condition = f" WHERE {where}" if where else ""
+    return f"SELECT {listed} FROM {table.sql} AS t{condition}{order}"
 
 
 def write_new(
@@ -81,16 +109,15 @@ def write_new(
     spec: Spec = (),
 ) -> None:
     """Write the rows that the lake lacks: those that take over a row id apart from the others."""
-    block, number = place("t.ctid")
     keys = partition_texts(spec, columns, "t")
-    listed = ", ".join([*texts(columns, "t"), block, number])
+    listed = ", ".join([*texts(columns, "t"), _PLACE])
     shared = "".join(f", {key}" for key in keys)
     source = f"{shared} FROM {rows.new} AS n JOIN {table.sql} AS t ON t.ctid = n.tid"
     order = _order(keys, "n.tid")
     fresh = f"SELECT {listed}{source} WHERE n.row_id IS NULL{order}"
     updated = f"SELECT {listed}, n.row_id{source} WHERE n.row_id IS NOT NULL{order}"
-    _write(connection, columns, fresh, into, updates=False, keys=len(keys))
-    _write(connection, columns, updated, into, updates=True, keys=len(keys))
+    _copy(connection, columns, fresh, into, updates=False, keys=len(keys))
+    _copy(connection, columns, updated, into, updates=True, keys=len(keys))
 
 
 def _order(keys: Sequence[str], place: str) -> str:
@@ -98,7 +125,7 @@ def _order(keys: Sequence[str], place: str) -> str:
     return f" ORDER BY {', '.join([*sorted_by, place])}"
 
 
-def _write(
+def _copy(
     connection: Connection,
     columns: Sequence[LakeColumn],
     query: str,
@@ -107,15 +134,30 @@ def _write(
     updates: bool,
     keys: int,
 ) -> None:
-    files = _Files(into, columns, updates=updates)
-    extra = 3 if updates else 2
+    extra = [pa.string(), *([pa.int64()] if updates else []), *([pa.string()] * keys)]
     # Closed at once if a file cannot be written: until then the connection is good for nothing.
-    with closing(read_rows(connection, columns, query, extra, keys)) as batches:
-        for batch in batches:
-            arrays, partition = batch[: len(columns) + extra], batch[len(columns) + extra :]
-            for first, end in pairwise([*_starts(partition), len(arrays[0])]):
-                shared = tuple(key[first].as_py() for key in partition)
-                files.write([array.slice(first, end - first) for array in arrays], shared)
+    with closing(read_rows(connection, columns, query, extra)) as batches:
+        write_batches(batches, columns, into, updates=updates)
+
+
+def write_batches(
+    batches: Iterable[Sequence[pa.Array]],
+    columns: Sequence[LakeColumn],
+    into: Written,
+    *,
+    updates: bool = False,
+) -> None:
+    """Write rows: their columns, places, row ids if they are updates, and partition keys.
+
+    Rows of a partition follow one another.
+    """
+    files = _Files(into, columns, updates=updates)
+    width = len(columns) + (2 if updates else 1)
+    for batch in batches:
+        arrays, partition = batch[:width], batch[width:]
+        for first, end in pairwise([*_starts(partition), len(arrays[0])]):
+            shared = tuple(key[first].as_py() for key in partition)
+            files.write([array.slice(first, end - first) for array in arrays], shared)
     files.close()
 
 
@@ -148,14 +190,18 @@ class _Files:
         if partition != self._partition:
             self.close()
         if self._writer is None:
-            directory = self._into.directory
-            self._writer = DataFileWriter(directory, self._columns, has_row_ids=self._updates)
+            self._writer = DataFileWriter(
+                self._into.directory,
+                self._columns,
+                has_row_ids=self._updates,
+                mark=self._into.mark,
+            )
             self._into.paths.append(self._writer.path)
             self._runs, self._partition = Runs(), partition
         values = arrays[: len(self._columns)]
-        block, number, *row_ids = arrays[len(self._columns) :]
+        places, *row_ids = arrays[len(self._columns) :]
         self._writer.write([*values, *row_ids])
-        self._runs.add(block, number, row_ids[0] if row_ids else None)
+        self._runs.add(*parse_places(places), *row_ids)
         if self._writer.size > _FILE_BYTES:
             self.close()
 

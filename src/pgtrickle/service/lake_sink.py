@@ -3,6 +3,9 @@
 A delivery is part of the refresh's own transaction, behind a savepoint.  Where it fails and the
 failure mode is ``warn``, only the savepoint is undone: the refresh commits, and what the lake
 lacks stays on record, so the next delivery brings exactly that.
+
+A large load is a delivery of its own: the refresh commits, and the load follows while the stream
+table is still claimed (see ``lake_load``).
 """
 
 from __future__ import annotations
@@ -10,11 +13,10 @@ from __future__ import annotations
 import json
 import logging
 import random
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
-import pyarrow as pa
 from psycopg import Connection
 
 from pgtrickle.catalog.ducklake_sinks import (
@@ -28,17 +30,28 @@ from pgtrickle.catalog.ducklake_sinks import (
     open_delivery,
     update_sink,
 )
+from pgtrickle.catalog.leases import Lease, check_lease
 from pgtrickle.delta.cut import AggregateStage
-from pgtrickle.errors import LakeSinkError, LakeWriteError, Retry, TrickleError
-from pgtrickle.lake.deliver import Delivered, Provenance, deliver
+from pgtrickle.errors import LakeSinkError, Retry, TrickleError
+from pgtrickle.lake.deliver import (
+    Delivered,
+    Loading,
+    LoadTooLargeError,
+    Provenance,
+    deliver,
+    table_bytes,
+)
 from pgtrickle.lake.row_map import RowMap, note_changes
 from pgtrickle.model.frontier import Frontier
 from pgtrickle.model.lake_sink import DeliveryStatus, FailureMode, LakeSink
 from pgtrickle.model.sql_type import Column
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.service.compile import Compiled
+from pgtrickle.service.lake_errors import lake_errors
+from pgtrickle.service.lake_load import SpreadLoad, largest_in_place
+from pgtrickle.service.lease_keeper import keep_lease
 from pgtrickle.service.patience import impatient
-from pgtrickle.service.runtime import Runtime, translated_errors
+from pgtrickle.service.runtime import Runtime
 from pgtrickle.settings import Settings
 from pgtrickle.sql.scalars import bare_column
 from pgtrickle.storage.tracking import Tracking, start_tracking
@@ -72,6 +85,15 @@ def key_of(compiled: Compiled) -> tuple[str, ...]:
     return ()
 
 
+@dataclass(frozen=True, slots=True)
+class LeftLoad:
+    """A load that a refresh has left to be done after its commit, and what it is to tell."""
+
+    columns: tuple[Column, ...]
+    refresh_id: int | None
+    frontier: Frontier | None
+
+
 def deliver_refresh(
     runtime: Runtime,
     writer: Connection,
@@ -83,10 +105,11 @@ def deliver_refresh(
     refresh_id: int,
     frontier: Frontier,
     written: bool,
-) -> None:
+) -> LeftLoad | None:
     """Deliver to a sink what a refresh wrote, and what earlier ones left.
 
     ``written`` says whether the refresh changed rows; ``tracking`` is None if not row by row.
+    Returns what the caller has to deliver when the refresh is committed.
     """
     if tracking is not None:
         known = note_changes(writer, RowMap(stream_table.id), tracking.deleted, tracking.inserted)
@@ -98,21 +121,89 @@ def deliver_refresh(
     delivery = find_open_delivery(writer, stream_table.id)
     if delivery is None:
         if not written and not sink.needs_load:
-            return
+            return None
         delivery = open_delivery(writer, stream_table.id)
     if delivery.status is DeliveryStatus.FAILED_PERMANENT or not delivery.due:
-        return
-    attempt_delivery(
-        runtime,
-        writer,
-        stream_table,
-        sink,
-        columns,
-        delivery,
-        FailureMode(runtime.settings.ducklake_sink_failure_mode),
-        refresh_id=refresh_id,
-        frontier=frontier,
-    )
+        return None
+    failure_mode = FailureMode(runtime.settings.ducklake_sink_failure_mode)
+    # A refresh that is to fail with its delivery cannot be committed before.
+    bounded = failure_mode is FailureMode.WARN
+    try:
+        attempt_delivery(
+            runtime,
+            writer,
+            stream_table,
+            sink,
+            columns,
+            delivery,
+            failure_mode,
+            refresh_id=refresh_id,
+            frontier=frontier,
+            loading=Loading(largest=largest_in_place(runtime) if bounded else None),
+        )
+    except LoadTooLargeError:
+        update_sink(writer, replace(sink, needs_load=True))
+        return LeftLoad(tuple(columns), refresh_id, frontier)
+    return None
+
+
+def deliver_left(runtime: Runtime, stream_table: StreamTable, lease: Lease, left: LeftLoad) -> None:
+    """Do the load that a committed refresh has left; the caller holds the lease.
+
+    What fails here is on record as a delivery that is due, and the refresh stays as it is.
+    """
+    try:
+        with runtime.connection() as connection:
+            sink = find_sink(connection, stream_table.id)
+            delivery = find_open_delivery(connection, stream_table.id)
+        if sink is not None and delivery is not None:
+            deliver_apart(runtime, stream_table, lease, sink, delivery, left)
+    except TrickleError as error:
+        logger.warning(
+            "could not load the lake after a refresh",
+            extra={"stream_table": str(stream_table.name), "code": error.code},
+        )
+
+
+def deliver_apart(
+    runtime: Runtime,
+    stream_table: StreamTable,
+    lease: Lease,
+    sink: LakeSink,
+    delivery: OpenDelivery,
+    left: LeftLoad,
+) -> None:
+    """Deliver in a transaction of its own; the caller holds the lease, which is renewed."""
+    with (
+        keep_lease(runtime, lease),
+        runtime.jobs.named(str(stream_table.name)),
+        runtime.connection() as connection,
+        connection.transaction(),
+    ):
+        attempt_delivery(
+            runtime,
+            connection,
+            stream_table,
+            sink,
+            left.columns,
+            delivery,
+            FailureMode.WARN,
+            refresh_id=left.refresh_id,
+            frontier=left.frontier,
+            loading=_loading_apart(runtime, connection, stream_table),
+        )
+        check_lease(connection, stream_table.id, lease.token)
+
+
+def _loading_apart(runtime: Runtime, connection: Connection, stream_table: StreamTable) -> Loading:
+    """Return how a delivery of its own loads; the executors see what its transaction sees now."""
+    largest = largest_in_place(runtime)
+    if largest is None or table_bytes(connection, stream_table.name) <= largest:
+        return Loading()
+    # Rows must stay where they are until the commit: this keeps VACUUM FULL and the like away.
+    connection.execute(f"LOCK TABLE {stream_table.name.sql} IN ACCESS SHARE MODE".encode())
+    [(snapshot,)] = connection.execute("SELECT pg_catalog.pg_export_snapshot()").fetchall()
+    return Loading(SpreadLoad(runtime.engine, snapshot).write)
 
 
 def attempt_delivery(
@@ -126,19 +217,21 @@ def attempt_delivery(
     *,
     refresh_id: int | None,
     frontier: Frontier | None,
+    loading: Loading,
 ) -> Delivered | None:
     """Try a delivery once and record how it went; raises only in the failure mode ``error``.
 
     Until then the transaction has not touched the row of the delivery, which others are shown.
+    A load that is too large raises too, and leaves no trace.
     """
     provenance = _describe(stream_table, refresh_id, frontier)
     # The transaction of a diamond could not write a row that another has written meanwhile.
-    shown = sink.needs_load and _sees_commits_of_others(writer)
+    shown = sink.needs_load and loading.largest is None and _sees_commits_of_others(writer)
     if shown:
         _show(runtime, delivery, DeliveryStatus.WRITING)
     try:
         with lake_errors(), writer.transaction():
-            delivered = deliver(writer, sink, stream_table.name, columns, provenance)
+            delivered = deliver(writer, sink, stream_table.name, columns, provenance, loading)
             _record(writer, stream_table, sink, delivered, delivery, refresh_id, frontier)
             return delivered
     except TrickleError as error:
@@ -245,16 +338,3 @@ def _describe(
     }
     what = "delivery" if refresh_id is None else f"refresh {refresh_id}"
     return Provenance(f"{what} of {stream_table.name}", json.dumps(facts))
-
-
-@contextmanager
-def lake_errors() -> Iterator[None]:
-    """Turn what files and the lake's catalog may throw into errors with a code."""
-    try:
-        with translated_errors():
-            yield
-    except (OSError, pa.ArrowException) as error:
-        raise LakeWriteError(
-            f"could not write to the lake: {error}",
-            hint="See that the directory of the lake exists, is writable and has room.",
-        ) from error

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
@@ -188,11 +188,18 @@ class SnapshotReader:
 _STREAM_BATCH_BYTES = 2 * 2**20
 
 
-def stream(dsn: str, snapshot: str, sql: str) -> Iterator[pa.RecordBatch]:
-    """Run one query on a connection of its own and yield its rows batch by batch, as read."""
+def stream(
+    dsn: str, snapshot: str, sql: str, *, first: str = ""
+) -> Generator[pa.RecordBatch, None, None]:
+    """Run one query on a connection of its own and yield its rows batch by batch, as read.
+
+    ``first`` is another query, run before it for what it does to the transaction.
+    """
     connections = ReadConnections(dsn, idle_limit=0)
     connection = connections.take(snapshot)
     try:
+        if first:
+            _fetch(connection, first, None)
         with connection.cursor() as cursor:
             hint = {"adbc.postgresql.batch_size_hint_bytes": str(_STREAM_BATCH_BYTES)}
             cursor.adbc_statement.set_options(**hint)

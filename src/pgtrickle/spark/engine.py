@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 from psycopg.conninfo import make_conninfo
 
 from pgtrickle.model.names import QualifiedName
+from pgtrickle.ports import PartT, ResultT
 from pgtrickle.spark.connection_file import connection_file
 from pgtrickle.spark.job_tags import cancel, tagged
 from pgtrickle.spark.large_read import LargeRead
 from pgtrickle.spark.run_stage import run, run_small, stage
 from pgtrickle.spark.session import SparkSessions
 from pgtrickle.spark.spark_errors import translated
+from pgtrickle.spark.spread import spread
 from pgtrickle.sql.emit import ONE_PARTITION
 from pgtrickle.sql.marks import fill
 from pgtrickle.sql.translate import Dialect
@@ -72,6 +74,14 @@ class SparkEngine:
                 connection_file=str(path),
                 report=(parts.schema, parts.name, "staged"),
             )
+
+    def spread(
+        self, task: Callable[[str, PartT], ResultT], parts: Sequence[PartT]
+    ) -> list[ResultT]:
+        """Let executors call ``task`` with the DSN and each part."""
+        session = self.sessions.large()
+        with connection_file(self._dsn) as path, translated("spread work"), tagged(session):
+            return spread(session, task, parts, str(path))
 
     def cancel(self, job: str) -> None:
         """Cancel what runs for a refresh, if Spark runs at all."""

@@ -8,6 +8,7 @@ What the JVM prints goes to a file in a private directory, never to the user's t
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import shutil
 import sys
@@ -33,6 +34,8 @@ from pgtrickle.spark.profiles import (
 
 if TYPE_CHECKING:  # importing pyspark costs a second
     from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
 
 _DEFAULT_DRIVER_MEMORY = "2g"
 _DEFAULT_RESULT_BYTES = 128 * 2**20
@@ -116,11 +119,19 @@ class SparkSessions:
         if self._large is not None and not _is_alive(self._large):
             self._stop()
         if self._large is None:
+            began = time.monotonic()
             session = self._start_remote() if self.remote else self._start()
             self._configure(session, LARGE)
             _register_sources(session)
             self._large = session
+            took = round(time.monotonic() - began, 1)
+            logger.info("Spark is up", extra={"seconds": took, "master": self._where})
         return self._large
+
+    @property
+    def _where(self) -> str:
+        """Where the work is done, without the parameters of a connection: one may be a token."""
+        return os.environ["SPARK_REMOTE"].split(";", 1)[0] if self.remote else self._master
 
     def _start_remote(self) -> SparkSession:
         from pyspark.sql import SparkSession

@@ -25,6 +25,7 @@ def tagged() -> Iterator[None]:
         yield
     except TrickleError as error:
         parts = {"c": error.code, "m": str(error), "d": error.detail, "h": error.hint}
+        parts |= {"s": error.sqlstate} if error.sqlstate else {}
         coded = b64encode(json.dumps(parts).encode()).decode()
         raise RuntimeError(f"{error.code} {error} <<pgtrickle {coded}>>") from None
 
@@ -39,4 +40,6 @@ def find_tagged(text: str) -> TrickleError | None:
     if match is None:
         return None
     parts = json.loads(b64decode(match.group(1)))
-    return TrickleError.registry[parts["c"]](parts["m"], detail=parts["d"], hint=parts["h"])
+    error = TrickleError.registry[parts["c"]](parts["m"], detail=parts["d"], hint=parts["h"])
+    error.sqlstate = parts.get("s")
+    return error
