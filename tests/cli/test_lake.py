@@ -1,4 +1,4 @@
-"""``pgtrickle lake maintain``."""
+"""``pgtrickle lake``: tables of it that are attached, and its housekeeping."""
 
 from __future__ import annotations
 
@@ -38,3 +38,25 @@ def test_age_that_is_no_duration_is_told(cli: CommandLine, user: Connection[Tupl
     answer = cli("lake", "maintain", "--older-than", "soon", "--json")
 
     assert (answer.exit_code, answer.error["code"]) == (1, "ST501")
+
+
+def test_tables_are_attached_listed_and_detached(
+    cli: CommandLine, user: Connection[TupleRow], tmp_path: Path
+) -> None:
+    path = ("--sink", "ducklake", "--ducklake-sink-path", str(tmp_path / "lake"))
+    assert cli("create", "cheap", "--query", QUERY, *path).exit_code == 0
+
+    attached = cli("lake", "attach", "again", "main.cheap", "--columns", "price", "--json")
+    listed = cli("lake", "list")
+    refused = cli("lake", "attach", "again", "main.cheap", "--json")
+    detached = cli("lake", "detach", "again")
+
+    assert (attached.exit_code, attached.json["landing"]) == (0, "public.again")
+    assert attached.json["columns"] == ["price"]
+    snapshot = attached.json["snapshot_id"]
+    assert listed.stdout.strip() == (
+        f"public.again <- main.cheap: snapshot {snapshot}, 1 columns, fallback"
+    )
+    assert (refused.exit_code, refused.error["code"]) == (1, "ST202")
+    assert detached.stdout.strip() == "public.again: detached"
+    assert cli("lake", "list", "--json").json == []

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgtrickle import register_ducklake
+from pgtrickle.errors import LakeReadError
 from pgtrickle.lake.reader.files import read_file
 from pgtrickle.lake.reader.open import LakeRead, describe, plan
 from pgtrickle.lake.reader.prune import Condition
@@ -165,6 +166,22 @@ def test_files_that_were_merged_show_each_snapshot_as_before(workshop: Workshop)
     assert len(plan_of(workshop, "m").files) == 1
 
 
+def test_rows_in_the_catalog_are_found_although_a_view_counted_the_shapes_on(
+    workshop: Workshop,
+) -> None:
+    workshop.rows("CREATE TABLE t (id INT)")
+    workshop.rows("INSERT INTO t VALUES (1)")
+    workshop.rows("CREATE VIEW shown AS SELECT 1 AS one")
+    workshop.rows("ALTER TABLE t ADD COLUMN v INT")
+    workshop.rows("CREATE VIEW more AS SELECT 2 AS two")
+    workshop.rows("INSERT INTO t VALUES (2, 2)")
+    [(head,)] = workshop.rows("SELECT max(snapshot_id) FROM lake.snapshots()")
+    for version in range(1, head + 1):
+        asked = f"SELECT * FROM t AT (VERSION => {version})"
+        assert at_version(workshop, "t", version) == in_duckdb(workshop, asked), version
+    assert at_version(workshop, "t", head).total() == 2
+
+
 def test_a_moment_names_the_newest_snapshot_until_then(workshop: Workshop, lake: Lake) -> None:
     workshop.rows("CREATE TABLE t (id INT)")
     for number in range(3):
@@ -197,9 +214,11 @@ def test_partitions_and_mapped_files_are_read_too(
     workshop.rows("CREATE TABLE p (id INT, region VARCHAR, placed TIMESTAMP)")
     workshop.rows("ALTER TABLE p SET PARTITIONED BY (region, year(placed))")
     workshop.rows(
-        "INSERT INTO p SELECT i, CASE i % 4 WHEN 0 THEN NULL ELSE 'r ' || i % 4 END,"
+        "INSERT INTO p SELECT i, CASE i % 4 WHEN 0 THEN NULL ELSE 'r% ' || i % 4 END,"
         " TIMESTAMP '2025-12-01' + INTERVAL (i) DAY FROM range(100) r(i)"
     )
+    # A blank and a percent sign in the path must not bring deleted rows back.
+    workshop.rows("DELETE FROM p WHERE id % 3 = 0")
     assert in_spark(lake("p")) == in_duckdb(workshop, "SELECT * FROM p")
     workshop.rows("CREATE TABLE q (id INT, tags VARCHAR[], s STRUCT(a INT))")
     file = tmp_path / "foreign 100%.parquet"
@@ -300,10 +319,15 @@ def test_what_cannot_be_read_is_refused(workshop: Workshop, lake: Lake) -> None:
 def test_values_that_spark_lacks_are_refused_and_may_be_left_out(
     workshop: Workshop, lake: Lake
 ) -> None:
-    workshop.rows("CREATE TABLE t (id INT, day DATE, l INT[])")
-    workshop.rows("INSERT INTO t VALUES (1, 'infinity', [1])")
+    workshop.rows(
+        "CREATE TABLE t (id INT, day DATE, l INT[], s STRUCT(a INT), m MAP(VARCHAR, INT[]))"
+    )
+    workshop.rows("INSERT INTO t VALUES (1, 'infinity', [1], {'a': 1}, MAP {'k': [1]})")
     with pytest.raises(Exception, match="ST704: a value of the column"):
         lake("t", columns="day").collect()
+    for nested in ("l", "s", "m"):
+        with pytest.raises(LakeReadError, match=f'nested column "{nested}"'):
+            plan_of(workshop, "t", columns=nested)
     with pytest.raises(Exception, match="ST704: rows of the nested column"):
         lake("t", columns="l").collect()
     workshop.rows("CALL ducklake_flush_inlined_data('lake')")

@@ -112,6 +112,22 @@ def changed_sources(
     return [found[window] for window in windows]
 
 
+def only_inserted(
+    connection: Connection[TupleRow],
+    windows: Sequence[tuple[int, PgSnapshot]],
+    *,
+    none: bool = False,
+) -> bool:
+    """Tell whether the windows hold nothing but rows that came; with ``none``, nothing at all."""
+    kinds = "" if none else " AND __weight <= 0"
+    others = " OR ".join(
+        f"EXISTS (SELECT FROM {buffer_of(relid).sql} WHERE {window_predicate(frontier)}{kinds})"
+        for relid, frontier in dict.fromkeys(windows)
+    )
+    [(found,)] = connection.execute(f"SELECT {others or 'false'}".encode()).fetchall()
+    return not found
+
+
 _GET_FRONTIER = """
     SELECT (SELECT system_identifier::pg_catalog.text FROM pg_catalog.pg_control_system()),
            (SELECT oid FROM pg_catalog.pg_database

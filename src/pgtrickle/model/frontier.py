@@ -63,26 +63,31 @@ class Frontier:
     system_identifier: str
     database_oid: int
     snapshot: PgSnapshot
+    # The snapshots of the lake whose rows it saw, by the names of the attached lake tables.
+    lake: tuple[tuple[str, int], ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """Return the value stored in the catalog.
 
         >>> Frontier("7", 5, PgSnapshot.parse("1:1:")).to_json()
         {'pg': {'system_identifier': '7', 'database_oid': 5, 'snapshot': '1:1:'}}
+        >>> Frontier("7", 5, PgSnapshot.parse("1:1:"), (("public.t", 9),)).to_json()["ducklake"]
+        {'public.t': 9}
         """
-        return {
+        value: dict[str, object] = {
             "pg": {
                 "system_identifier": self.system_identifier,
                 "database_oid": self.database_oid,
                 "snapshot": str(self.snapshot),
             }
         }
+        return value | ({"ducklake": dict(self.lake)} if self.lake else {})
 
     @classmethod
     def from_json(cls, value: dict[str, dict[str, object]]) -> Frontier:
         """Read what ``to_json`` wrote.
 
-        >>> frontier = Frontier("7", 5, PgSnapshot.parse("1:4:2"))
+        >>> frontier = Frontier("7", 5, PgSnapshot.parse("1:4:2"), (("public.t", 9),))
         >>> Frontier.from_json(frontier.to_json()) == frontier
         True
         """
@@ -91,6 +96,7 @@ class Frontier:
             str(pg["system_identifier"]),
             int(str(pg["database_oid"])),
             PgSnapshot.parse(str(pg["snapshot"])),
+            tuple(sorted((name, int(str(at))) for name, at in value.get("ducklake", {}).items())),
         )
 
     def same_database(self, other: Frontier) -> bool:

@@ -16,9 +16,8 @@ from pgtrickle.catalog.ducklake_sinks import (
     list_sink_status,
     open_delivery,
 )
-from pgtrickle.catalog.leases import check_lease
 from pgtrickle.catalog.stream_tables import get_stream_table
-from pgtrickle.errors import LakeSinkError, TrickleError
+from pgtrickle.errors import LakeSinkError, LeaseHeldError, TrickleError
 from pgtrickle.lake.catalog import find_catalog
 from pgtrickle.lake.columns import number_columns
 from pgtrickle.lake.commit import begin_commit
@@ -28,13 +27,13 @@ from pgtrickle.lake.row_map import RowMap, create_row_map, drop_row_map
 from pgtrickle.lake.tables import find_table
 from pgtrickle.lake.types import lake_type
 from pgtrickle.lake.views import find_view
-from pgtrickle.model.lake_sink import FailureMode, LakeSink, SinkStatus
+from pgtrickle.model.lake_sink import LakeSink, SinkStatus
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.stream_table import InitiatedBy, StreamTable
 from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import compile_stream_table
-from pgtrickle.service.lake_sink import attempt_delivery, lake_errors
-from pgtrickle.service.lease_keeper import keep_lease
+from pgtrickle.service.lake_errors import lake_errors
+from pgtrickle.service.lake_sink import LeftLoad, deliver_apart
 from pgtrickle.service.runtime import Runtime
 
 logger = logging.getLogger(__name__)
@@ -134,6 +133,8 @@ def deliver_due(runtime: Runtime) -> None:
     for name in due:
         try:
             _deliver_apart(runtime, name, forgive=False)
+        except LeaseHeldError:
+            continue  # a refresh, whose load this may be
         except TrickleError as error:
             logger.warning(
                 "could not try a delivery again",
@@ -142,7 +143,7 @@ def deliver_due(runtime: Runtime) -> None:
 
 
 def _deliver_apart(runtime: Runtime, name: QualifiedName, *, forgive: bool) -> None:
-    """Deliver in a transaction of its own; the lease keeps refreshes away meanwhile."""
+    """Deliver apart from any refresh; the lease keeps refreshes away meanwhile."""
     with claimed(runtime, name, InitiatedBy.MANUAL) as (stream_table, lease):
         with runtime.connection() as connection:
             sink = find_sink(connection, stream_table.id)
@@ -152,24 +153,9 @@ def _deliver_apart(runtime: Runtime, name: QualifiedName, *, forgive: bool) -> N
                 forgive_delivery(connection, stream_table.id)
             delivery = find_open_delivery(connection, stream_table.id)
             delivery = delivery or open_delivery(connection, stream_table.id)
-            columns = compile_stream_table(connection, stream_table).columns
-        with (
-            keep_lease(runtime, lease),
-            runtime.connection() as connection,
-            connection.transaction(),
-        ):
-            attempt_delivery(
-                runtime,
-                connection,
-                stream_table,
-                sink,
-                columns,
-                delivery,
-                FailureMode.WARN,
-                refresh_id=None,
-                frontier=stream_table.frontier,
-            )
-            check_lease(connection, stream_table.id, lease.token)
+            columns = tuple(compile_stream_table(connection, stream_table).columns)
+        left = LeftLoad(columns, None, stream_table.frontier)
+        deliver_apart(runtime, stream_table, lease, sink, delivery, left)
 
 
 def show_sinks(runtime: Runtime) -> list[SinkStatus]:

@@ -19,6 +19,7 @@ from pgtrickle.catalog.ducklake_sinks import (
     take_neglected_sinks,
     update_sink,
 )
+from pgtrickle.catalog.ducklake_sources import list_sources
 from pgtrickle.catalog.leases import check_lease
 from pgtrickle.catalog.stream_tables import get_stream_table
 from pgtrickle.errors import TrickleError
@@ -33,7 +34,7 @@ from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.stream_table import InitiatedBy
 from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import compile_stream_table
-from pgtrickle.service.lake_sink import lake_errors
+from pgtrickle.service.lake_errors import lake_errors
 from pgtrickle.service.lease_keeper import keep_lease
 from pgtrickle.service.runtime import Runtime
 
@@ -82,7 +83,7 @@ def _maintain(
 
 
 def _expire(runtime: Runtime, keep: timedelta) -> int:
-    """Forget old snapshots in every catalog that has a sink, as far as all sinks have seen them."""
+    """Forget old snapshots in every catalog that is in use, as far as everyone has seen them."""
     seen: dict[str, list[int]] = defaultdict(list)
     expired = 0
     with lake_errors(), runtime.connection() as connection:
@@ -91,6 +92,9 @@ def _expire(runtime: Runtime, keep: timedelta) -> int:
             if sink is not None:
                 loaded = not sink.needs_load and sink.snapshot_id is not None
                 seen[sink.catalog_schema] += [sink.snapshot_id or 0] if loaded else []
+        for source in list_sources(connection):
+            # What changes from there on is to be read: the snapshot itself must stay.
+            seen[source.catalog_schema].append(source.snapshot_id - 1)
         for schema, snapshots in seen.items():
             catalog = find_catalog(connection, schema)
             if catalog is not None:

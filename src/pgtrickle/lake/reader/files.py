@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pgtrickle.errors import LakeReadError
-from pgtrickle.lake.columns import SNAPSHOT_ID
+from pgtrickle.lake.columns import ROW_ID, SNAPSHOT_ID
 from pgtrickle.lake.reader.columns import ReadColumn
 from pgtrickle.lake.reader.conform import conform, fields_of, fill
 from pgtrickle.lake.reader.scan import ReadFile
@@ -23,8 +24,62 @@ def read_file(
     file: ReadFile, columns: Sequence[ReadColumn], snapshot_id: int
 ) -> Iterator[pa.RecordBatch]:
     """Yield the live rows of a file as the columns of its table."""
-    try:
+    with _coded(file):
         yield from _read(file, columns, snapshot_id)
+
+
+def read_versions(
+    file: ReadFile, columns: Sequence[ReadColumn], snapshot_id: int, after: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the live rows of a file with their row ids, as the first column.
+
+    With ``after``, only rows that came after that snapshot; the file must say when each did.
+    """
+    with _coded(file):
+        yield from _read(file, columns, snapshot_id, after=after, row_ids=True)
+
+
+def read_row_ids(
+    file: ReadFile, snapshot_id: int, chosen: frozenset[int] | None = None
+) -> Iterator[int]:
+    """Yield the ids of the live rows of a file, or of those at the positions ``chosen``."""
+    with _coded(file), open_input(lake_path(file.path)) as opened:
+        dead = frozenset(dead_positions(file, snapshot_id)) if chosen is None else frozenset()
+        with pq.ParquetFile(opened) as parquet:
+            held = [one for one in (ROW_ID, SNAPSHOT_ID) if one in parquet.schema_arrow.names]
+            position = 0
+            for batch in parquet.iter_batches(
+                _BATCH_ROWS, columns=held or parquet.schema_arrow.names[:1]
+            ):
+                ids = _row_ids(file, batch, position).to_pylist()
+                came = [0] * len(ids)
+                if chosen is None and file.checks_snapshots:
+                    came = batch.column(SNAPSHOT_ID).to_pylist()
+                for place, (row_id, since) in enumerate(zip(ids, came, strict=True), position):
+                    wanted = place not in dead if chosen is None else place in chosen
+                    if wanted and since <= snapshot_id:
+                        yield row_id
+                position += batch.num_rows
+
+
+def _row_ids(file: ReadFile, batch: pa.RecordBatch, position: int) -> pa.Array:
+    own = batch.column(ROW_ID) if ROW_ID in batch.schema.names else None
+    if file.first_row_id is None:
+        if own is None or own.null_count:
+            raise LakeReadError(
+                f'the file "{file.path}" of the lake does not say which rows it holds',
+                hint="Have the file written anew, with DuckDB's ducklake_rewrite_data_files.",
+            )
+        return own
+    first = file.first_row_id + position
+    counted = pa.array(range(first, first + batch.num_rows), pa.int64())
+    return counted if own is None else pc.coalesce(own, counted)
+
+
+@contextmanager
+def _coded(file: ReadFile) -> Iterator[None]:
+    try:
+        yield
     except (OSError, pa.ArrowException) as error:
         raise LakeReadError(
             f'could not read the file "{file.path}" of the lake: {error}',
@@ -33,10 +88,16 @@ def read_file(
 
 
 def _read(
-    file: ReadFile, columns: Sequence[ReadColumn], snapshot_id: int
+    file: ReadFile,
+    columns: Sequence[ReadColumn],
+    snapshot_id: int,
+    *,
+    after: int | None = None,
+    row_ids: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    dead = _dead_positions(file, snapshot_id)
-    target = pa.schema([pa.field(column.name, column.arrow) for column in columns])
+    dead = dead_positions(file, snapshot_id)
+    fields = [pa.field(column.name, column.arrow) for column in columns]
+    target = pa.schema([*([pa.field(ROW_ID, pa.int64())] if row_ids else []), *fields])
     with open_input(lake_path(file.path)) as opened, pq.ParquetFile(opened) as parquet:
         schema = parquet.schema_arrow
         by_id = {field.id: field for field in fields_of(schema, file.mapping)}
@@ -47,12 +108,14 @@ def _read(
             )
         wanted = [by_id[column.id].index for column in columns if column.id in by_id]
         names = [schema.names[index] for index in wanted]
-        if file.checks_snapshots:
+        if file.checks_snapshots or after is not None:
             names.append(SNAPSHOT_ID)
+        if row_ids and ROW_ID in schema.names:
+            names.append(ROW_ID)
         position = 0
         # By whole columns: with parts of nested ones, their indexes would be others.
         for batch in parquet.iter_batches(_BATCH_ROWS, columns=names or schema.names[:1]):
-            arrays = []
+            arrays = [_row_ids(file, batch, position)] if row_ids else []
             for column in columns:
                 field = by_id.get(column.id)
                 if field is None:
@@ -64,14 +127,18 @@ def _read(
             if file.checks_snapshots:
                 came = pc.less_equal(batch.column(SNAPSHOT_ID), snapshot_id)
                 keep = came if keep is None else pc.and_(keep, came)
+            if after is not None:
+                came = pc.greater(batch.column(SNAPSHOT_ID), after)
+                keep = came if keep is None else pc.and_(keep, came)
             position += batch.num_rows
             yield rows if keep is None else rows.filter(keep)
 
 
-def _dead_positions(file: ReadFile, snapshot_id: int) -> list[int]:
+def dead_positions(file: ReadFile, snapshot_id: int) -> list[int]:
+    """Return the positions of a file whose rows are deleted in a snapshot."""
     dead = set(file.dead)
-    if file.deletes is not None:
-        with open_input(lake_path(file.deletes)) as opened:
+    for path in file.deletes:
+        with open_input(lake_path(path)) as opened:
             table = pq.read_table(opened)
         if SNAPSHOT_ID in table.column_names:
             table = table.filter(pc.less_equal(table.column(SNAPSHOT_ID), snapshot_id))

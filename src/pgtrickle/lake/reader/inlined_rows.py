@@ -6,11 +6,13 @@ There is a table of them for each shape that the lake table had, with the names 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 from psycopg import Connection
 
 from pgtrickle.lake.catalog import LakeCatalog
+from pgtrickle.lake.columns import ROW_ID
 from pgtrickle.lake.reader.columns import ReadColumn, list_columns
 from pgtrickle.lake.reader.values import parse_values
 from pgtrickle.model.names import quote_identifier
@@ -33,27 +35,68 @@ def read_inlined(
     snapshot_id: int,
 ) -> tuple[pa.RecordBatch, ...]:
     """Return the rows in the catalog that belong to a snapshot, as the columns are there."""
+    return tuple(
+        batch.drop_columns([ROW_ID])
+        for batch in read_inlined_versions(connection, catalog, table_id, columns, snapshot_id)
+    )
+
+
+def read_inlined_versions(
+    connection: Connection,
+    catalog: LakeCatalog,
+    table_id: int,
+    columns: Sequence[ReadColumn],
+    snapshot_id: int,
+    after: int = -1,
+) -> tuple[pa.RecordBatch, ...]:
+    """Return the same with their row ids, as the first column, if they came ``after`` a snapshot.
+
+    A row is updated by another of the same id.
+    """
+    batches = []
+    for table, shaped in _list_tables(connection, catalog, table_id):
+        if shaped is None or shaped > snapshot_id:
+            continue  # of a shape that came later
+        then = {one.id: one for one in list_columns(connection, catalog, table_id, shaped)}
+        listed = ", ".join(["row_id", *(_text_of(then.get(column.id)) for column in columns)])
+        rows = connection.execute(
+            f"SELECT {listed} FROM {table}"
+            " WHERE begin_snapshot <= %(snapshot)s AND begin_snapshot > %(after)s"
+            " AND (end_snapshot IS NULL OR end_snapshot > %(snapshot)s)"
+            " ORDER BY row_id".encode(),
+            {"snapshot": snapshot_id, "after": after},
+        ).fetchall()
+        if rows:
+            batches.append(_batch(columns, then, rows))
+    return tuple(batches)
+
+
+def read_inlined_ends(
+    connection: Connection, catalog: LakeCatalog, table_id: int, since: int, until: int
+) -> list[int]:
+    """Return the ids of rows in the catalog that a snapshot has and a later one has not."""
+    ids: list[int] = []
+    for table, _ in _list_tables(connection, catalog, table_id):
+        ids += [
+            row_id
+            for (row_id,) in connection.execute(
+                f"SELECT row_id FROM {table} WHERE begin_snapshot <= %(since)s"
+                " AND end_snapshot > %(since)s AND end_snapshot <= %(until)s".encode(),
+                {"since": since, "until": until},
+            )
+        ]
+    return ids
+
+
+def _list_tables(
+    connection: Connection, catalog: LakeCatalog, table_id: int
+) -> list[tuple[str, int | None]]:
     names = {
         "schema_versions": catalog.table("schema_versions"),
         "inlined_data_tables": catalog.table("inlined_data_tables"),
     }
     tables = connection.execute(_LIST_TABLES.format(**names).encode(), [table_id]).fetchall()
-    batches = []
-    for name, shaped in tables:
-        if shaped is None or shaped > snapshot_id:
-            continue  # of a shape that came later
-        then = {one.id: one for one in list_columns(connection, catalog, table_id, shaped)}
-        listed = ", ".join(_text_of(then.get(column.id)) for column in columns)
-        rows = connection.execute(
-            f"SELECT {listed} FROM {catalog.table(name.removeprefix('ducklake_'))}"
-            " WHERE begin_snapshot <= %(snapshot)s"
-            " AND (end_snapshot IS NULL OR end_snapshot > %(snapshot)s)"
-            " ORDER BY row_id".encode(),
-            {"snapshot": snapshot_id},
-        ).fetchall()
-        if rows:
-            batches.append(_batch(columns, then, rows))
-    return tuple(batches)
+    return [(catalog.table(name.removeprefix("ducklake_")), shaped) for name, shaped in tables]
 
 
 def _text_of(column: ReadColumn | None) -> str:
@@ -66,10 +109,10 @@ def _text_of(column: ReadColumn | None) -> str:
 def _batch(
     columns: Sequence[ReadColumn],
     then: dict[int, ReadColumn],
-    rows: Sequence[Sequence[str | bytes | None]],
+    rows: Sequence[Sequence[Any]],
 ) -> pa.RecordBatch:
-    arrays = []
-    for place, column in enumerate(columns):
+    arrays = [pa.array([row[0] for row in rows], pa.int64())]
+    for place, column in enumerate(columns, 1):
         was = then.get(column.id)
         if was is None:
             arrays.append(parse_values(column, [column.default] * len(rows)))
@@ -77,4 +120,5 @@ def _batch(
             # In the type it had: the text of a short float says less than the value of a long one.
             arrays.append(parse_values(was, [row[place] for row in rows]).cast(column.arrow))
     fields = [pa.field(column.name, column.arrow) for column in columns]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+    schema = pa.schema([pa.field(ROW_ID, pa.int64()), *fields])
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

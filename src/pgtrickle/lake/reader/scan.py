@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 from psycopg import Connection
@@ -43,9 +44,10 @@ class ReadFile:
     path: str
     size: int
     checks_snapshots: bool  # some of its rows came later: each says when
-    deletes: str | None = None  # a file of deleted positions
+    deletes: tuple[str, ...] = ()  # files of deleted positions: a flush may leave a second one
     dead: tuple[int, ...] = ()  # positions that are deleted in the catalog itself
     mapping: tuple[NameMapping, ...] = ()
+    first_row_id: int | None = None  # from which ids are counted up, unless the rows say theirs
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,11 @@ class FoundTable:
 
     id: int
     directory: str
+    uuid: str = ""
+
+    def place(self, path: str, *, relative: bool) -> str:
+        """Return where a file of the table lies."""
+        return self.directory + path if relative else path
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +74,9 @@ class Scan:
 
 
 _FIND_TABLE = f"""
-    SELECT t.table_id, s.path, s.path_is_relative, t.path, t.path_is_relative
+    SELECT t.table_id, s.path, s.path_is_relative, t.path, t.path_is_relative, t.table_uuid::text
       FROM {{table}} AS t JOIN {{schema}} AS s USING (schema_id)
-     WHERE s.schema_name = %(schema)s AND t.table_name = %(name)s
-       AND {LIVE.format("s")} AND {LIVE.format("t")}
+     WHERE {LIVE.format("s")} AND {LIVE.format("t")} AND {{which}}
 """
 
 
@@ -78,17 +84,37 @@ def find_table_at(
     connection: Connection, catalog: LakeCatalog, name: QualifiedName, snapshot_id: int
 ) -> FoundTable:
     """Return a table of a snapshot by its name, or raise ST704."""
-    row = connection.execute(
-        _FIND_TABLE.format(table=catalog.table("table"), schema=catalog.table("schema")).encode(),
-        {"schema": name.schema, "name": name.name, "snapshot": snapshot_id},
-    ).fetchone()
-    if row is None:
+    which = "s.schema_name = %(schema)s AND t.table_name = %(name)s"
+    values = {"schema": name.schema, "name": name.name, "snapshot": snapshot_id}
+    found = _find_table(connection, catalog, which, values)
+    if found is None:
         raise LakeReadError(
             f'the lake has no table "{name}" in snapshot {snapshot_id}',
             hint="Name it as schema.name; without a schema, main is meant.",
         )
+    return found
+
+
+def find_same_table(
+    connection: Connection, catalog: LakeCatalog, id_: int, uuid: str, snapshot_id: int
+) -> FoundTable | None:
+    """Return a table of a snapshot by its identity, whatever it is called there."""
+    which = "t.table_id = %(id)s AND t.table_uuid::text = %(uuid)s"
+    values = {"id": id_, "uuid": uuid, "snapshot": snapshot_id}
+    return _find_table(connection, catalog, which, values)
+
+
+def _find_table(
+    connection: Connection, catalog: LakeCatalog, which: str, values: dict[str, object]
+) -> FoundTable | None:
+    statement = _FIND_TABLE.format(
+        table=catalog.table("table"), schema=catalog.table("schema"), which=which
+    )
+    row = connection.execute(statement.encode(), values).fetchone()
+    if row is None:
+        return None
     schema = _below(catalog.data_path, row[1], relative=row[2])
-    return FoundTable(row[0], _below(schema, row[3], relative=row[4]))
+    return FoundTable(row[0], _below(schema, row[3], relative=row[4]), row[5])
 
 
 def _below(directory: str, path: str, *, relative: bool) -> str:
@@ -113,7 +139,7 @@ def plan_scan(
 
 _LIST_FILES = f"""
     SELECT f.data_file_id, f.path, f.path_is_relative, f.file_format, f.file_size_bytes,
-           f.encryption_key, f.mapping_id, f.partial_max > %(snapshot)s,
+           f.encryption_key, f.mapping_id, f.partial_max > %(snapshot)s, f.row_id_start,
            d.path, d.path_is_relative, d.format, d.encryption_key
       FROM {{data_file}} AS f
       LEFT JOIN {{delete_file}} AS d ON d.data_file_id = f.data_file_id AND {LIVE.format("d")}
@@ -135,33 +161,38 @@ def _list_files(
         ).encode(),
         values,
     ).fetchall()
-    dead = _find_inlined_deletes(connection, catalog, values)
-    mappings = _find_mappings(connection, catalog, table.id)
-    files = []
-    for id_, path, relative, format_, size, key, mapping, partial, *deletes in found:
+    dead = find_inlined_deletes(connection, catalog, values)
+    mappings = find_mappings(connection, catalog, table.id)
+    files: dict[int, ReadFile] = {}
+    for id_, path, relative, format_, size, key, mapping, partial, first, *deletes in found:
         if id_ in pruned:
             continue
-        _check_readable(path, format_, key)
-        delete_path, delete_relative, delete_format, delete_key = deletes
-        delete_file = None
-        if delete_path is not None:
-            _check_readable(delete_path, delete_format, delete_key)
-            delete_file = table.directory + delete_path if delete_relative else delete_path
-        files.append(
-            ReadFile(
-                id_,
-                table.directory + path if relative else path,
-                size,
-                bool(partial),
-                delete_file,
-                tuple(sorted(dead[id_])),
-                mappings[mapping] if mapping is not None else (),
-            )
+        check_readable(path, format_, key)
+        file = files.get(id_) or ReadFile(
+            id_,
+            table.place(path, relative=relative),
+            size,
+            bool(partial),
+            (),
+            tuple(sorted(dead[id_])),
+            mappings[mapping] if mapping is not None else (),
+            first,
         )
-    return tuple(files)
+        files[id_] = replace(file, deletes=file.deletes + delete_files(table, deletes))
+    return tuple(files.values())
 
 
-def _check_readable(path: str, format_: str, key: str | None) -> None:
+def delete_files(table: FoundTable, found: Sequence[Any]) -> tuple[str, ...]:
+    """Return where a delete file lies, by its columns in the catalog; empty if there is none."""
+    path, relative, format_, key = found
+    if path is None:
+        return ()
+    check_readable(path, format_, key)
+    return (table.place(path, relative=relative),)
+
+
+def check_readable(path: str, format_: str, key: str | None) -> None:
+    """Raise ST704 for a file that is not plain Parquet."""
     if format_ != "parquet" or key is not None:
         what = f"of the format {format_}" if key is None else "encrypted"
         raise LakeReadError(
@@ -170,9 +201,10 @@ def _check_readable(path: str, format_: str, key: str | None) -> None:
         )
 
 
-def _find_inlined_deletes(
+def find_inlined_deletes(
     connection: Connection, catalog: LakeCatalog, values: dict[str, int]
 ) -> dict[int, list[int]]:
+    """Return the positions that are deleted in the catalog itself, by the ids of their files."""
     dead: dict[int, list[int]] = defaultdict(list)
     table = catalog.table(f"inlined_delete_{values['table']}")
     [(there,)] = connection.execute("SELECT pg_catalog.to_regclass(%s)", [table]).fetchall()
@@ -193,9 +225,10 @@ _LIST_MAPPINGS = """
 """
 
 
-def _find_mappings(
+def find_mappings(
     connection: Connection, catalog: LakeCatalog, table_id: int
 ) -> dict[int, tuple[NameMapping, ...]]:
+    """Return how the files without ids name the columns of a table."""
     found: dict[int, tuple[NameMapping, ...]] = defaultdict(tuple)
     for mapping, type_, id_, target, name, parent, in_path in connection.execute(
         _LIST_MAPPINGS.format(

@@ -34,7 +34,7 @@ from pgtrickle.service.drop import drop_stream_table
 from pgtrickle.service.explain import explain_stream_table
 from pgtrickle.service.refresh_stream_table import refresh_when_free
 from pgtrickle.service.replace_query import is_another_query
-from pgtrickle.service.requests import control, explanations
+from pgtrickle.service.requests import control, explanations, lake
 from pgtrickle.service.requests.arguments import check_arguments
 from pgtrickle.service.requests.caller import (
     check_may_act_as_server,
@@ -410,6 +410,13 @@ VERBS: Mapping[str, Verb] = MappingProxyType(
             Verb("explain_delta", explanations.explain_delta, _ONE),
             Verb("explain_query_rewrite", explanations.explain_query_rewrite, ("query",)),
             Verb("diagnose_errors", explanations.explain_errors, _ONE),
+            Verb(
+                "attach_ducklake_table",
+                lake.attach,
+                ("name", "lake_table"),
+                ("columns", "catalog_schema", "compaction_policy"),
+            ),
+            Verb("detach_ducklake_table", lake.detach, _ONE),
         )
     }
 )

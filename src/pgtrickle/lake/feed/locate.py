@@ -1,0 +1,114 @@
+"""Find an attached lake table at the head of its catalog, and whether it is still the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from psycopg import Connection
+
+from pgtrickle.errors import LakeReadError, LakeSourceError
+from pgtrickle.lake.catalog import LakeCatalog
+from pgtrickle.lake.reader.columns import ReadColumn, list_columns
+from pgtrickle.lake.reader.scan import FoundTable, find_same_table, find_table_at
+from pgtrickle.lake.tables import verbs_of
+from pgtrickle.model.lake_source import LakeSource
+
+# What moves rows and changes none.
+_MOVES = frozenset({"inline_flush", "flushed_inlined", "rewrite_delete"})
+# DuckDB gives rows that were updated other ids when it merges their files, in older snapshots too,
+# and nothing says which row had which id before.
+_RENUMBERS = frozenset({"merge_adjacent"})
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """Where an attached table stands at the head."""
+
+    table: FoundTable
+    columns: tuple[ReadColumn, ...]  # those that are followed, in order
+    gap: str | None  # why the changes since the last snapshot cannot be told
+    touched: bool  # rows may have changed since
+    renumbered: bool = False  # row ids may have changed since: only all rows tell
+
+
+def locate(connection: Connection, catalog: LakeCatalog, source: LakeSource, head: int) -> Located:
+    """Find the table of a source; raises ST705 if it is gone or no longer fits."""
+    table = find_same_table(connection, catalog, source.table_id, source.table_uuid, head)
+    gap = _find_gap(connection, catalog, source, head)
+    if table is None:
+        try:
+            table = find_table_at(connection, catalog, source.lake_table, head)
+        except LakeReadError:
+            raise LakeSourceError(
+                f'the lake table "{source.lake_table}" was dropped',
+                hint=f'"{source.landing}" keeps the last rows. Give it up with: pgtrickle lake'
+                f" detach {source.landing}.",
+            ) from None
+        gap = f'the lake table "{source.lake_table}" was made anew'
+        columns = _same_names(source, list_columns(connection, catalog, table.id, head))
+    else:
+        columns = _same_columns(source, list_columns(connection, catalog, table.id, head))
+    verbs = None if gap is not None else _find_verbs(connection, catalog, source, head)
+    if verbs is None:
+        return Located(table, columns, gap, touched=True, renumbered=True)
+    return Located(table, columns, gap, bool(verbs - _MOVES), bool(verbs & _RENUMBERS))
+
+
+def _find_gap(
+    connection: Connection, catalog: LakeCatalog, source: LakeSource, head: int
+) -> str | None:
+    if head < source.snapshot_id:
+        return f"the newest snapshot is {head}, and {source.snapshot_id} was read before"
+    known = connection.execute(
+        f"SELECT FROM {catalog.table('snapshot')} WHERE snapshot_id = %s".encode(),
+        [source.snapshot_id],
+    ).fetchone()
+    return f"the snapshot {source.snapshot_id} has expired" if known is None else None
+
+
+_LIST_CHANGES = """
+    SELECT c.changes_made FROM {snapshot} AS s LEFT JOIN {snapshot_changes} AS c USING (snapshot_id)
+     WHERE s.snapshot_id > %(since)s AND s.snapshot_id <= %(head)s
+"""
+
+
+def _find_verbs(
+    connection: Connection, catalog: LakeCatalog, source: LakeSource, head: int
+) -> set[str] | None:
+    """Return what was done to the table since the last snapshot; None if nothing tells."""
+    names = {name: catalog.table(name) for name in ("snapshot", "snapshot_changes")}
+    found = connection.execute(
+        _LIST_CHANGES.format(**names).encode(), {"since": source.snapshot_id, "head": head}
+    ).fetchall()
+    if len(found) < head - source.snapshot_id or (None,) in found:
+        return None  # some in between have expired, with what was said about them
+    return {verb for (changes,) in found for verb in verbs_of(changes, source.table_id)}
+
+
+def _same_columns(source: LakeSource, listed: tuple[ReadColumn, ...]) -> tuple[ReadColumn, ...]:
+    """Return the followed columns by their ids; a new name in the lake changes nothing here."""
+    by_id = {one.id: one for one in listed}
+    for column in source.columns:
+        found = by_id.get(column.id)
+        if found is None or found.kind != column.kind:
+            raise _misfit(source, column.name, None if found is None else found.kind)
+    return tuple(by_id[column.id] for column in source.columns)
+
+
+def _same_names(source: LakeSource, listed: tuple[ReadColumn, ...]) -> tuple[ReadColumn, ...]:
+    """Return the followed columns of a table that was made anew."""
+    by_name = {one.name: one for one in listed}
+    for column in source.columns:
+        found = by_name.get(column.name)
+        if found is None or found.kind != column.kind:
+            raise _misfit(source, column.name, None if found is None else found.kind)
+    return tuple(by_name[column.name] for column in source.columns)
+
+
+def _misfit(source: LakeSource, column: str, kind: str | None) -> LakeSourceError:
+    what = "was dropped" if kind is None else f"is of the type {kind} now"
+    return LakeSourceError(
+        f'the column "{column}" of the lake table "{source.lake_table}" {what}',
+        hint=f'"{source.landing}" keeps the last rows. Drop what reads it, detach it and attach'
+        " the table again, with the columns that it has.",
+    )

@@ -1,0 +1,128 @@
+"""Every metric that a daemon serves: its name, its labels and what it means.
+
+Labels are few on purpose: a series that counts refreshes has no label for the stream table, and of
+series that have one there are at most ``SHOWN``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+SHOWN = 1000  # stream tables with series of their own, and sinks: those furthest behind
+
+
+class MetricKind(Enum):
+    """How a metric is to be read, in Prometheus's words."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric, whatever its labels."""
+
+    name: str
+    kind: MetricKind
+    doc: str
+    labels: tuple[str, ...] = ()
+
+
+def _counter(name: str, doc: str, *labels: str) -> Metric:
+    return Metric(name, MetricKind.COUNTER, doc, labels)
+
+
+def _gauge(name: str, doc: str, *labels: str) -> Metric:
+    return Metric(name, MetricKind.GAUGE, doc, labels)
+
+
+_TABLE = "stream_table"
+
+# Every daemon tells these of itself.
+VERSION = _gauge("pgtrickle_version", "1, with the version of the package as a label.", "version")
+LEADING = _gauge("pgtrickle_leading", "1 for the daemon that leads, 0 for one that stands by.")
+READY = _gauge("pgtrickle_ready", "1 while `/ready` answers 200: the server answers, too.")
+LAST_ROUND = _gauge(
+    "pgtrickle_seconds_since_last_round", "How long ago the scheduler made a round."
+)
+REFRESHES = _counter(
+    "pgtrickle_refreshes_total",
+    "Refreshes that the scheduler tried. One that failed has the action `NONE`.",
+    "action",
+    "outcome",
+)
+FAILURES = _counter(
+    "pgtrickle_refresh_failures_total", "Refreshes that failed, by the code of the error.", "code"
+)
+DURATION = Metric(
+    "pgtrickle_refresh_seconds",
+    MetricKind.HISTOGRAM,
+    "How long refreshes took that completed.",
+    ("action",),
+)
+ROWS = _counter(
+    "pgtrickle_refresh_rows_total", "Rows that refreshes `inserted` and `deleted`.", "change"
+)
+RUNNING = _gauge("pgtrickle_refreshes_running", "Refreshes that workers are busy with.")
+QUEUED = _gauge(
+    "pgtrickle_refreshes_queued",
+    "Refreshes that are due and wait for a worker, or for what they read.",
+)
+NOT_READ = _counter(
+    "pgtrickle_catalog_read_failures_total",
+    "How often the catalog could not be read for the metrics that come from it.",
+)
+
+# These are read from the catalog, so only the daemon that leads tells them.
+STREAM_TABLES = _gauge("pgtrickle_stream_tables", "Stream tables by their status.", "status")
+STALENESS = _gauge(
+    "pgtrickle_staleness_seconds",
+    "How long ago the contents of a stream table were current; absent before the first load.",
+    _TABLE,
+)
+ERRORS = _gauge(
+    "pgtrickle_consecutive_errors",
+    "How often in a row the refresh of a stream table has failed.",
+    _TABLE,
+)
+REQUESTS = _gauge("pgtrickle_requests_queued", "Calls from SQL that nobody works on yet.")
+SINKS = _gauge("pgtrickle_sinks", "Copies in the lake by the state of their delivery.", "state")
+DELIVERIES = _counter(
+    "pgtrickle_sink_deliveries_total", "Deliveries to the lake that succeeded.", _TABLE
+)
+ATTEMPTS = _counter(
+    "pgtrickle_sink_attempts_total", "Attempts to deliver, successful or not.", _TABLE
+)
+DELIVERY_FAILURES = _counter(
+    "pgtrickle_sink_failures_total", "Attempts to deliver that failed.", _TABLE
+)
+DELIVERED_ROWS = _counter(
+    "pgtrickle_sink_rows_total", "Rows `inserted` and `deleted` in the lake.", _TABLE, "change"
+)
+DELIVERED_BYTES = _counter(
+    "pgtrickle_sink_bytes_total", "The size of the files written to the lake.", _TABLE
+)
+LAG_REFRESHES = _gauge(
+    "pgtrickle_sink_lag_refreshes",
+    "Refreshes with changes that the lake lacks; beyond a thousand they are not counted.",
+    _TABLE,
+)
+LAG_SECONDS = _gauge(
+    "pgtrickle_sink_lag_seconds",
+    "For how long the lake has lacked something; 0 if nothing.",
+    _TABLE,
+)
+SNAPSHOT = _gauge(
+    "pgtrickle_sink_snapshot_id", "The snapshot of the lake that the last delivery made.", _TABLE
+)
+
+OF_EACH_DAEMON = (
+    VERSION, LEADING, READY, LAST_ROUND, REFRESHES, FAILURES, DURATION, ROWS, RUNNING, QUEUED,
+    NOT_READ,
+)  # fmt: skip
+OF_THE_LEADER = (
+    STREAM_TABLES, STALENESS, ERRORS, REQUESTS, SINKS, DELIVERIES, ATTEMPTS, DELIVERY_FAILURES,
+    DELIVERED_ROWS, DELIVERED_BYTES, LAG_REFRESHES, LAG_SECONDS, SNAPSHOT,
+)  # fmt: skip
