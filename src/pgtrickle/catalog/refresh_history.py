@@ -208,7 +208,7 @@ _LIST = """
            h.error_message
       FROM pgtrickle.pgt_refresh_history AS h
       JOIN pgtrickle.pgt_stream_tables AS s ON s.pgt_id = h.pgt_id
-     WHERE %(name)s::pg_catalog.text IS NULL
+     WHERE (%(name)s::pg_catalog.text IS NULL AND s.pgt_schema <> 'pgtrickle_state')
         OR (s.pgt_schema = %(schema)s AND s.pgt_name = %(name)s)
      ORDER BY h.start_time DESC, h.refresh_id DESC
      LIMIT %(limit)s
@@ -257,7 +257,8 @@ def _read(row: TupleRow) -> Refresh:
 _PRUNE = """
     DELETE FROM pgtrickle.pgt_refresh_history AS h
      USING (SELECT old.refresh_id FROM pgtrickle.pgt_refresh_history AS old
-             WHERE old.start_time < pg_catalog.clock_timestamp() - %(keep)s
+             -- Not clock_timestamp(), with which the whole index would be read.
+             WHERE old.start_time < pg_catalog.statement_timestamp() - %(keep)s
              ORDER BY old.start_time
              LIMIT %(batch)s
                FOR UPDATE SKIP LOCKED) AS old
@@ -302,8 +303,10 @@ _STATISTICS = """
                        1000 * extract(epoch FROM end_time - start_time)::float8 AS took
                   FROM pgtrickle.pgt_refresh_history
                  WHERE pgt_id = s.pgt_id
-                   AND start_time > pg_catalog.clock_timestamp() - %(window)s) AS r
+                   -- Not clock_timestamp(), for which no index is read.
+                   AND start_time > pg_catalog.statement_timestamp() - %(window)s) AS r
      ) AS h
+     WHERE s.pgt_schema <> 'pgtrickle_state'
      ORDER BY s.pgt_schema, s.pgt_name
 """
 

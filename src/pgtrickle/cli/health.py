@@ -1,7 +1,8 @@
 """Liveness and readiness of the daemon over HTTP, for systemd, Kubernetes and people.
 
 ``/live`` answers 200 as long as the scheduler makes its rounds, ``/ready`` once this process
-leads or stands by on a server that answers; 503 otherwise.  Both tell why as JSON.
+leads or stands by on a server that answers; 503 otherwise.  Both tell why as JSON.  ``/metrics``
+is written elsewhere (``cli/metrics.py``) and always answers 200.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -18,6 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pgtrickle.errors import SettingError
 
 _LOOPBACK = "127.0.0.1"
+_PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 _PATIENCE = 60.0  # seconds without a round after which the scheduler is taken for dead
 
 
@@ -36,25 +38,35 @@ class Health:
     @property
     def alive(self) -> bool:
         """Whether the scheduler makes its rounds."""
-        return time.monotonic() - self.last_round < _PATIENCE
+        return self.seconds_since_last_round < _PATIENCE
 
     @property
     def ready(self) -> bool:
         """Whether it can do its part."""
         return self.alive and self.problem is None and self.state in {"leading", "standing by"}
 
+    @property
+    def seconds_since_last_round(self) -> float:
+        """How long ago the scheduler made a round."""
+        return time.monotonic() - self.last_round
+
     def document(self) -> dict[str, object]:
         """Return what a probe is told."""
         return {
             "state": self.state,
             "problem": self.problem,
-            "seconds_since_last_round": round(time.monotonic() - self.last_round, 1),
+            "seconds_since_last_round": round(self.seconds_since_last_round, 1),
         }
 
 
 @contextmanager
-def serving_health(health: Health, port: int | None) -> Iterator[int | None]:
-    """Answer probes on a port of the loopback interface, 0 for a free one; yields the port."""
+def serving_health(
+    health: Health, port: int | None, metrics: Callable[[], bytes] | None = None
+) -> Iterator[int | None]:
+    """Answer probes on a port of the loopback interface, 0 for a free one; yields the port.
+
+    ``metrics`` writes what ``/metrics`` answers, in a thread of its own for each that asks.
+    """
     if port is None:
         yield None
         return
@@ -62,13 +74,17 @@ def serving_health(health: Health, port: int | None) -> Iterator[int | None]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             answers = {"/live": health.alive, "/ready": health.ready}
-            if self.path not in answers:
+            if self.path == "/metrics" and metrics is not None:
+                self.answer(HTTPStatus.OK, _PROMETHEUS, metrics())
+            elif self.path in answers:
+                status = HTTPStatus.OK if answers[self.path] else HTTPStatus.SERVICE_UNAVAILABLE
+                self.answer(status, "application/json", json.dumps(health.document()).encode())
+            else:
                 self.send_error(HTTPStatus.NOT_FOUND)
-                return
-            status = HTTPStatus.OK if answers[self.path] else HTTPStatus.SERVICE_UNAVAILABLE
-            body = json.dumps(health.document()).encode()
+
+        def answer(self, status: HTTPStatus, kind: str, body: bytes) -> None:
             self.send_response(status)
-            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

@@ -25,11 +25,12 @@ from pgtrickle.cli.setup import Setup
 from pgtrickle.errors import StandbyError, TrickleError
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import Action
-from pgtrickle.scheduler.loop import Loop, worker_threads
+from pgtrickle.scheduler.loop import Loop, Watcher, worker_threads
 from pgtrickle.scheduler.timetable import Timetable
 
 if TYPE_CHECKING:  # the package takes longer to import than --help should
     from pgtrickle import Trickle
+    from pgtrickle.cli.metrics import Metrics
 
 
 _JITTER = (0.8, 1.2)  # so that what failed together does not try again together
@@ -42,7 +43,9 @@ def run(
     health_port: Annotated[
         int | None,
         typer.Option(
-            min=0, max=65535, help="Answer /live and /ready on this port of the loopback interface."
+            min=0,
+            max=65535,
+            help="Answer /live, /ready and /metrics on this port of the loopback interface.",
         ),
     ] = None,
     log_format: Annotated[
@@ -61,19 +64,22 @@ def run(
     standby it waits until that is promoted.
     With --json each refresh is one line of JSON. With --once the exit code is 1 if one failed.
     """
+    from pgtrickle.cli.metrics import Metrics  # noqa: PLC0415 - takes longer than --help should
+
     printer = _Printer(as_json=as_json, debug=ctx.ensure_object(Setup).debug)
     health = Health()
+    metrics = Metrics(health)
     with (
         errors_as_exit_codes(ctx, as_json=as_json),
         logging_lines(log_format),
-        serving_health(health, health_port) as port,
+        serving_health(health, health_port, metrics.page) as port,
         _stopped_by_signals() as stop,
     ):
         if port is not None and not once:
             stderr().print(f"health checks on http://127.0.0.1:{port}", markup=False)
         with _connected_to_primary(ctx, dsn, stop, health, patient=not once) as trickle:
             if trickle is not None:
-                _keep_fresh(trickle, printer, stop, health, once=once)
+                _keep_fresh(trickle, printer, stop, metrics, once=once)
     if once and printer.failures:
         raise typer.Exit(1)
 
@@ -99,11 +105,12 @@ def _connected_to_primary(
 
 
 def _keep_fresh(
-    trickle: Trickle, printer: _Printer, stop: threading.Event, health: Health, *, once: bool
+    trickle: Trickle, printer: _Printer, stop: threading.Event, metrics: Metrics, *, once: bool
 ) -> None:
+    health = metrics.health
     loop = Loop(
         trickle,
-        printer,
+        _Both(printer, metrics),
         workers=lambda: worker_threads(trickle.max_concurrent_refreshes),
         timetable=Timetable(
             zone=trickle.time_zone(),
@@ -111,6 +118,7 @@ def _keep_fresh(
             jitter=lambda: random.uniform(*_JITTER),  # noqa: S311 - nothing is to be kept secret
         ),
     )
+    metrics.loop, metrics.figures = loop, trickle.figure_reader().read
     # Not in the main thread: there pyspark would take Ctrl-C over and kill the refresh.
     with ThreadPoolExecutor(max_workers=1) as executor:
         if once:
@@ -133,6 +141,22 @@ def _keep_fresh(
             with trickle.serving_requests(lambda: leadership.leads and not stop.is_set()):
                 executor.submit(loop.run, stop).result()
                 health.state = "stopping"
+
+
+@dataclass(frozen=True, slots=True)
+class _Both:
+    """Tells two watchers what the loop does."""
+
+    first: Watcher
+    second: Watcher
+
+    def refreshed(self, report: RefreshReport) -> None:
+        self.first.refreshed(report)
+        self.second.refreshed(report)
+
+    def failed(self, name: str | None, error: TrickleError, retry_in: timedelta) -> None:
+        self.first.failed(name, error, retry_in)
+        self.second.failed(name, error, retry_in)
 
 
 @dataclass(slots=True)
