@@ -66,6 +66,7 @@ class ByHand:
     rings: list[datetime] = field(default_factory=list)
     watched: set[int] = field(default_factory=set)
     answers: set[int] = field(default_factory=set)
+    sure: bool = False  # to be heard by whoever is watched
 
     @property
     def rung(self) -> bool:
@@ -77,6 +78,9 @@ class ByHand:
 
     def watch(self, stream_table_ids: Collection[int]) -> None:
         self.watched = set(stream_table_ids)
+
+    def sure_of(self, stream_table_ids: Collection[int]) -> set[int]:
+        return self.watched.intersection(stream_table_ids) if self.sure else set()
 
     def wait(self, stop: threading.Event, seconds: float) -> None:
         end = self.clock.at + timedelta(seconds=seconds)

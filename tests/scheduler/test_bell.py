@@ -98,3 +98,33 @@ def test_nobody_is_watched_while_another_leads(shop: Shop, bell: ByHand, loop: L
 
     run_for(loop, shop, seconds=6)
     assert bell.watched == set()
+
+
+def test_who_is_sure_to_be_woken_is_looked_at_less_often(
+    shop: Shop, bell: ByHand, loop: Loop
+) -> None:
+    shop.add("a", schedule="1s", last_refresh_at=NOON - timedelta(hours=1))
+    shop.idle, bell.sure = {"public.a"}, True
+    shop.changes = {"public.a": NOON + timedelta(seconds=14.5)}
+    ring(bell, 14.5)
+
+    run_for(loop, shop, seconds=14)
+    looks = len(shop.looked_at)
+    run_for(loop, shop, seconds=16)
+
+    assert 3 <= looks <= 4  # at 0, 1, 9, and what the end of a run makes of it
+    assert shop.refreshes[0] == (14.5, "public.a")
+
+
+def test_who_was_told_of_a_change_of_the_graph_looks_at_its_time(
+    shop: Shop, bell: ByHand, loop: Loop
+) -> None:
+    shop.add("a", schedule="1s", last_refresh_at=NOON - timedelta(hours=1))
+    shop.idle, bell.sure = {"public.a"}, True
+    run_for(loop, shop, seconds=3)
+    looks = len(shop.looked_at)
+
+    shop.version_told = "another"
+    run_for(loop, shop, seconds=4)
+
+    assert len(shop.looked_at) > looks

@@ -312,6 +312,24 @@ def test_chain_of_twenty_is_fresh_after_one_pass(shop: Shop, loop: Loop) -> None
     assert [name for _, name in shop.refreshes] == [f"public.{name}" for name in names]
 
 
+def test_500_tables_are_each_refreshed_once_and_after_what_they_read(
+    shop: Shop, loop: Loop, watched: Watched
+) -> None:
+    reads = {
+        f"chain_{chain}_{depth}": (f"chain_{chain}_{depth - 1}",) if depth else ()
+        for depth in reversed(range(20))
+        for chain in range(25)
+    }
+    for name, parents in reads.items():
+        shop.add(name, reads=parents)
+
+    loop.run_once(threading.Event())
+
+    place = {name.removeprefix("public."): at for at, name in enumerate(watched.refreshed_names)}
+    assert len(watched.refreshed_names) == len(place) == 500
+    assert all(place[parent] < place[name] for name in reads for parent in reads[name])
+
+
 def test_workers_refresh_side_by_side_and_a_child_waits(shop: Shop, watched: Watched) -> None:
     shop.add("a")
     shop.add("b")

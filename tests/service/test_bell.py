@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from pgtrickle.capture.bell import CHANNEL
+from pgtrickle.capture.bell import CHANNEL, hold_locks
+from pgtrickle.catalog.wal_capture import try_lock_wal
 from pgtrickle.scheduler.bell import Bell
 from pgtrickle.scheduler.loop import Loop
 from tests.fixtures.daemons import await_
@@ -140,3 +141,73 @@ def test_loop_follows_a_change_long_before_it_is_due(shop: Lab, bell: Bell):
     finally:
         stop.set()
         thread.join()
+
+
+def test_bell_does_not_keep_the_log_from_being_read(lab: Lab):
+    """The locks of both have numbers from 0 on."""
+    with psycopg.connect(lab.trickle.dsn, autocommit=True) as listener:
+        held = hold_locks(listener, range(3))
+
+        with lab.connection.transaction():
+            assert try_lock_wal(lab.connection)
+
+    assert held == {0, 1, 2}
+
+
+@pytest.fixture
+def trusted(shop: Lab) -> Iterator[Bell]:
+    """Listen on a database where everybody rings."""
+    database = shop.value("SELECT quote_ident(current_database())")
+    shop.run(f"ALTER DATABASE {database} SET pg_trickle.event_wakeup = on")
+    try:
+        with shop.trickle.listening_for_changes() as bell:
+            yield bell
+    finally:
+        shop.run(f"ALTER DATABASE {database} RESET pg_trickle.event_wakeup")
+
+
+def test_bell_is_sure_of_those_whose_writers_must_ring(shop: Lab, trusted: Bell):
+    of_t, of_u = number(shop, "of_t"), number(shop, "of_u")
+    assert not trusted.sure_of([of_t, of_u])
+
+    watch(trusted, shop, "of_t")
+    await_(lambda: trusted.sure_of([of_t, of_u]) == {of_t})
+    shop.run("INSERT INTO t VALUES (1)")
+    await_(lambda: trusted.rung)
+
+    assert not trusted.sure_of([of_t, of_u])
+
+
+def test_bell_is_not_sure_while_somebody_writes(shop: Lab, trusted: Bell):
+    with psycopg.connect(shop.trickle.dsn) as writer:
+        writer.execute("INSERT INTO t VALUES (1)")
+        trusted.watch([number(shop, "of_t"), number(shop, "of_u")])
+        await_(lambda: trusted.sure_of([number(shop, "of_u")]))
+        assert not trusted.sure_of([number(shop, "of_t")])
+        writer.rollback()
+        await_(lambda: trusted.sure_of([number(shop, "of_t")]))
+
+
+def test_bell_that_can_hear_no_more_wakes_everybody(shop: Lab, trusted: Bell):
+    watch(trusted, shop, "of_t", "of_u")
+    both = {number(shop, "of_t"), number(shop, "of_u")}
+    await_(lambda: trusted.sure_of(both) == both)
+
+    shop.value(
+        "SELECT bool_and(pg_terminate_backend(pid)) FROM pg_locks"
+        " WHERE locktype = 'advisory' AND classid = x'70677477'::int"
+    )
+
+    await_(lambda: trusted.rung)
+    assert trusted.answer() == both
+
+
+def test_bell_is_never_sure_where_writers_need_not_ring(shop: Lab, bell: Bell):
+    watch(bell, shop, "of_t")
+    shop.run("INSERT INTO t VALUES (1)")  # this session rings, and others would not
+    await_(lambda: bell.rung)
+    bell.answer()
+
+    watch(bell, shop, "of_t")
+
+    assert not bell.sure_of([number(shop, "of_t")])

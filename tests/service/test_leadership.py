@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -69,4 +71,29 @@ def test_lead_that_cannot_be_prolonged_ends_by_itself(lab: Lab, leadership: Lead
 
     leadership.ask()
 
+    assert not leadership.leads
+
+
+def test_engine_is_started_while_the_lease_of_a_silent_leader_runs_out(
+    lab: Lab, leadership: Leadership, monkeypatch: pytest.MonkeyPatch
+):
+    started = threading.Event()
+    engine = lab.trickle._runtime.engine
+    run = engine.run
+
+    def noted(*given: Any) -> object:
+        result = run(*given)
+        started.set()
+        return result
+
+    monkeypatch.setattr(engine, "run", noted)
+    claim_leadership(lab.connection, RIVAL, timedelta(seconds=6))
+
+    leadership.ask()
+    living = started.is_set()
+    lab.run("UPDATE pgtrickle.pgt_leader SET expires_at = now() + '2s'::interval")
+    leadership.ask()
+
+    assert not living
+    assert started.wait(60)
     assert not leadership.leads

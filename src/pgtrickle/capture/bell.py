@@ -22,13 +22,14 @@ _LOCKS = 256
 
 # Who has executed NOTIFY cannot prepare its transaction, and capture must never make a write fail:
 # where transactions can be prepared, somebody has to say that nobody does.
-_RING = sql.SQL("""
-    IF NOT pg_catalog.pg_try_advisory_xact_lock_shared({lock_class}, {lock})
-       AND pg_catalog.current_setting('pg_trickle.event_wakeup', true) IS DISTINCT FROM 'off'
+_WILLING = """pg_catalog.current_setting('pg_trickle.event_wakeup', true) IS DISTINCT FROM 'off'
        AND (pg_catalog.current_setting('max_prepared_transactions') = '0'
-            OR pg_catalog.current_setting('pg_trickle.event_wakeup', true) = 'on')
-       AND {touched} THEN
-        PERFORM pg_catalog.pg_notify({channel}, {relid});
+            OR pg_catalog.current_setting('pg_trickle.event_wakeup', true) = 'on')"""
+_RING = sql.SQL(f"""
+    IF NOT pg_catalog.pg_try_advisory_xact_lock_shared({{lock_class}}, {{lock}})
+       AND {_WILLING}
+       AND {{touched}} THEN
+        PERFORM pg_catalog.pg_notify({{channel}}, {{relid}});
     END IF;""")
 
 
@@ -71,3 +72,9 @@ def hold_locks(connection: Connection[TupleRow], locks: Collection[int]) -> set[
 def let_go(connection: Connection[TupleRow], locks: Collection[int]) -> None:
     """Give locks back."""
     connection.execute(_LET_GO, {"class": _LOCK_CLASS, "locks": sorted(locks)})
+
+
+def writers_ring(connection: Connection[TupleRow]) -> bool:
+    """Tell whether writers ring here; one whose role or session says otherwise does not."""
+    [(they_do,)] = connection.execute(f"SELECT {_WILLING}".encode()).fetchall()
+    return bool(they_do)

@@ -6,6 +6,7 @@ tables, of which each has one holder.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 
 from psycopg import Connection
@@ -46,13 +47,23 @@ def find_leader(connection: Connection[TupleRow]) -> str | None:
     return None if row is None else str(row[0])
 
 
-_FIND_LAST = "SELECT owner FROM pgtrickle.pgt_leader"
+_FIND_LAST = """
+    SELECT owner, expires_at - pg_catalog.clock_timestamp() FROM pgtrickle.pgt_leader
+"""
 
 
-def find_last_leader(connection: Connection[TupleRow]) -> str | None:
-    """Return who leads, or led last and has not made way."""
+@dataclass(frozen=True, slots=True)
+class LastLeader:
+    """Who leads, or led last and has not made way."""
+
+    owner: str
+    remaining: timedelta  # of its lease; negative when that has ended
+
+
+def find_last_leader(connection: Connection[TupleRow]) -> LastLeader | None:
+    """Return who leads or led last, None if nobody did."""
     row = connection.execute(_FIND_LAST).fetchone()
-    return None if row is None else str(row[0])
+    return None if row is None else LastLeader(*row)
 
 
 _RELEASE = "DELETE FROM pgtrickle.pgt_leader WHERE owner = %(owner)s"

@@ -27,14 +27,22 @@ def cadences(
     """
     wanted: dict[str, timedelta] = {}
     found: dict[str, Schedule] = {}
+
+    def want(name: str, own: Schedule) -> None:
+        if own.every is not None and tables[name].tier is not Tier.FROZEN:
+            for parent in reads.get(name, ()):
+                wanted[parent] = min(wanted.get(parent, own.every), own.every)
+
+    # First those with a schedule of their own: in a circle a reader may come later in the order.
+    for name, table in tables.items():
+        if not (own := schedule_of(table)).calculated:
+            want(name, _in_tier(own, table.tier))
     for name in reversed([name for name in order if name in tables]):
         own = schedule_of(tables[name])
         if own.calculated:
             own = replace(own, every=wanted.get(name, SHORTEST))
         found[name] = own = _in_tier(own, tables[name].tier)
-        if own.every is not None and tables[name].tier is not Tier.FROZEN:
-            for parent in reads.get(name, ()):
-                wanted[parent] = min(wanted.get(parent, own.every), own.every)
+        want(name, own)
     return found
 
 

@@ -16,6 +16,7 @@ LONGEST_BACKOFF = timedelta(minutes=5)
 AT_ONCE = datetime.min.replace(tzinfo=UTC)
 
 _FIRST_BACKOFF = timedelta(seconds=1)
+NAP = timedelta(seconds=8)  # between two looks at what a bell is sure to wake
 _LATE = 3
 _LONGEST_STRETCH = 8
 
@@ -30,6 +31,7 @@ class Attempt:
     late: int = 0  # in a row that took longer than the time to the next
     stretch: int = 1  # by which the time to the next is longer than the schedule says
     worked: datetime | None = None  # when it last was more than a look; None: this time
+    asleep: bool = False  # a bell is sure to ring when there is something to do
 
     def succeeded(self, began: datetime, took: timedelta, every: timedelta | None) -> Attempt:
         """Return what is left of this one after a refresh that took so long.
@@ -99,8 +101,12 @@ def due_at(
     last_refresh_at: datetime | None,
     attempt: Attempt | None,
     zone: str = "UTC",
+    *,
+    awake: bool = False,
 ) -> datetime:
     """Return the moment from which a stream table is due; ``zone`` is that of cron schedules.
+
+    One that is asleep is looked at less often than its schedule says, unless it is to be ``awake``.
 
     >>> from pgtrickle.model.schedule import parse_schedule
     >>> noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -111,6 +117,8 @@ def due_at(
     """
     if attempt is not None:
         after = attempt.at + attempt.pause
+        if attempt.asleep and not awake:
+            after = max(after, attempt.at + NAP)
         if schedule.cron is not None:
             return after if attempt.failures else schedule.next_after(attempt.at, zone)
         return max(schedule.next_after(attempt.at, zone, times=attempt.stretch), after)

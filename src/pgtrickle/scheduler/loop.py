@@ -65,7 +65,7 @@ class StreamTables(Protocol):
         ...
 
     def tend_lake(self) -> None:
-        """Try again what could not be delivered to the lake, and keep it tidy."""
+        """Read what is new in the lake, try again what could not be delivered, keep it tidy."""
         ...
 
     def refresh_unit(self, names: Sequence[str]) -> list[RefreshReport]:
@@ -152,6 +152,16 @@ class Loop:
                 next_due = self._pass(pool, stop, decided)
         return next_due
 
+    def busy(self) -> tuple[int, int]:
+        """Return how many units are being refreshed, and how many are due and wait.
+
+        Any thread may ask: both are copied before they are counted.
+        """
+        futures = list(self._in_flight.values())
+        running = sum(future.running() for future in futures)
+        unstarted = sum(not future.running() and not future.done() for future in futures)
+        return running, unstarted + len(self._waited)
+
     def _pass(
         self, pool: Executor, stop: threading.Event, decided: set[Unit] | None = None
     ) -> datetime | None:
@@ -192,10 +202,13 @@ class Loop:
         self, pool: Executor, stop: threading.Event, due: list[Unit], decided: set[Unit] | None
     ) -> list[Unit]:
         """Hand over what can go, take note of what has nothing to do; return what is left."""
-        left = [unit for unit in due if decided is not None and unit in decided]
+        done = decided or set()
+        left = [unit for unit in due if unit in done]
         held = self.stream_tables.find_held() if due else {}
-        asked = {unit: self.timetable.members(unit, held) for unit in due if unit not in left}
-        idle = self._find_idle([one for members in asked.values() for one in members])
+        asked = {unit: self.timetable.members(unit, held) for unit in due if unit not in done}
+        wanted = [one for members in asked.values() for one in members]
+        sure = frozenset(self.bell.sure_of([one.id for one in wanted]))  # before it is looked
+        idle = self._find_idle(wanted)
         for unit, members in asked.items():
             if stop.is_set():
                 left.append(unit)
@@ -206,7 +219,7 @@ class Loop:
             if decided is not None:
                 decided.add(unit)
             if all(table.id in idle for table in members):
-                self._note_idle(unit, members)
+                self._note_idle(unit, members, sure)
                 left.append(unit)
             else:
                 self._in_flight[unit] = pool.submit(self._work, members, stop)
@@ -255,11 +268,12 @@ class Loop:
                 self._note(unit, future.result())
             self.timetable.put_back(unit, self.now())
 
-    def _note_idle(self, unit: Unit, asked: Sequence[StreamTable]) -> None:
+    def _note_idle(self, unit: Unit, asked: Sequence[StreamTable], sure: frozenset[int]) -> None:
         everyone = self.timetable.members(unit)
+        asleep = all(table.id in sure for table in everyone)
         for table in everyone:
             if len(asked) == len(everyone):
-                self.timetable.note_nothing(table, self.now())
+                self.timetable.note_nothing(table, self.now(), asleep=asleep)
             else:  # some are held back: they are asked again when it is due, and no bell helps
                 self.timetable.note_success(table, self.now(), timedelta())
 

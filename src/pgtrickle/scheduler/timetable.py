@@ -49,7 +49,10 @@ class Timetable:
         order = [name for unit in shape.units for name in unit.members]
         self._cadences = cadences(self.tables, shape.reads, order)
         ids = {table.id for table in self.tables.values()}
-        self._attempts = {key: self._attempts[key] for key in self._attempts.keys() & ids}
+        # Nobody rang for one that took no part until now.
+        self._attempts = {
+            key: replace(self._attempts[key], asleep=False) for key in self._attempts.keys() & ids
+        }
         self._members = {unit: self._taking_part(unit) for unit in shape.units}
         self._places = {unit: place for place, unit in enumerate(shape.units)}
         self._of_table = {one.id: unit for unit, of in self._members.items() for one in of}
@@ -82,9 +85,11 @@ class Timetable:
         if when is None:
             self._due.pop(unit, None)
             return
-        self._put(unit, when)
         if self._due_if_changed(unit, now) <= now < when:
+            self._put(unit, when)
             self._resting.add(unit)
+        else:  # nobody listens to a bell for it
+            self._put(unit, self._unit_due_at(unit, now, awake=True) or when)
 
     def resting(self) -> list[int]:
         """Return the ids of the stream tables that a change would make due at once."""
@@ -124,10 +129,10 @@ class Timetable:
             before = Attempt(began)
         self._attempts[table.id] = before.succeeded(began, took, self._cadence(table).every)
 
-    def note_nothing(self, table: StreamTable, now: datetime) -> None:
-        """Take note of a look that found nothing to do."""
+    def note_nothing(self, table: StreamTable, now: datetime, *, asleep: bool = False) -> None:
+        """Take note of a look that found nothing to do; ``asleep``: a bell tells when there is."""
         before = self._attempts.get(table.id) or Attempt(table.last_refresh_at or now)
-        self._attempts[table.id] = before.found_nothing(now)
+        self._attempts[table.id] = replace(before.found_nothing(now), asleep=asleep)
 
     def note_failure(self, table: StreamTable, now: datetime) -> timedelta:
         """Take note of a refresh that failed; return how long to wait for the next attempt."""
@@ -151,8 +156,8 @@ class Timetable:
         }
         return [self.tables[name] for name in self.shape.without(unit, absent)]
 
-    def _unit_due_at(self, unit: Unit, now: datetime) -> datetime | None:
-        due = [self._due_at(table, now) for table in self.members(unit)]
+    def _unit_due_at(self, unit: Unit, now: datetime, *, awake: bool = False) -> datetime | None:
+        due = [self._due_at(table, now, awake=awake) for table in self.members(unit)]
         return (max if unit.slowest else min)(due, default=None)
 
     def _due_if_changed(self, unit: Unit, now: datetime) -> datetime:
@@ -168,14 +173,14 @@ class Timetable:
         self._due[unit] = when
         heapq.heappush(self._queue, (when, self._places[unit], unit))
 
-    def _due_at(self, table: StreamTable, now: datetime) -> datetime:
+    def _due_at(self, table: StreamTable, now: datetime, *, awake: bool = False) -> datetime:
         attempt, last = self._attempts.get(table.id), table.last_refresh_at
         # What lies in the future happened before the clock was set back: nobody waits for it.
         if attempt is not None and attempt.at > now:
             attempt = None
         if last is not None and last > now:
             last = None
-        return due_at(self._cadence(table), last, attempt, self.zone)
+        return due_at(self._cadence(table), last, attempt, self.zone, awake=awake)
 
     def _cadence(self, table: StreamTable) -> Schedule:
         return self._cadences.get(str(table.name)) or schedule_of(table)

@@ -13,8 +13,8 @@ import psycopg
 from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
-from pgtrickle.capture.bell import CHANNEL, hold_locks, let_go, lock_of
-from pgtrickle.catalog.dependencies import list_source_relids
+from pgtrickle.capture.bell import CHANNEL, hold_locks, let_go, lock_of, writers_ring
+from pgtrickle.catalog.dependencies import list_silent, list_source_relids
 from pgtrickle.scheduler.bell import Bell, NoBell
 from pgtrickle.service.runtime import Runtime
 
@@ -43,6 +43,8 @@ class ChangeBell:
     _sources_read: float = -_SOURCES_LAST
     _locks_of: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())  # what is watched
     _deaf_until: dict[int, float] = field(default_factory=dict)  # by lock
+    _held: frozenset[int] = frozenset()  # locks: a writer that cannot share one of them rings
+    _silent: frozenset[int] = frozenset()  # stream tables with a source that does not ring
 
     @property
     def rung(self) -> bool:
@@ -60,6 +62,16 @@ class ChangeBell:
         """Ring once for each of these, and for no others."""
         with self._lock:
             self._watched = set(stream_table_ids) - self._answers
+
+    def sure_of(self, stream_table_ids: Collection[int]) -> Collection[int]:
+        """Return those for which it has not rung and is sure to, from now on.
+
+        Writers who had not rung when a lock was taken had ended by then, so that whoever looks
+        after this was asked sees what they wrote.
+        """
+        with self._lock:
+            able = self._watched.difference(self._silent).intersection(stream_table_ids)
+            return {one for one in able if one in self._sources and self._locks(one) <= self._held}
 
     def wait(self, stop: threading.Event, seconds: float) -> None:
         """Wait until it rings or something stops, and no longer than so many seconds."""
@@ -80,6 +92,7 @@ class ChangeBell:
                     self._serve(connection)
             except psycopg.Error as error:
                 logger.debug("not listening for changes: %s", error)
+                self._hold(frozenset())
                 self.done.wait(_RECONNECT)
 
     def _connected(self) -> Connection[TupleRow]:
@@ -93,14 +106,17 @@ class ChangeBell:
 
     def _serve(self, connection: Connection[TupleRow]) -> None:
         connection.execute(_LISTEN)
+        rings = writers_ring(connection)
         held: set[int] = set()
         while not self.done.is_set():
             wanted = self._wanted(connection)
             if held - wanted:
+                self._hold(frozenset(held & wanted) if rings else frozenset())
                 let_go(connection, held - wanted)
                 held &= wanted
             if wanted - held:
                 held |= hold_locks(connection, wanted - held)
+                self._hold(frozenset(held) if rings else frozenset())
             # All that came in one packet; the rest comes with the next round.
             for notice in connection.notifies(timeout=_LOOK, stop_after=1):
                 if notice.payload.isdecimal():  # anybody may send anything
@@ -113,25 +129,39 @@ class ChangeBell:
         now = time.monotonic()
         outdated = now - self._sources_read > _SOURCES_LAST
         if watched and (outdated or not watched <= self._sources.keys()):
-            found = list_source_relids(connection)
+            found, silent = list_source_relids(connection), list_silent(connection)
             with self._lock:
+                self._silent = silent
                 self._sources = {one: found.get(one, frozenset()) for one in watched | found.keys()}
             self._sources_read, self._locks_of = now, (frozenset(), frozenset())
         if watched != self._locks_of[0]:
-            locks = {lock_of(relid) for one in watched for relid in self._sources[one]}
+            locks = {lock for one in watched for lock in self._locks(one)}
             self._locks_of = watched, frozenset(locks)
         return {lock for lock in self._locks_of[1] if self._deaf_until.get(lock, now) <= now}
 
     def _ring(self, source_relid: int) -> None:
         with self._lock:
             woken = {one for one in self._watched if source_relid in self._sources.get(one, ())}
-            self._watched -= woken
-            self._answers |= woken
-            if woken:
-                self._rung.set()
-            else:
+            self._wake(woken)
+            if not woken:
                 # Another source with the same lock, and its writers would ring on and on.
                 self._deaf_until[lock_of(source_relid)] = time.monotonic() + _DEAF
+
+    def _hold(self, held: frozenset[int]) -> None:
+        """Take note of the locks that are held; who relied on one that is not wakes up."""
+        with self._lock:
+            lost, self._held = self._held - held, held
+            if lost:
+                self._wake({one for one in self._watched if self._locks(one) & lost})
+
+    def _wake(self, woken: set[int]) -> None:
+        self._watched -= woken
+        self._answers |= woken
+        if woken:
+            self._rung.set()
+
+    def _locks(self, stream_table_id: int) -> set[int]:
+        return {lock_of(relid) for relid in self._sources.get(stream_table_id, ())}
 
 
 def _is_pooled(connection: Connection[TupleRow]) -> bool:

@@ -19,7 +19,7 @@ from pgtrickle.service.capture_mode import drain_or_hand_back
 from pgtrickle.service.runtime import Runtime
 
 # Each note writes a row of the catalog: a second's schedule need not do so every second.
-_SILENCE = timedelta(seconds=10)
+_SILENCE = timedelta(seconds=7)  # shorter than a nap, so that each look after one is noted
 # A change of columns alone cannot make the contents wrong: it may be noticed a little later.
 _SHAPES_LAST = 10.0
 # Buffers that nobody trims, because nothing is refreshed, grow too.

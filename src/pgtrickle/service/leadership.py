@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 # A daemon that died is replaced when its lease ends and another asks: within 7.5 seconds.
 _LEASE = timedelta(seconds=6)
 _ASK_EVERY = 1.5
+# A leader that has missed an occasion to prolong its lease is likely to be dead.
+_SILENT = _LEASE - timedelta(seconds=2 * _ASK_EVERY)
 
 
 @dataclass(slots=True)
@@ -29,6 +31,7 @@ class Leadership:
     runtime: Runtime
     problem: TrickleError | None = None  # why it could not ask, if so
     _until: float = field(default=-1.0)  # on the monotonic clock
+    _ready: bool = False  # Spark was started, or is about to be
 
     @property
     def leads(self) -> bool:
@@ -42,10 +45,10 @@ class Leadership:
             with self.runtime.connection() as connection:
                 before = find_last_leader(connection)
                 claimed = claim_leadership(connection, self.runtime.owner, _LEASE)
-                if claimed and before is not None and before != self.runtime.owner:
+                if claimed and before is not None and before.owner != self.runtime.owner:
                     # It has not given a sign of life for the length of a lease.
-                    freed = delete_leases_of_dead(connection, before)
-                    logger.info("took over", extra={"from": before, "leases_freed": freed})
+                    freed = delete_leases_of_dead(connection, before.owner)
+                    logger.info("took over", extra={"from": before.owner, "leases_freed": freed})
         except TrickleError as error:
             # Once: a server that is gone, or a standby, may stay so for days.
             if self.problem is None or self.problem.code != error.code:
@@ -54,8 +57,21 @@ class Leadership:
             return
         self.problem = None
         self._until = asked + _LEASE.total_seconds() if claimed else -1.0
+        if before is not None and not claimed and before.remaining < _SILENT:
+            self._get_ready()
         if led != claimed:
             logger.info("leading" if claimed else "standing by", extra={"by": self.runtime.owner})
+
+    def _get_ready(self) -> None:
+        """Start Spark while the lease of a leader that is silent runs out: both take seconds."""
+        if not self._ready:
+            self._ready = True
+            threading.Thread(target=self._start_engine, name="pgtrickle-start", daemon=True).start()
+
+    def _start_engine(self) -> None:
+        # What keeps Spark from starting is told by the first refresh that needs it.
+        with suppress(TrickleError):
+            self.runtime.engine.run("SELECT 1 AS ready", {})
 
     def give_up(self) -> None:
         """Let another lead at once."""

@@ -18,6 +18,9 @@ _FIND = """
 """
 _SET_PATIENCE = "SELECT pg_catalog.set_config('lock_timeout', %(patience)s, true)"
 _LOCK = sql.SQL("LOCK TABLE ONLY {table} IN ACCESS EXCLUSIVE MODE")
+_MAY_LOCK = """
+    SELECT pg_catalog.has_table_privilege(%(relid)s::pg_catalog.oid, 'UPDATE, DELETE, TRUNCATE')
+"""
 
 
 def find_table(connection: Connection[TupleRow], relid: int) -> QualifiedName | None:
@@ -36,6 +39,12 @@ def lock_table(connection: Connection[TupleRow], table: QualifiedName, patience:
     milliseconds = f"{int(patience.total_seconds() * 1000)}ms"
     connection.execute(_SET_PATIENCE, {"patience": milliseconds})
     connection.execute(_LOCK.format(table=sql.Identifier(table.schema, table.name)))
+
+
+def may_lock_table(connection: Connection[TupleRow], relid: int) -> bool:
+    """Tell whether our role may lock a table by name; to put triggers on it, less is needed."""
+    [(allowed,)] = connection.execute(_MAY_LOCK, {"relid": relid}).fetchall()
+    return bool(allowed)
 
 
 _LIST_FUNCTIONS = """
