@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup format lint unit test test-oldest fuzz fuzz-pipeline workloads soak chaos bench-race lake-random lake-kill \
-  lake-crowd demo demo-lake bench bench-latency bench-capture bench-wal bench-idle bench-daemon bench-tpch \
+  lake-crowd demo demo-lake bench bench-latency bench-capture bench-wal bench-idle bench-daemon bench-throughput bench-tpch \
   bench-flatness bench-cost-model bench-large bench-memory bench-lake bench-report bench-check check ci docs clean
 
 PYTHON ?= python3
@@ -78,9 +78,9 @@ bench-race: setup  ## two daemons that take the lead from one another: no refres
 	$(CHAOS) --seconds $(or $(SECONDS),3600) --daemons $(or $(DAEMONS),2) --daemon-kills $(or $(DAEMON_KILLS),20) \
 	  --jvm-kills 0 --backend-kills 0 --restarts 0 --pauses $(or $(PAUSES),60)
 
-lake-random: setup  ## a thousand random refreshes with a copy in a lake, which DuckDB reads: REFRESHES=n SEED=s
+lake-random: setup  ## a thousand random refreshes to a lake that DuckDB reads, and from one it writes: REFRESHES=n SEED=s
 	PGTRICKLE_LAKE_REFRESHES=$(or $(REFRESHES),1000) $(if $(SEED),PGTRICKLE_LAKE_SEED=$(SEED)) \
-	  $(BIN)/pytest -q -s -p no:randomly tests/lake/test_random.py
+	  $(BIN)/pytest -q -s -p no:randomly tests/lake/test_random.py tests/lake/test_source_random.py
 
 lake-kill: setup  ## kill -9 at each step of a delivery to the lake, two hundred times: KILLS=n SEED=s
 	PGTRICKLE_LAKE_KILLS=$(or $(KILLS),200) $(if $(SEED),PGTRICKLE_LAKE_SEED=$(SEED)) \
@@ -122,12 +122,20 @@ bench-idle: setup  ## a thousand stream tables with nothing to do
 	$(BENCH).idle_tables --output $(OUTPUT)/idle.json
 	$(REPORT) $(OUTPUT)/idle.json
 
-# DURATION=seconds of writing and of idleness, WARM_UP=seconds before, RATE=transactions a second, ORDERS=n, TABLES=n idle ones.
+# DURATION=seconds of writing, IDLE=seconds of doing nothing, WARM_UP=seconds before, RATE=transactions a second, ORDERS=n, TABLES=n idle ones.
 bench-daemon: setup  ## from a commit to its being visible, and the cost of a thousand idle stream tables
 	$(BENCH).daemon --output $(OUTPUT)/daemon.json \
 	  $(if $(DURATION),--seconds $(DURATION)) $(if $(WARM_UP),--warm-up $(WARM_UP)) \
-	  $(if $(RATE),--rate $(RATE)) $(if $(ORDERS),--orders $(ORDERS)) $(if $(TABLES),--tables $(TABLES))
+	  $(if $(RATE),--rate $(RATE)) $(if $(ORDERS),--orders $(ORDERS)) $(if $(TABLES),--tables $(TABLES)) \
+	  $(if $(IDLE),--idle-seconds $(IDLE))
 	$(REPORT) $(OUTPUT)/daemon.json
+
+# RATE=row changes a second for DURATION=seconds, then STEPS=rates with commas for STEP_SECONDS=n each.
+bench-throughput: setup  ## row changes a second through capture, join, aggregate and commit, and the limit
+	$(BENCH).throughput --output $(OUTPUT)/throughput.json \
+	  $(if $(RATE),--rate $(RATE)) $(if $(DURATION),--seconds $(DURATION)) \
+	  $(if $(STEPS),--steps $(STEPS)) $(if $(STEP_SECONDS),--step-seconds $(STEP_SECONDS))
+	$(REPORT) $(OUTPUT)/throughput.json
 
 bench-tpch: setup  ## TPC-H beside REFRESH MATERIALIZED VIEW, Spark in full and DuckDB
 	$(BENCH).tpch $(call AT,$(SCALE)) $(if $(SHARE),--share $(SHARE)) \

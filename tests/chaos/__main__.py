@@ -68,23 +68,29 @@ def _say(line: str) -> None:
 
 
 def _print(outcome: Outcome) -> None:
-    resumed = sorted(outcome.resumed)
     _say(f"{outcome.seconds:.0f} s, {outcome.paid:,} transfers, {dict(outcome.events)}")
     _say(f"refreshes and errors: {outcome.actions}")
     _say(f"looks: {outcome.looks:,}; wrong: {dict(outcome.wrong)}")
     for example in outcome.examples[:10]:
         _say(f"  {example}")
-    if resumed:
-        _say(
-            f"resumed, with the start of Spark: median {statistics.median(resumed):.1f} s,"
-            f" longest {resumed[-1]:.1f} s; the very first refresh {outcome.first_refresh:.1f} s"
-        )
+    _say(
+        f"resumed {_times(outcome.resumed)}, without the start of Spark"
+        f" {_times(outcome.resumed_alone)}; starts of Spark {_times(outcome.spark_starts)};"
+        f" the very first refresh after {outcome.first_refresh:.1f} s;"
+        f" not while it was waited for: {dict(outcome.never_resumed)}"
+    )
     _say(f"different at the end: {outcome.different}; not active: {outcome.suspended}")
     _say(
         f"two refreshes of one stream table at a time: {outcome.overlapping};"
         f" longest time between two refreshes of one: {outcome.longest_wait:.1f} s"
     )
     _say(f"exit codes: {outcome.exit_codes}; ended by themselves: {outcome.ended_by_themselves}")
+
+
+def _times(seconds: list[float]) -> str:
+    if not seconds:
+        return "never"
+    return f"median {statistics.median(seconds):.1f} s, longest {max(seconds):.1f} s"
 
 
 if __name__ == "__main__":

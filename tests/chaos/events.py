@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ _KILL_BACKEND = """
      WHERE datname = current_database() AND pid <> pg_backend_pid()
        AND backend_type = 'client backend' ORDER BY random() LIMIT 1
 """
+_SPARK_IS_UP = re.compile(r"Spark is up\b.*\bseconds=([0-9.]+)")
 _LEADER = "SELECT owner FROM pgtrickle.pgt_leader"
 _PAUSE = 12.0  # seconds: longer than the lease of a leader
 _LEASE_SECONDS = "5"
@@ -79,6 +81,10 @@ class Daemons:
         for one in self.running:
             one.kill()
             one.wait()
+
+    def spark_starts(self) -> list[float]:
+        """Return how many seconds each start of Spark took, as the daemons say."""
+        return [float(took) for took in _SPARK_IS_UP.findall(self.log.read_text(errors="replace"))]
 
     def leader(self) -> subprocess.Popen[bytes]:
         """Return the one that leads, or any."""

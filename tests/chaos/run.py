@@ -19,7 +19,7 @@ from tests.fakes.engine import DuckDbEngine
 
 _PAYERS = 4
 _SETTLE_SECONDS = 180.0  # a JVM starts, and everything is refreshed
-_PATIENCE = 15.0
+_PATIENCE = 40.0  # a daemon takes over, and starts Spark
 # A refresh that was done; what found nothing leaves no trace of its own.
 _LATEST = """
     SELECT max(end_time) FROM pgtrickle.pgt_refresh_history
@@ -58,6 +58,9 @@ class Outcome:
     events: Counter[str] = field(default_factory=Counter)
     first_refresh: float = 0.0  # seconds after the start of the first daemon, with Spark
     resumed: list[float] = field(default_factory=list)  # seconds after each event, with Spark
+    resumed_alone: list[float] = field(default_factory=list)  # without the start of Spark
+    spark_starts: list[float] = field(default_factory=list)
+    never_resumed: Counter[str] = field(default_factory=Counter)  # not while it was waited for
     actions: dict[str, int] = field(default_factory=dict)
     different: dict[str, int] = field(default_factory=dict)  # rows at the end, by stream table
     suspended: list[str] = field(default_factory=list)
@@ -116,6 +119,7 @@ def run(
         outcome.examples = auditor.examples
     _settle(daemons, outcome, tell)
     outcome.exit_codes = daemons.stop()
+    outcome.spark_starts = daemons.spark_starts()
     outcome.ended_by_themselves = daemons.ended_by_themselves
     outcome.seconds = time.monotonic() - began
     return outcome
@@ -133,16 +137,20 @@ def _let_happen(
     moments = sorted(random.uniform(0, seconds) for _ in events)
     for moment, (name, event) in zip(moments, events, strict=True):
         time.sleep(max(began + moment - time.monotonic(), 0))
+        starts = len(daemons.spark_starts())
         event(daemons)
         daemons.start()
         outcome.events[name] += 1
-        # Not waited for much longer than until the next one, which may come in between.
-        resumed = _await_refresh(daemons.dsn, max(seconds / len(events), _PATIENCE))
-        after = "not before the next"
-        if resumed is not None:
-            after = f"after {resumed:.1f} s"
+        resumed = _await_refresh(daemons.dsn, _PATIENCE)
+        if resumed is None:
+            after = "not before the next"
+            outcome.never_resumed[name] += 1
+        else:
+            spark = sum(daemons.spark_starts()[starts:])
+            after = f"after {resumed:.1f} s, of which Spark {spark:.1f} s"
             if name != "backend":
                 outcome.resumed.append(resumed)
+                outcome.resumed_alone.append(resumed - spark)
         tell(f"{time.monotonic() - began:6.0f} s: {name}, resumed {after}")
     time.sleep(max(began + seconds - time.monotonic(), 0))
 

@@ -1,21 +1,31 @@
 """The way of a stream table through all its kinds of refresh, on the Spark of the environment.
 
 Run as a process of its own, because one process cannot hold a Spark of each kind.  Prints one JSON
-document: what each refresh did and how many rows its executors read.
+document: what each refresh did, how many rows its executors read, and how many files of the lake
+they wrote.  Then executors are killed, and the session is lost: neither keeps the next refresh from
+doing its work.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
 
 import psycopg
 
 import pgtrickle
+from pgtrickle.errors import Retry, TrickleError
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.settings import Settings
 from pgtrickle.spark.engine import SparkEngine
 from pgtrickle.spark.session import SparkSessions
+from tests.fixtures.ducklake import lake_client
 
 _SHOP = """
     CREATE TABLE customers (id integer PRIMARY KEY, region text);
@@ -29,6 +39,7 @@ _QUERY = """
     SELECT c.region, count(*) AS n, sum(o.amount) AS total
       FROM orders AS o JOIN customers AS c ON c.id = o.customer_id GROUP BY c.region
 """
+_EXECUTOR = b"org.apache.spark.executor.CoarseGrainedExecutorBackend"
 
 
 def main(dsn: str) -> None:
@@ -50,7 +61,57 @@ def main(dsn: str) -> None:
         connection.execute("UPDATE orders SET amount = amount * 2, customer_id = 1 + id % 400")
         reports["large"] = trickle.refresh_stream_table("t")
         ok = trickle.verify_stream_table("t").ok
-    print(json.dumps({"verified": ok} | {k: _show(v) for k, v in reports.items() if v}))
+        files = _load_lake(trickle)
+        killed = 0 if engine.sessions.remote else _kill_executors(engine)
+        connection.execute("UPDATE orders SET amount = amount + 1 WHERE id <= 20")
+        reports["without executors"] = _refresh(trickle)
+        engine.sessions.large().stop()
+        connection.execute("UPDATE orders SET amount = amount + 1 WHERE id <= 30")
+        reports["without a session"] = _refresh(trickle)
+        ok = ok and trickle.verify_stream_table("t").ok
+    shown = {k: _show(v) for k, v in reports.items() if v}
+    print(json.dumps({"verified": ok, "files": files, "killed": killed} | shown))
+
+
+def _kill_executors(engine: SparkEngine) -> int:
+    """Kill every executor of this application, and tell how many there were."""
+    application = engine.sessions.large().sparkContext.applicationId.encode()
+    killed = 0
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            words = path.read_bytes().split(b"\0")
+            if _EXECUTOR in words and application in words:
+                os.kill(int(path.parent.name), signal.SIGKILL)
+                killed += 1
+    return killed
+
+
+def _refresh(trickle: pgtrickle.Trickle) -> RefreshReport:
+    """Refresh as a daemon does: what failed for a while is tried again."""
+    for pause in (1, 2, 4):
+        try:
+            return trickle.refresh_stream_table("t")
+        except TrickleError as error:
+            if error.retry is not Retry.BACKOFF:
+                raise
+            time.sleep(pause)
+    return trickle.refresh_stream_table("t")
+
+
+def _load_lake(trickle: pgtrickle.Trickle) -> int:
+    """Load a copy in the lake, let DuckDB count it, and return how many files it has."""
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory).chmod(0o777)  # executors may be somebody else
+        trickle.create_stream_table(
+            "copied",
+            "SELECT id, amount FROM orders",
+            sink="ducklake",
+            ducklake_sink_path=directory,
+        )
+        with lake_client(trickle.dsn, "public") as client:
+            counted = client.execute("SELECT count(*), count(DISTINCT id) FROM copied").fetchall()
+        assert counted == [(6000, 6000)]
+        return len(list(Path(directory).rglob("*.parquet")))
 
 
 def _show(report: RefreshReport) -> dict[str, object]:

@@ -26,15 +26,21 @@ def _run(dsn: str, **environment: str) -> Any:
 
 def _check(report: Any) -> None:
     assert report["verified"]
+    assert report["files"] == 4
     assert report["first"]["action"] == "FULL"
     assert report["first"]["read by executors"] == {"public.orders full": 6000}
     assert report["small"] == {"action": "DIFFERENTIAL", "read by executors": {}}
     assert report["large"]["action"] == "DIFFERENTIAL"
     assert report["large"]["read by executors"]["public.orders changes"] == 12_000
+    for lost in ("without executors", "without a session"):
+        assert report[lost]["action"] == "DIFFERENTIAL"
 
 
 def test_on_a_master_with_two_workers(database: str, spark_master: str) -> None:
-    _check(_run(database, SPARK_MASTER=spark_master))
+    report = _run(database, SPARK_MASTER=spark_master)
+
+    _check(report)
+    assert report["killed"] > 0
 
 
 def test_through_spark_connect(database: str, spark_connect: str) -> None:

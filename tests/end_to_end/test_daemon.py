@@ -47,7 +47,18 @@ def test_daemon_goes_on_after_the_jvm_was_killed(
             await_(partial(visible, number), _SECONDS)
             assert jvm not in daemon.children()
 
+        # It is told to end while a refresh is on its way: that one is finished.
+        user.execute("INSERT INTO t SELECT i, i FROM generate_series(4, 20000) AS i")
+        await_(lambda: user.execute("TABLE pgtrickle.pgt_leases").fetchall() or visible(20000), 60)
         assert daemon.stop() == 0
+        assert user.execute("TABLE pgtrickle.pgt_leases").fetchall() == []
+        [(left,)] = user.execute(
+            "SELECT count(*) FROM pgtrickle.pgt_refresh_history WHERE end_time IS NULL"
+        ).fetchall()
+        assert left == 0
+        for name in ("sums", "counts", "means"):
+            trickle.refresh_stream_table(name)
+        assert visible(20000)
         assert [trickle.verify_stream_table(name).ok for name in ("sums", "counts", "means")] == [
             True
         ] * 3
