@@ -23,6 +23,7 @@ from pgtrickle.catalog.wal_capture import (
     update_cdc_note,
 )
 from pgtrickle.errors import (
+    ConnectionLostError,
     ServerBusyError,
     SlotLostError,
     TrickleError,
@@ -166,7 +167,8 @@ def _concerns(error: TrickleError, source: WalSource) -> bool:
 def tend_capture(runtime: Runtime) -> None:
     """Read the log, watch the slot and hand sources over; a daemon calls it again and again.
 
-    What fails here loses nothing: it is logged, and the next refresh meets it again.
+    What fails here loses nothing: it is logged, and the next refresh meets it again.  A server that
+    is gone is everybody's concern.
     """
     now = time.monotonic()
     if now - runtime.capture_tended < runtime.settings.wal_heartbeat_seconds:
@@ -176,6 +178,8 @@ def tend_capture(runtime: Runtime) -> None:
         drain_or_hand_back(runtime)
         settle_capture(runtime)
         warn_of_lag(runtime)
+    except ConnectionLostError:
+        raise
     except TrickleError as error:
         logger.warning("could not tend the capture", extra={"code": error.code})
 
