@@ -18,6 +18,7 @@ from dataclasses import Field, dataclass, fields
 from pathlib import Path
 
 from pgtrickle.errors import TrickleError
+from pgtrickle.model.metrics import OF_EACH_DAEMON, OF_THE_LEADER, SHOWN, Metric
 from pgtrickle.settings import SESSION_SETTINGS, Settings, show_value, unit_of
 from tests.sql.expressions import FAMILIES, OUT_OF_REACH, Family
 from tools.constructs import Construct, read_examples
@@ -208,6 +209,40 @@ _SESSION_INTRODUCTION = (
     " pg_trickle.request_timeout = 3600`), a role or a database."
 )
 
+_METRICS_INTRODUCTION = (
+    "`pgtrickle run --health-port 8080` answers `http://127.0.0.1:8080/metrics` in the text format"
+    " of Prometheus. Names of stream tables, codes and numbers go out, never the text of an error"
+    " or a setting. Counters begin with 0 when the daemon starts."
+)
+_DAEMON_METRICS_INTRODUCTION = (
+    "What the process knows of itself, also while the database is away. Refreshes are those that"
+    " its scheduler tried, not those that were asked for by hand or from SQL; a stream table that"
+    " was found [idle](architecture.md#nothing-to-do) was not refreshed."
+)
+_LEADER_METRICS_INTRODUCTION = (
+    "These come from the catalog and cover whatever any process did. Only the daemon that leads"
+    " tells them, so that a sum over several daemons counts nothing twice. They are read with a"
+    " fixed number of queries, at most once a second; while the database does not answer they are"
+    f" absent. Of stream tables at most {SHOWN:,} have series of their own, and as many sinks:"
+    " those furthest behind. Deliveries are counted from the first time that somebody asks."
+)
+_SCRAPE_EXAMPLE = """\
+scrape_configs:
+  - job_name: pgtrickle
+    static_configs:
+      - targets: ["127.0.0.1:8080"]"""
+_ALERT_EXAMPLE = """\
+groups:
+  - name: pgtrickle
+    rules:
+      - alert: NobodyLeads
+        expr: sum(pgtrickle_leading) < 1
+        for: 1m
+      - alert: StreamTableIsStale
+        expr: pgtrickle_staleness_seconds > 300
+      - alert: LakeGaveUp
+        expr: pgtrickle_sinks{state="FAILED_PERMANENT"} > 0"""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the pages, or with ``--check`` name those that are stale."""
@@ -359,6 +394,32 @@ def errors_page() -> str:
     return _page(parts)
 
 
+def metrics_page() -> str:
+    """List every metric of the daemon, and how to scrape and watch them."""
+    header = ["metric", "type", "labels", "meaning"]
+    return _page(
+        [
+            "# Metrics",
+            _NOTICE,
+            _METRICS_INTRODUCTION,
+            _fenced(_SCRAPE_EXAMPLE, "yaml"),
+            "## Of each daemon",
+            _DAEMON_METRICS_INTRODUCTION,
+            _table(header, [*map(_metric_row, OF_EACH_DAEMON)]),
+            "## Of the daemon that leads",
+            _LEADER_METRICS_INTRODUCTION,
+            _table(header, [*map(_metric_row, OF_THE_LEADER)]),
+            "## What to watch",
+            _fenced(_ALERT_EXAMPLE, "yaml"),
+        ]
+    )
+
+
+def _metric_row(metric: Metric) -> list[str]:
+    labels = ", ".join(map(_code, metric.labels))
+    return [_code(metric.name), metric.kind.value, labels, metric.doc]
+
+
 def configuration_page() -> str:
     """List every setting and every variable that is read beside them."""
     rows = [_setting_row(one) for one in fields(Settings)]
@@ -462,6 +523,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "expressions.md": expressions_page,
     "errors.md": errors_page,
     "configuration.md": configuration_page,
+    "metrics.md": metrics_page,
     "sql_reference.md": lambda: _page(["# SQL reference", _NOTICE, *sql_reference_page()]),
 }
 

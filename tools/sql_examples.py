@@ -46,6 +46,12 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "'{large, regions}', '{\"status\": \"SUSPENDED\"}')",
             "resume_stream_table": "CALL pgtrickle.resume_stream_table('large')",
         },
+        "Tables of the lake": {
+            "attach_ducklake_table": "CALL pgtrickle.attach_ducklake_table('visits',"
+            " 'main.visits',\n    columns => '{id, page}', catalog_schema => 'lake')",
+            "ducklake_sources": "SELECT * FROM pgtrickle.ducklake_sources()",
+            "detach_ducklake_table": "CALL pgtrickle.detach_ducklake_table('visits')",
+        },
         "Holding the scheduler back": {
             "gate_source": "SELECT pgtrickle.gate_source('orders')",
             "bootstrap_gate_status": "SELECT * FROM pgtrickle.bootstrap_gate_status()",
@@ -89,6 +95,7 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "get_staleness": "SELECT pgtrickle.get_staleness('revenue')",
             "list_sources": "SELECT * FROM pgtrickle.list_sources('revenue')",
             "dependency_tree": "SELECT tree_line FROM pgtrickle.dependency_tree()",
+            "pgt_scc_status": "SELECT * FROM pgtrickle.pgt_scc_status()",
             "explain_dag": "SELECT pgtrickle.explain_dag('mermaid')",
             "change_buffer_sizes": "SELECT * FROM pgtrickle.change_buffer_sizes()",
             "check_cdc_health": "SELECT * FROM pgtrickle.check_cdc_health()",

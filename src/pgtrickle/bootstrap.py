@@ -48,9 +48,16 @@ from pgtrickle.service.diagnose import Diagnosis, diagnose_errors
 from pgtrickle.service.doctor import Check, check_machine, check_server
 from pgtrickle.service.drop import drop_stream_table
 from pgtrickle.service.explain import explain_stream_table
+from pgtrickle.service.figures import FigureReader
+from pgtrickle.service.follow_lake import follow_due
 from pgtrickle.service.idle import find_idle
 from pgtrickle.service.lake_control import deliver_due, retry_delivery, show_sinks
 from pgtrickle.service.lake_maintain import maintain_due, maintain_lake
+from pgtrickle.service.lake_source import (
+    attach_ducklake_table,
+    detach_ducklake_table,
+    show_ducklake_sources,
+)
 from pgtrickle.service.leadership import Leadership, standing_for_leader
 from pgtrickle.service.prune import prune_history, pruning_history
 from pgtrickle.service.refresh_stream_table import refresh_stream_table, refresh_unit
@@ -79,6 +86,7 @@ if TYPE_CHECKING:
     from pgtrickle.catalog.capture_control import CaptureHealth
     from pgtrickle.catalog.refresh_history import Refresh
     from pgtrickle.model.lake_sink import LakeCare, SinkStatus
+    from pgtrickle.model.lake_source import LakeSource
     from pgtrickle.ports import Engine
     from pgtrickle.scheduler.units import Shape
 
@@ -386,6 +394,38 @@ class Trickle(SchedulerControl):
         """
         return maintain_lake(self._runtime, older_than, keep)
 
+    def attach_ducklake_table(
+        self,
+        name: str,
+        lake_table: str,
+        columns: Sequence[str] | None = None,
+        *,
+        catalog_schema: str | None = None,
+        compaction_policy: str | None = None,
+    ) -> LakeSource:
+        """Follow a table of the lake under a name, so that stream tables can read it.
+
+        PostgreSQL holds its rows, of all ``columns`` or of some.  ``compaction_policy`` says what
+        is done when the lake has forgotten the snapshot that was read last: ``fallback`` compares
+        all rows, ``error`` gives up.
+        """
+        return attach_ducklake_table(
+            self._runtime,
+            self._name(name),
+            lake_table,
+            columns=columns,
+            catalog_schema=catalog_schema,
+            compaction_policy=compaction_policy,
+        )
+
+    def detach_ducklake_table(self, name: str) -> LakeSource:
+        """Follow a table of the lake no longer, and drop its rows."""
+        return detach_ducklake_table(self._runtime, self._name(name))
+
+    def ducklake_sources(self) -> list[LakeSource]:
+        """Return every attached lake table, and how far it has been read."""
+        return show_ducklake_sources(self._runtime)
+
     def list_stream_tables(self) -> list[StreamTable]:
         """Return every stream table, by name."""
         return show_stream_tables(self._runtime)
@@ -460,6 +500,10 @@ class Trickle(SchedulerControl):
         """Prune the history again and again, for the length of a block."""
         return pruning_history(self._runtime)
 
+    def figure_reader(self) -> FigureReader:
+        """Return what reads figures of all stream tables and sinks, for metrics."""
+        return FigureReader(self._runtime)
+
     def standing_for_leader(self) -> AbstractContextManager[Leadership]:
         """Ask for the lead among the daemons on this database, for the length of a block."""
         return standing_for_leader(self._runtime)
@@ -473,7 +517,8 @@ class Trickle(SchedulerControl):
         tend_capture(self._runtime)
 
     def tend_lake(self) -> None:
-        """Try again the deliveries that are due, and tidy the lake if it is time for that."""
+        """Follow attached tables, try deliveries that are due again, tidy the lake in time."""
+        follow_due(self._runtime)
         deliver_due(self._runtime)
         maintain_due(self._runtime)
 

@@ -78,6 +78,14 @@ class CircularDependencyError(TrickleError, code="ST109"):
     """The defining query reads, directly or through others, the stream table it defines."""
 
 
+class NotMonotoneError(TrickleError, code="ST110"):
+    """A stream table that is to be in a circle has a query or a mode that rules out a fixpoint."""
+
+
+class FixpointNotReachedError(TrickleError, code="ST111"):
+    """The stream tables of a circle still gained rows after max_fixpoint_iterations rounds."""
+
+
 class StreamTableNotFoundError(TrickleError, code="ST201"):
     """A stream table was named that the catalog does not hold."""
 
@@ -292,6 +300,14 @@ class LakeSinkError(TrickleError, code="ST703"):
 
 class LakeReadError(TrickleError, code="ST704"):
     """A lake table cannot be read into Spark, or not exactly."""
+
+
+class LakeSourceError(TrickleError, code="ST705"):
+    """A lake table cannot be followed as it is, or is not attached."""
+
+
+class LakeSnapshotExpiredError(TrickleError, code="ST706"):
+    """The lake has forgotten the snapshot from which its changes were to be read."""
 
 
 class InternalError(TrickleError, code="ST901"):

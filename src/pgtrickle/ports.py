@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.sql.translate import Dialect
+
+PartT = TypeVar("PartT")
+ResultT = TypeVar("ResultT")
 
 # The refresh that this thread works on, for whoever shows or cancels what the engine does.
 current_job: ContextVar[str | None] = ContextVar("current_job", default=None)
@@ -40,7 +43,7 @@ class Engine(Protocol):
 
     @property
     def distributed(self) -> bool:
-        """Whether ``stage`` works: many processes read sources and write results themselves."""
+        """Whether ``stage`` and ``spread`` work: many processes read and write themselves."""
         ...
 
     def run(self, sql: str, inputs: Mapping[str, pa.Table]) -> pa.Table:
@@ -57,6 +60,16 @@ class Engine(Protocol):
 
         An input is an Arrow table or the description of a read, as the engine's adapter has it.
         What is written is counted in the table ``parts``, under the name ``staged``.
+        """
+        ...
+
+    def spread(
+        self, task: Callable[[str, PartT], ResultT], parts: Sequence[PartT]
+    ) -> list[ResultT]:
+        """Call ``task`` with the address of the database and each part, many at a time.
+
+        It is called in other processes, and again where one of them was lost; of each part, one
+        result is returned, in the order of the parts.
         """
         ...
 

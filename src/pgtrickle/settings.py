@@ -86,6 +86,17 @@ class Settings:
         0,
         None,
     )
+    allow_circular: bool = _setting(
+        default=False,
+        doc="Let a new query of a stream table close a circle of stream tables that read one"
+        " another, if all their queries are monotone; those that are there are refreshed anyway.",
+    )
+    max_fixpoint_iterations: int = _setting(
+        100,
+        "After how many rounds the refresh of a circle gives up that still finds rows.",
+        1,
+        1_000_000,
+    )
     max_consecutive_errors: int = _setting(
         3,
         "After how many errors in a row that do not heal by themselves `pgtrickle run` suspends a"
@@ -234,6 +245,13 @@ class Settings:
     )
     ducklake_sink_retry_seconds: float = _setting(
         1.0, "How long the first retry waits at most; each later one waits twice as long.", 0, 3600
+    )
+    ducklake_compaction_policy: str = _setting(
+        "fallback",
+        "What is done when the lake has forgotten the snapshot up to which an attached table was"
+        " read: all its rows are compared (fallback), or that is an error (error); newly attached"
+        " tables take it down.",
+        choices=("fallback", "error"),
     )
     ducklake_maintain_seconds: float = _setting(
         600.0,

@@ -279,6 +279,27 @@ def test_doctor_reports_every_check(cli: CommandLine) -> None:
     assert {"java", "postgresql"} <= {check["name"] for check in answer.json["checks"]}
 
 
+def test_doctor_tells_why_changes_do_not_wake_the_scheduler(
+    cli: CommandLine, user: Connection[TupleRow]
+) -> None:
+    """The servers of the tests may prepare transactions; whoever says that nobody does is woken."""
+
+    def wakeup() -> dict[str, str]:
+        [check] = [c for c in cli("doctor", "--json").json["checks"] if "wake-up" in c["name"]]
+        return dict(check)
+
+    before, shown = wakeup(), cli("doctor").stdout
+    user.execute(before["hint"].partition(": ")[2].encode())
+    after = wakeup()
+    by_setting = cli("doctor", PGTRICKLE_EVENT_WAKEUP="off").stdout
+
+    assert "max_prepared_transactions" in before["detail"]
+    assert "SET pg_trickle.event_wakeup = on" in before["hint"]
+    assert before["hint"] in shown
+    assert (after["detail"], after["hint"]) == ("on", "")
+    assert "wake-up by changes: off, as set" in by_setting
+
+
 def test_doctor_fails_on_a_failed_check(cli: CommandLine) -> None:
     answer = cli("doctor", JAVA_HOME="/nowhere")
 

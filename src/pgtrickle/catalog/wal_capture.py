@@ -25,7 +25,7 @@ class WalSlot:
 
 _LOCK = "SELECT pg_catalog.pg_advisory_xact_lock(%(class)s, 0)"
 _TRY_LOCK = "SELECT pg_catalog.pg_try_advisory_xact_lock(%(class)s, 0)"
-_LOCK_CLASS = 0x70677477  # 'pgtw': arbitrary, and ours alone
+_LOCK_CLASS = 0x7067746C  # 'pgtl': arbitrary, ours alone, and not that of the bell
 
 
 def lock_wal(connection: Connection[TupleRow]) -> None:

@@ -46,8 +46,8 @@ def doctor(ctx: typer.Context, dsn: Dsn = None, as_json: Json = False) -> None:
             console = stdout()
             for check in checks:
                 console.print(_mark(check) + Text(f" {check.name}: {check.detail}"))
-                if check.hint and not check.ok:
-                    console.print(Text(f"       hint: {check.hint}"))
+                if check.hint:
+                    console.print(Text(f"       hint: {check.hint}"), soft_wrap=True)
                 for advice in check.missing_indexes:
                     console.print(Text(f"       {advice.statement}"), soft_wrap=True)
                     console.print(Text(f"         -- {_reason(advice)}"), soft_wrap=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pgtrickle.cli.passwords import hide_passwords
 from pgtrickle.errors import TrickleError
 from pgtrickle.model.lake_sink import LakeCare, SinkStatus
+from pgtrickle.model.lake_source import LakeSource
 from pgtrickle.model.report import RefreshReport, VerifyReport
 from pgtrickle.model.stream_table import StreamTable
 
@@ -134,6 +135,20 @@ def sink_document(status: SinkStatus) -> Document:
         "status": status.status.value,
         "last_delivered_at": _moment(status.last_delivered_at),
         "next_attempt_at": _moment(status.next_attempt_at),
+    }
+
+
+def source_document(source: LakeSource) -> Document:
+    """Return an attached lake table, and how far it has been read."""
+    return {
+        "landing": str(source.landing),
+        "lake_table": str(source.lake_table),
+        "catalog_schema": source.catalog_schema,
+        "columns": [one.name for one in source.columns],
+        "compaction_policy": source.policy.value,
+        "snapshot_id": source.snapshot_id,
+        "followed_at": _moment(source.followed_at),
+        "last_error": source.last_error,
     }
 
 

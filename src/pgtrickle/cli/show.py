@@ -110,6 +110,8 @@ def _facts(table: StreamTable) -> Iterator[tuple[str, str]]:
         yield "capture", table.cdc_mode.value
     yield "owner", table.owner
     yield "frontier", "none" if table.frontier is None else str(table.frontier.snapshot)
+    for name, snapshot in () if table.frontier is None else table.frontier.lake:
+        yield "lake", f"{name} as of snapshot {snapshot}"
     yield "refreshed", ago(table.last_refresh_at)
     if table.needs_reinit:
         yield "next", "is rebuilt by the next refresh"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pgtrickle.model.frontier import Frontier
@@ -69,6 +70,42 @@ def _first_rule(facts: Facts) -> Decision:
     return Decision(Action.DIFFERENTIAL, _changes(facts))
 
 
+def decide_circle(members: Sequence[Facts], *, grown: bool) -> Decision:
+    """Choose the action for all members of a circle; ``grown``, if rows only came to what it reads.
+
+    New rows lead on from the contents.  After anything else the fixpoint is computed from nothing:
+    rows that support one another in a circle would keep each other alive.
+    """
+    anew = [_anew(facts) for facts in members]
+    for decision in filter(None, anew):
+        return decision
+    changed = {name: rows for facts in members for name, rows in facts.changed_rows.items()}
+    if not changed:
+        return Decision(Action.NO_DATA, "no source changed")
+    listed = _list_changes(changed)
+    if grown:
+        return Decision(Action.DIFFERENTIAL, listed)
+    return Decision(Action.FULL, f"{listed}, not all of them inserted")
+
+
+def _anew(facts: Facts) -> Decision | None:
+    """Say why the contents of a member are nothing to go on from, if they are not."""
+    table = facts.stream_table
+    if table.frontier is None or not table.populated:
+        return Decision(Action.FULL, "first load")
+    if (reason := _start_anew(facts, table.frontier)) is not None:
+        return Decision(Action.REINITIALIZE, reason)
+    if facts.requested_full:
+        return Decision(Action.FULL, "requested")
+    if facts.polled:
+        return Decision(Action.FULL, f"{', '.join(facts.polled)} changed, as polling shows")
+    if facts.truncated:
+        return Decision(Action.FULL, f"{', '.join(facts.truncated)} was truncated")
+    if facts.changed_rows and table.refresh_mode is RefreshMode.FULL:
+        return Decision(Action.FULL, "refresh_mode is FULL")
+    return None
+
+
 def _start_anew(facts: Facts, frontier: Frontier) -> str | None:
     """Say why the changes since the frontier do not lead to the contents, if they do not."""
     if facts.reshaped:
@@ -100,5 +137,9 @@ def _by_cost(facts: Facts) -> Decision:
 
 
 def _changes(facts: Facts) -> str:
-    listed = ", ".join(f"{name}: {rows}" for name, rows in sorted(facts.changed_rows.items()))
+    return _list_changes(facts.changed_rows)
+
+
+def _list_changes(changed: Mapping[str, int]) -> str:
+    listed = ", ".join(f"{name}: {rows}" for name, rows in sorted(changed.items()))
     return f"changed rows in {listed}"

@@ -26,6 +26,7 @@ from pgtrickle.model.schedule import parse_schedule
 from pgtrickle.model.stream_table import RefreshMode, Status, StreamTable
 from pgtrickle.model.tier import Tier
 from pgtrickle.service.capture_mode import settle_capture
+from pgtrickle.service.close_circle import check_mode
 from pgtrickle.service.compile import compile_stream_table, effective_mode
 from pgtrickle.service.lake_control import (
     DUCKLAKE,
@@ -135,6 +136,8 @@ def _change(
     if schedule is not None:
         update_schedule(connection, stream_table.id, schedule)
     if refresh_mode is not None:
+        if stream_table.circle is not None:
+            check_mode(stream_table, refresh_mode)
         compiled = compile_stream_table(connection, stream_table)
         if compiled.refusal is not None and refresh_mode is RefreshMode.DIFFERENTIAL:
             raise compiled.refusal

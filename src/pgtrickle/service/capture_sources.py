@@ -16,6 +16,7 @@ from pgtrickle.catalog.change_tracking import (
     list_unused_change_tracking,
     update_layout,
 )
+from pgtrickle.catalog.circles import list_unknown_circles, path_of, record_circles
 from pgtrickle.catalog.dependencies import (
     Dependency,
     SourceType,
@@ -23,7 +24,7 @@ from pgtrickle.catalog.dependencies import (
     insert_dependencies,
 )
 from pgtrickle.catalog.functions_used import record_functions
-from pgtrickle.catalog.graph import find_circle
+from pgtrickle.catalog.graph import GraphNode
 from pgtrickle.catalog.stream_tables import find_stream_table_by_relid
 from pgtrickle.errors import CircularDependencyError, TrickleError
 from pgtrickle.service.compile import Compiled
@@ -54,24 +55,36 @@ def capture_sources(connection: Connection, stream_table_id: int, compiled: Comp
 
 
 def record_dependencies(connection: Connection, stream_table_id: int, compiled: Compiled) -> None:
-    """Record what a stream table reads, unless it would read itself."""
+    """Record what a stream table reads, unless that would close a circle."""
+    note_dependencies(connection, stream_table_id, compiled)
+    _check_circles(connection)
+    record_circles(connection)
+
+
+def note_dependencies(connection: Connection, stream_table_id: int, compiled: Compiled) -> None:
+    """Write down what a stream table reads, whatever that is."""
     delete_dependencies(connection, stream_table_id)
     insert_dependencies(
         connection,
         stream_table_id,
         [*_tables(connection, compiled), *_views(connection, compiled)],
     )
-    _check_circle(connection)
 
 
-def _check_circle(connection: Connection) -> None:
-    """Refuse what a view that was replaced can bring about: a stream table below itself."""
-    circle = find_circle(connection)
-    if circle:
-        raise CircularDependencyError(
-            f'the stream table "{circle[0]}" would read itself: ' + " -> ".join(map(str, circle)),
-            hint="Let one of them, or the view between them, read something else.",
-        )
+def _check_circles(connection: Connection) -> None:
+    """Refuse a stream table below itself, which a view that was replaced can bring about."""
+    for circle in list_unknown_circles(connection):
+        raise refused_circle(circle)
+
+
+def refused_circle(circle: Sequence[GraphNode]) -> CircularDependencyError:
+    """Return the error that shows the path through a circle."""
+    path = path_of(circle)
+    return CircularDependencyError(
+        f'the stream table "{path[0]}" would read itself: ' + " -> ".join(map(str, path)),
+        hint="Let one of them, or the view between them, read something else. With allow_circular"
+        " a new query may close a circle of monotone queries.",
+    )
 
 
 _POLLED = {"m": SourceType.MATVIEW, "f": SourceType.FOREIGN_TABLE}

@@ -6,7 +6,7 @@ import platform
 from dataclasses import dataclass
 from importlib import metadata
 
-from psycopg import Connection
+from psycopg import Connection, sql
 
 from pgtrickle.catalog.migrate import check_version
 from pgtrickle.catalog.stream_tables import list_stream_tables
@@ -47,6 +47,7 @@ def check_server(runtime: Runtime) -> list[Check]:
             _settings(connection),
             _stream_tables(connection),
             _indexes(runtime, connection),
+            _wakeup(runtime, connection),
             *_slot(runtime, connection),
         ]
 
@@ -148,6 +149,32 @@ def _indexes(runtime: Runtime, connection: Connection) -> Check:
     advice = advise_indexes(runtime, connection)
     detail = f"{len(advice)} missing: refreshes scan tables" if advice else "none missing"
     return Check("indexes", ok=True, detail=detail, missing_indexes=advice)
+
+
+_ASK_WAKEUP = """
+    SELECT pg_catalog.current_database(),
+           pg_catalog.current_setting('max_prepared_transactions')::pg_catalog.int4,
+           pg_catalog.current_setting('pg_trickle.event_wakeup', true)
+"""
+
+
+def _wakeup(runtime: Runtime, connection: Connection) -> Check:
+    """Tell whether changes wake the scheduler; without that it looks for them, so all is well."""
+    [(database, prepared, wanted)] = connection.execute(_ASK_WAKEUP).fetchall()
+    name = "wake-up by changes"
+    if not runtime.settings.event_wakeup or wanted == "off":
+        return Check(name, ok=True, detail="off, as set: changes are looked for on schedule")
+    if prepared == 0 or wanted == "on":
+        return Check(name, ok=True, detail="on")
+    statement = sql.SQL("ALTER DATABASE {} SET pg_trickle.event_wakeup = on")
+    return Check(
+        name,
+        ok=True,
+        detail=f"off, because max_prepared_transactions is {prepared}: changes are looked for on"
+        " schedule",
+        hint="If nobody prepares transactions here, say so: "
+        + statement.format(sql.Identifier(database)).as_string(connection),
+    )
 
 
 def _slot(runtime: Runtime, connection: Connection) -> list[Check]:

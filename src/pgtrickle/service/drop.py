@@ -22,15 +22,21 @@ def drop_stream_table(runtime: Runtime, name: QualifiedName, *, cascade: bool) -
     """Drop a stream table, with ``cascade`` also those that read it; return their names."""
     with runtime.connection() as connection, connection.transaction():
         stream_table = get_stream_table(connection, name)
-        dropped = _drop(connection, stream_table, cascade=cascade)
+        dropped = _drop(connection, stream_table, cascade=cascade, seen=set())
         release_sources(connection)
     drop_unused_slot(runtime)
     return dropped
 
 
-def _drop(connection: Connection, stream_table: StreamTable, *, cascade: bool) -> list[str]:
+def _drop(
+    connection: Connection, stream_table: StreamTable, *, cascade: bool, seen: set[int]
+) -> list[str]:
     check_owner(connection, stream_table)
-    dependents = list_dependents(connection, stream_table.relid)
+    # A diamond reaches a table twice, and a circle comes back to where it began.
+    seen.add(stream_table.id)
+    dependents = [
+        one for one in list_dependents(connection, stream_table.relid) if one.id not in seen
+    ]
     if dependents and not cascade:
         names = ", ".join(str(one.name) for one in dependents)
         raise DependentsExistError(
@@ -40,9 +46,8 @@ def _drop(connection: Connection, stream_table: StreamTable, *, cascade: bool) -
         )
     dropped = []
     for dependent in dependents:
-        # A diamond reaches a table twice; the second time it is gone.
-        if str(dependent.name) not in dropped:
-            dropped += _drop(connection, dependent, cascade=True)
+        if dependent.id not in seen:
+            dropped += _drop(connection, dependent, cascade=True, seen=seen)
     disable_sink(connection, stream_table, drop=True)
     delete_stream_table(connection, stream_table.id)
     drop_state_tables(connection, stream_table.id)

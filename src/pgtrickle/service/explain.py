@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from pgtrickle.catalog.circles import list_members
 from pgtrickle.catalog.stream_tables import get_stream_table
 from pgtrickle.errors import SettingError
 from pgtrickle.model.names import QualifiedName
@@ -17,7 +18,7 @@ from pgtrickle.service.explanation.model import Explanation
 from pgtrickle.service.explanation.text import explanation_text
 from pgtrickle.service.runtime import Runtime
 
-_Writer = Callable[[StreamTable, Compiled, Explanation], str]
+_Writer = Callable[[StreamTable, Compiled, Explanation, Sequence[str]], str]
 
 
 def explain_stream_table(runtime: Runtime, name: QualifiedName, output: str) -> str:
@@ -31,28 +32,41 @@ def explain_stream_table(runtime: Runtime, name: QualifiedName, output: str) -> 
         table = get_stream_table(connection, name)
         compiled = compile_stream_table(connection, table)
         explanation = explain(connection, compiled, runtime.engine.dialect, table.id)
-    return writers[output](table, compiled, explanation)
+        circle = [str(one) for one in list_members(connection, name)]
+    return writers[output](table, compiled, explanation, circle)
 
 
-def _as_text(table: StreamTable, compiled: Compiled, explanation: Explanation) -> str:
+def _as_text(
+    table: StreamTable, compiled: Compiled, explanation: Explanation, circle: Sequence[str]
+) -> str:
     lines = [
         f"stream table {table.name}",
         f"mode: {table.refresh_mode.value}, in effect {table.effective_refresh_mode.value}",
     ]
+    if circle:
+        lines += [
+            f"in a circle of {', '.join(circle)}: PostgreSQL computes their fixpoint, and nothing",
+            "of the plan below is used as long as that is so",
+        ]
     if compiled.refusal is not None:
         lines += [f"not differential: {compiled.refusal}", compiled.refusal.detail]
     return "\n".join([*lines, "", *explanation_text(explanation)])
 
 
-def _as_json(table: StreamTable, compiled: Compiled, explanation: Explanation) -> str:
+def _as_json(
+    table: StreamTable, compiled: Compiled, explanation: Explanation, circle: Sequence[str]
+) -> str:
     facts = {
         "stream_table": str(table.name),
         "refresh_mode": table.refresh_mode.value,
         "effective_refresh_mode": table.effective_refresh_mode.value,
         "refusal": str(compiled.refusal) if compiled.refusal else None,
+        "circle": list(circle),
     }
     return json.dumps(facts | explanation_document(explanation), indent=2, ensure_ascii=False)
 
 
-def _as_dot(table: StreamTable, _: Compiled, explanation: Explanation) -> str:
+def _as_dot(
+    table: StreamTable, _: Compiled, explanation: Explanation, _circle: Sequence[str]
+) -> str:
     return explanation_dot(explanation, str(table.name))

@@ -70,8 +70,9 @@ def gather_facts(
     *,
     reshaped: tuple[str, ...],
     requested_full: bool,
+    priced: bool = True,
 ) -> Findings:
-    """Look at the sources as the snapshot sees them."""
+    """Look at the sources as the snapshot sees them; ``priced``, say what following them costs."""
     names = {one.source_relid: str(one.source) for one in captured(dependencies)}
     changes = [] if reshaped else _changes(stream_table, snapshot, buffers, list(names))
     truncated = {one.relid for one in changes if one.truncated}
@@ -110,7 +111,7 @@ def gather_facts(
         gaps=list_capture_gaps(buffers.connection, stream_table.id),
     )
     changed = {str(one.relid): one.rows for one in changes if one.rows}
-    if decide(facts).action is not Action.NO_DATA:
+    if priced and decide(facts).action is not Action.NO_DATA:
         follows = changed and not truncated and not rewritten and not facts.polled
         follows = follows and not facts.gaps and compiled.refusal is None
         forecast, statistics = make_forecast(

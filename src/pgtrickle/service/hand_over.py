@@ -9,7 +9,6 @@ two captures: triggers on one side, the log on the other.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 
@@ -20,7 +19,7 @@ from pgtrickle.capture.wal.eligible import list_obstacles
 from pgtrickle.capture.wal.identity import restore_identity, set_full_identity
 from pgtrickle.capture.wal.publication import publish, unpublish
 from pgtrickle.capture.wal.slot import get_log_end
-from pgtrickle.capture.wal.tables import drop_triggers, find_table, lock_table
+from pgtrickle.capture.wal.tables import drop_triggers, find_table, lock_table, may_lock_table
 from pgtrickle.catalog.change_tracking import find_change_tracking
 from pgtrickle.catalog.wal_capture import (
     WalSource,
@@ -31,18 +30,20 @@ from pgtrickle.catalog.wal_capture import (
     update_to_triggers,
     update_to_wal,
 )
-from pgtrickle.errors import ServerBusyError, SourceNotFoundError, WalUnavailableError
+from pgtrickle.errors import SourceNotFoundError, WalUnavailableError
 from pgtrickle.service.drain_wal import drain_step, drain_wal
+from pgtrickle.service.patience import ATTEMPTS, try_again
 from pgtrickle.service.runtime import Runtime
 
 logger = logging.getLogger(__name__)
 
 _PATIENCE = timedelta(seconds=1)
-_ATTEMPTS = 5
-_PAUSE_SECONDS = 0.2
+# For several tables, more than the server's deadlock_timeout: autovacuum makes way by then, and
+# if a writer holds one of them and waits for another, it is we who are told, having waited longer.
+_PATIENCE_WITH_SEVERAL = timedelta(seconds=1.5)
 
 
-def hand_over_to_wal(runtime: Runtime, relid: int, *, attempts: int = _ATTEMPTS) -> None:
+def hand_over_to_wal(runtime: Runtime, relid: int, *, attempts: int = ATTEMPTS) -> None:
     """Let the log take over from triggers; the slot exists."""
 
     def change(connection: Connection) -> None:
@@ -82,7 +83,7 @@ def hand_over_to_triggers(
     source: WalSource,
     *,
     gap: str | None = None,
-    attempts: int = _ATTEMPTS,
+    attempts: int = ATTEMPTS,
 ) -> None:
     """Let triggers take over from the log.
 
@@ -125,10 +126,12 @@ def release_table(connection: Connection, source: WalSource) -> None:
 
 
 def lock_sources(connection: Connection, relids: Iterable[int]) -> dict[int, WalSource]:
-    """Lock those sources that are captured from the log, until the commit, and return them.
+    """Lock sources until the commit if any is captured from the log; return those that are.
 
     All of them come before the lock of the drain, as everywhere: whoever waits for a table while
-    it holds that one would hold back every refresh, and could meet a hand-over.
+    it holds that one would hold back every refresh, and could meet a hand-over.  Those with
+    triggers are among them, in the order of oids: writers who use the tables in that order, too,
+    are never in the way for long.
     """
     wanted = sorted(relids)
     from_log = {one.relid: one for one in list_wal_sources(connection) if one.relid in wanted}
@@ -136,8 +139,9 @@ def lock_sources(connection: Connection, relids: Iterable[int]) -> dict[int, Wal
         return {}
     for relid in wanted:
         lock_capture(connection, relid)
-    for relid in sorted(from_log):
-        _lock_if_there(connection, relid)
+    for relid in wanted:
+        if relid in from_log or may_lock_table(connection, relid):
+            _lock_if_there(connection, relid, _PATIENCE_WITH_SEVERAL)
     lock_wal(connection)
     return {one.relid: one for one in list_wal_sources(connection) if one.relid in wanted}
 
@@ -172,10 +176,10 @@ def _lock(connection: Connection, relid: int) -> None:
     lock_wal(connection)
 
 
-def _lock_if_there(connection: Connection, relid: int) -> None:
+def _lock_if_there(connection: Connection, relid: int, patience: timedelta = _PATIENCE) -> None:
     table = find_table(connection, relid)
     if table is not None:
-        lock_table(connection, table, _PATIENCE)
+        lock_table(connection, table, patience)
 
 
 def _is_from_log(connection: Connection, relid: int) -> bool:
@@ -194,13 +198,9 @@ def _drain_rest(runtime: Runtime, connection: Connection) -> None:
 
 def _attempt(runtime: Runtime, change: Callable[[Connection], None], attempts: int) -> None:
     """Run a change in a transaction, again if the table is in use, so many times."""
-    for attempt in range(1, attempts + 1):
-        try:
-            with runtime.connection() as connection, connection.transaction():
-                change(connection)
-        except ServerBusyError:
-            if attempt == attempts:
-                raise
-            time.sleep(_PAUSE_SECONDS * attempt)
-        else:
-            return
+
+    def transaction() -> None:
+        with runtime.connection() as connection, connection.transaction():
+            change(connection)
+
+    try_again(transaction, attempts)

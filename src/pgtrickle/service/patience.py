@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Final, TypeVar
 
 from psycopg import Connection
+
+from pgtrickle.errors import ServerBusyError
+
+T = TypeVar("T")
+
+ATTEMPTS: Final = 5
+_PAUSE_SECONDS = 0.2
 
 _SET = "SELECT pg_catalog.set_config('lock_timeout', %s, true)"
 
@@ -16,3 +25,13 @@ def impatient(connection: Connection, patience: str = "100ms") -> Iterator[None]
     with connection.transaction():
         connection.execute(_SET, [patience])
         yield
+
+
+def try_again(transaction: Callable[[], T], attempts: int = ATTEMPTS) -> T:
+    """Run a transaction, again if it gave up a lock, so many times; the last error is raised."""
+    for attempt in range(1, attempts):
+        try:
+            return transaction()
+        except ServerBusyError:
+            time.sleep(_PAUSE_SECONDS * attempt)
+    return transaction()

@@ -23,6 +23,7 @@ from pgtrickle.capture.fingerprint import list_all_files
 from pgtrickle.catalog.capture_gaps import note_crashes, tells_of_crash
 from pgtrickle.catalog.dependencies import Dependency, list_dependencies
 from pgtrickle.catalog.ducklake_sinks import find_sink
+from pgtrickle.catalog.ducklake_sources import list_sources_among
 from pgtrickle.catalog.fuses import restore_fuse
 from pgtrickle.catalog.leases import Lease, check_lease
 from pgtrickle.catalog.refresh_history import RefreshStatus, insert_refresh
@@ -33,6 +34,7 @@ from pgtrickle.catalog.stream_tables import (
     update_plan,
 )
 from pgtrickle.catalog.subscriptions import tell_subscribers
+from pgtrickle.catalog.successors import is_successor
 from pgtrickle.delta.cut import RecomputeStage, RowsStage, StatefulStage, follows
 from pgtrickle.delta.reads import stage_changes
 from pgtrickle.errors import (
@@ -64,10 +66,11 @@ from pgtrickle.service.capture_sources import renew_captures
 from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import Compiled, compile_stream_table
 from pgtrickle.service.costs import record_costs
-from pgtrickle.service.facts import captured, find_reshaped, gather_facts
+from pgtrickle.service.facts import Findings, captured, find_reshaped, gather_facts
 from pgtrickle.service.failures import note_failure
+from pgtrickle.service.follow_lake import follow_sources, tell_positions
 from pgtrickle.service.fuse import check_fuse
-from pgtrickle.service.lake_sink import deliver_refresh, track
+from pgtrickle.service.lake_sink import LeftLoad, deliver_left, deliver_refresh, track
 from pgtrickle.service.large_inputs import count_large_reads
 from pgtrickle.service.lease_keeper import keep_lease
 from pgtrickle.service.other_versions import add_versions, write_versions
@@ -95,6 +98,7 @@ from pgtrickle.storage.apply import (
 from pgtrickle.storage.merge import merge_aggregate
 from pgtrickle.storage.recompute import merge_recompute
 from pgtrickle.storage.staging import clear_parts, count_parts
+from pgtrickle.storage.state_tables import lacks_state_tables
 from pgtrickle.storage.tracking import Tracking
 
 logger = logging.getLogger(__name__)
@@ -143,6 +147,13 @@ class Refresh:
     sources: tuple[int, ...] = ()  # the relids of all that has a file
     files: Mapping[str, str] = field(default_factory=dict)  # that store them, by the snapshot
     tracking: Tracking | None = None  # the places of the rows that were written, for a sink
+    left: LeftLoad | None = None  # a load of the lake that begins when all this is committed
+    lake: tuple[tuple[str, int], ...] = ()  # the attached lake tables it reads, and how far
+
+    @property
+    def decision_made(self) -> Decision:
+        """What was decided; a full refresh as long as nothing was."""
+        return self.decision or Decision(Action.FULL, "")
 
     # The order of things
 
@@ -152,6 +163,11 @@ class Refresh:
         ``after`` is called when the result is committed and, with ``hold_snapshot``, while the
         snapshot it belongs to can still be read.
         """
+        if self.stream_table.circle is not None:
+            raise ServerBusyError(
+                f'"{self.stream_table.name}" has come to read itself through others meanwhile',
+                hint="Refresh it again: all of them are refreshed together.",
+            )
         for attempt in range(_ATTEMPTS):
             compiled, dependencies = self.prepare(again=attempt > 0)
             sources = [one.source_relid for one in captured(dependencies)]
@@ -171,7 +187,15 @@ class Refresh:
         if report.action is not Action.NO_DATA:
             with self.timed("trim"):
                 trim_sources(self.runtime, sources, token=self.lease.token)
+        self.deliver_left()
         return report
+
+    def deliver_left(self) -> None:
+        """Load the lake if the refresh has left that; it is committed and still has the lease."""
+        if self.left is not None:
+            with self.timed("lake"):
+                deliver_left(self.runtime, self.stream_table, self.lease, self.left)
+            self.left = None
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
@@ -221,7 +245,19 @@ class Refresh:
                 # Compiled by an earlier version that could not: there is no state yet.
                 self.reshaped += ("a later version can follow the changes of this query",)
                 prepare_reinitialize(self.runtime, self.stream_table, self.reshaped)
-            return compiled, found
+            elif self.stream_table.needs_reinit and lacks_state_tables(
+                connection, self.stream_table.id, compiled.staged
+            ):
+                self.reshaped += ("a table that holds its state was dropped",)
+                prepare_reinitialize(self.runtime, self.stream_table, self.reshaped)
+        with self.timed("lake_sources"):
+            followed = follow_sources(
+                self.runtime,
+                [one.source_relid for one in found],
+                lambda: keep_lease(self.runtime, self.lease),
+            )
+            self.lake = tell_positions(followed)
+        return compiled, found
 
     @contextmanager
     def _opened(self, sources: Sequence[int]) -> Iterator[tuple[Snapshot, BufferView]]:
@@ -258,6 +294,36 @@ class Refresh:
 
         Likewise if a source or buffer was truncated or rewritten between the snapshot and a read.
         """
+        findings = self.look(snapshot, buffers, compiled, dependencies)
+        if findings is None:
+            return None
+        with self.timed("decide"):
+            self.decision = decide(findings.facts)
+        self.check_fuse(snapshot)
+        try:
+            if self.decision.action is Action.NO_DATA:
+                return self.commit_nothing(snapshot, compiled)
+            # The transaction of a group has locked the lease: nobody else can take it.
+            kept = nullcontext() if snapshot.writes else keep_lease(self.runtime, self.lease)
+            with kept, self.runtime.jobs.named(str(self.stream_table.name)):
+                return self._execute(snapshot, buffers, compiled, findings.changed)
+        except ReadInVainError:
+            return None
+        except TrickleError:
+            if snapshot.connection.closed or not self.read_in_vain():
+                raise
+            return None
+
+    def look(
+        self,
+        snapshot: Snapshot,
+        buffers: BufferView,
+        compiled: Compiled,
+        dependencies: Sequence[Dependency],
+        *,
+        priced: bool = True,
+    ) -> Findings | None:
+        """Find out what the refresh must know; None if the snapshot sees other sources."""
         if self.decision is None and is_foreign(self.stream_table.frontier, snapshot.frontier):
             self.unsettled, self.decision = True, Decision(Action.REINITIALIZE, "")
             return None
@@ -273,30 +339,24 @@ class Refresh:
                 compiled,
                 reshaped=self.reshaped,
                 requested_full=self.requested_full,
+                priced=priced,
             )
             self.sources = tuple(one.source_relid for one in dependencies)
+            if self.lake:
+                # Others may have followed the lake since: the snapshot sees rows and position.
+                self.lake = tell_positions(list_sources_among(snapshot.connection, self.sources))
             self.files = list_all_files(snapshot.connection, self.sources)
             if not self.crashes_noted and any(map(tells_of_crash, findings.facts.gaps)):
                 self._note_crashes()
                 return None
             self.plan = findings.plan
             self.changed_rows = findings.facts.changed_rows
-            self.decision = decide(findings.facts)
+            return findings
+
+    def check_fuse(self, snapshot: Snapshot) -> None:
+        """Stop before a sudden mass change, if nobody has asked for this refresh."""
         if self.initiated_by is InitiatedBy.SCHEDULER:
             check_fuse(self.runtime, snapshot.connection, self.stream_table, self.changed_rows)
-        try:
-            if self.decision.action is Action.NO_DATA:
-                return self._commit_nothing(snapshot, compiled)
-            # The transaction of a group has locked the lease: nobody else can take it.
-            kept = nullcontext() if snapshot.writes else keep_lease(self.runtime, self.lease)
-            with kept, self.runtime.jobs.named(str(self.stream_table.name)):
-                return self._execute(snapshot, buffers, compiled, findings.changed)
-        except _ReadInVainError:
-            return None
-        except TrickleError:
-            if snapshot.connection.closed or not self._read_in_vain():
-                raise
-            return None
 
     def _note_crashes(self) -> None:
         """Turn what a crash has emptied into gaps, which end when all consumers have seen them."""
@@ -304,7 +364,7 @@ class Refresh:
             note_crashes(connection)
         self.crashes_noted = True
 
-    def _read_in_vain(self) -> bool:
+    def read_in_vain(self) -> bool:
         """Tell whether a relation looked empty, because its file was replaced meanwhile."""
         with self.runtime.connection() as connection:
             return list_all_files(connection, self.sources) != self.files
@@ -379,15 +439,15 @@ class Refresh:
                     else self._differential_stages(compiled, reader)
                 )
                 for stage, changes in stages:
-                    self._check_cancelled()
+                    self.check_cancelled()
                     self._run_stage(stage, changes, reader, writer, staging)
             buffers.release()
             if not self.hold_snapshot:
                 snapshot.release()
-            self._check_cancelled()
+            self.check_cancelled()
             with self.timed("apply"), translated_errors():
                 applied = self._apply(writer, compiled, staging)
-            self._check_cancelled()
+            self.check_cancelled()
             with self.timed("commit"):
                 report = self.commit(writer, snapshot, compiled, applied)
                 if compiled.opaque and compiled.refusal is None:
@@ -395,7 +455,8 @@ class Refresh:
                     update_needs_reinit(writer, self.stream_table.id, needs_reinit=True)
         return report
 
-    def _check_cancelled(self) -> None:
+    def check_cancelled(self) -> None:
+        """Raise ST214 if someone has cancelled the refresh."""
         self.runtime.jobs.check(str(self.stream_table.name))
 
     @contextmanager
@@ -488,7 +549,7 @@ class Refresh:
             rest = reader.read([read for read in stage.reads if read.view not in changes], changes)
             inputs = changes.of({read.view for read in stage.reads}, rest)
         self.reads += count_reads(rest.reads, rest.tables)
-        self._check_cancelled()
+        self.check_cancelled()
         result = None if inputs.large else self._compute_small(stage, inputs.tables)
         if result is None:
             with self.timed("compute"):
@@ -570,17 +631,18 @@ class Refresh:
         """Make contents, state, frontier, history, notification and lake visible at once."""
         # The transaction of a group sees the catalog as it was.
         files = None if snapshot.writes else list_all_files(writer, self.sources)
-        if self._read_in_vain() if files is None else files != self.files:
-            raise _ReadInVainError
+        if self.read_in_vain() if files is None else files != self.files:
+            raise ReadInVainError
         check_lease(writer, self.stream_table.id, self.lease.token)
+        frontier = replace(snapshot.frontier, lake=self.lake)
         update_frontier(
             writer,
             self.stream_table.id,
-            snapshot.frontier,
+            frontier,
             previous=self.stream_table.frontier,
             data_timestamp=snapshot.taken_at,
         )
-        decision = self.decision or Decision(Action.FULL, "")
+        decision = self.decision_made
         if decision.action in {Action.FULL, Action.REINITIALIZE}:
             update_plan(writer, self.stream_table.id, self.plan)
         if self.changed_rows:
@@ -601,7 +663,8 @@ class Refresh:
             timings_ms=self.timings,
             costs=self._costs(decision),
         )
-        if applied.inserted or applied.deleted:
+        # Nobody is told of a successor: what it holds is not to be seen yet.
+        if (applied.inserted or applied.deleted) and not is_successor(self.stream_table.name):
             writer.execute(
                 "SELECT pg_catalog.pg_notify(%s, pg_catalog.json_build_object("
                 "'name', %s::text, 'refresh_id', %s::bigint, 'action', %s::text,"
@@ -626,7 +689,7 @@ class Refresh:
         sink = find_sink(writer, self.stream_table.id)
         if sink is not None:
             with self.timed("lake"):
-                deliver_refresh(
+                self.left = deliver_refresh(
                     self.runtime,
                     writer,
                     self.stream_table,
@@ -634,12 +697,13 @@ class Refresh:
                     compiled.columns,
                     self.tracking,
                     refresh_id=refresh_id,
-                    frontier=snapshot.frontier,
+                    frontier=frontier,
                     written=bool(applied.inserted or applied.deleted),
                 )
         return self._report(refresh_id, applied)
 
-    def _commit_nothing(self, snapshot: Snapshot, compiled: Compiled) -> RefreshReport:
+    def commit_nothing(self, snapshot: Snapshot, compiled: Compiled) -> RefreshReport:
+        """Move the frontier of a stream table whose rows stay as they are."""
         self.tracking = None
         with self.timed("commit"), self._writing(snapshot) as writer:
             if snapshot.writes:
@@ -670,7 +734,7 @@ class Refresh:
         return record_costs(self.stream_table, decision, spent)
 
     def _report(self, refresh_id: int, applied: Applied) -> RefreshReport:
-        decision = self.decision or Decision(Action.FULL, "")
+        decision = self.decision_made
         costs = self._costs(decision)
         duration = (time.perf_counter() - self.started) * 1000
         logger.info(
@@ -707,7 +771,7 @@ class Refresh:
             self.timings[step] = round(self.timings.get(step, 0.0) + spent, 3)
 
 
-class _ReadInVainError(Exception):
+class ReadInVainError(Exception):
     """What was read counts for nothing: the refresh starts again from a later snapshot."""
 
 

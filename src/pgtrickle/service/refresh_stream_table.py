@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from pgtrickle.catalog.circles import list_members
 from pgtrickle.catalog.graph import list_companions
 from pgtrickle.errors import LeaseHeldError
 from pgtrickle.model.names import QualifiedName
@@ -29,11 +30,13 @@ def refresh_stream_table(
 ) -> RefreshReport:
     """Bring one stream table up to date and report what that took.
 
-    One below a diamond takes along the stream tables that it reads there: see docs/adr/0017.
+    One below a diamond takes along the stream tables that it reads there (docs/adr/0017), one in a
+    circle all of that (docs/adr/0023).
     """
     with runtime.connection() as connection:
         names = list_companions(connection, name)
-    if len(names) == 1:
+        alone = len(names) == 1 and not list_members(connection, name)
+    if alone:
         return refresh_alone(runtime, name, full=full, initiated_by=initiated_by)
     initial = initiated_by is InitiatedBy.INITIAL
     reports = refresh_together(
@@ -81,6 +84,8 @@ def when_free(
 def refresh_unit(runtime: Runtime, names: Sequence[QualifiedName]) -> list[RefreshReport]:
     """Refresh what the scheduler hands to one worker: a stream table, or a group in order."""
     by = InitiatedBy.SCHEDULER
-    if len(names) > 1:
+    with runtime.connection() as connection:
+        alone = len(names) == 1 and not list_members(connection, names[0])
+    if not alone:
         return refresh_together(runtime, names, initiated_by=by)
     return [refresh_alone(runtime, name, initiated_by=by) for name in names]

@@ -1,28 +1,32 @@
-"""Refresh the members of a diamond at one moment, in one transaction: see docs/adr/0017."""
+"""Refresh stream tables at one moment, in one transaction: diamonds (ADR 0017), circles (0023)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
 from psycopg import Connection
 
 from pgtrickle.capture.windows import get_frontier
+from pgtrickle.catalog.circles import count_members
 from pgtrickle.catalog.dependencies import Dependency
 from pgtrickle.catalog.leases import Lease, check_lease
+from pgtrickle.catalog.stream_tables import get_stream_table
 from pgtrickle.catalog.wal_capture import list_wal_sources
 from pgtrickle.errors import ServerBusyError, TrickleError
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import Action, InitiatedBy, StreamTable
+from pgtrickle.service.capture_mode import LOSSES, hand_back
 from pgtrickle.service.capture_sources import renew_captures
+from pgtrickle.service.circle import CircleMember, CircleRefresh
 from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import Compiled
 from pgtrickle.service.facts import captured
 from pgtrickle.service.refresh import Refresh
 from pgtrickle.service.runtime import Runtime
-from pgtrickle.service.snapshot import BufferView, Snapshot
+from pgtrickle.service.snapshot import BufferView, Snapshot, open_buffers
 from pgtrickle.service.stage_inputs import TooMuchUnseenError
 from pgtrickle.service.trim import trim_sources
 
@@ -92,10 +96,20 @@ class _Member:
         self.compiled, self.dependencies = self.refresh.prepare(again=again)
         self.stream_table = self.refresh.stream_table
 
+    def read_again(self, connection: Connection) -> None:
+        """Take notice of what preparing has changed."""
+        self.stream_table = get_stream_table(connection, self.stream_table.name)
+        self.refresh.stream_table = self.stream_table
+
     @property
     def sources(self) -> list[int]:
         """The relids of the sources with a buffer."""
         return [one.source_relid for one in captured(self.dependencies)]
+
+    @property
+    def of_circle(self) -> CircleMember:
+        """The same as a member of its circle."""
+        return CircleMember(self.refresh, self.compiled, self.dependencies)
 
 
 @dataclass(slots=True)
@@ -118,11 +132,10 @@ class _Group:
             except TooMuchUnseenError:
                 return self._one_after_another()
             if reports is not None:
+                for member in self.members:
+                    member.refresh.deliver_left()
                 return reports
-        raise ServerBusyError(
-            "the sources of a group of stream tables are being altered again and again",
-            hint="Refresh again when that is done.",
-        )
+        raise _altered_again()
 
     @property
     def sources(self) -> list[int]:
@@ -136,7 +149,35 @@ class _Group:
                 member.begin()
             self.current = member
             member.prepare(again=again)
+        self._read_circles()
         renew_captures(self.runtime, self.sources)
+
+    def _read_circles(self) -> None:
+        """See who belongs to a circle now, and that nobody of it is missing here."""
+        if all(member.stream_table.circle is None for member in self.members):
+            return
+        with self.runtime.connection() as connection:
+            for member in self.members:
+                member.read_again(connection)
+            for step in self._steps:
+                circle = step[0].stream_table.circle
+                if circle is not None and count_members(connection, circle) != len(step):
+                    raise ServerBusyError(
+                        f'others have come to belong to the circle of "{step[0].stream_table.name}"'
+                        " meanwhile",
+                        hint="Refresh it again: all of them are refreshed together.",
+                    )
+
+    @property
+    def _steps(self) -> list[list[_Member]]:
+        """What is refreshed at a time: a stream table, or all members of a circle."""
+        steps: dict[object, list[_Member]] = {}
+        for member in self.members:
+            circle = member.stream_table.circle
+            steps.setdefault(member.stream_table.name if circle is None else circle, []).append(
+                member
+            )
+        return list(steps.values())
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
@@ -157,38 +198,94 @@ class _Group:
         """Refresh all, or return None if one must be prepared again."""
         reports: list[RefreshReport] = []
         changed: set[int] = set()
-        with self.runtime.connection() as connection, _rolled_back(connection):
-            snapshot = _open(connection, [member.lease for member in self.members])
+        with self.runtime.connection() as connection, rolled_back(connection):
+            snapshot = open_together(connection, [member.lease for member in self.members])
             buffers = BufferView(connection, snapshot.name)
-            for member in self.members:
-                self.current, refresh = member, member.refresh
-                refresh.changed_before = frozenset(changed)
-                report = refresh.refresh_to(snapshot, buffers, member.compiled, member.dependencies)
-                if report is None:
+            for step in self._steps:
+                found = self._step(snapshot, buffers, step, frozenset(changed))
+                if found is None:
                     return None
-                reports.append(report)
-                if report.rows_inserted or report.rows_deleted:
-                    changed.add(member.stream_table.relid)
-                _drop_temporary_tables(connection)
+                reports += found
+                changed |= {
+                    member.stream_table.relid
+                    for member, report in zip(step, found, strict=True)
+                    if report.rows_inserted or report.rows_deleted
+                }
+                drop_temporary_tables(connection)
             if self.after is not None:
                 self.after(snapshot, self.members[-1].compiled)
             connection.commit()
         return reports
 
+    def _step(
+        self, snapshot: Snapshot, buffers: BufferView, step: list[_Member], changed: frozenset[int]
+    ) -> list[RefreshReport] | None:
+        """Refresh a stream table or a circle, or return None if one must be prepared again."""
+        for member in step:
+            member.refresh.changed_before = changed
+        if step[0].stream_table.circle is not None:
+            return self._circle(snapshot, step).run(buffers)
+        [member] = step
+        self.current, refresh = member, member.refresh
+        report = refresh.refresh_to(snapshot, buffers, member.compiled, member.dependencies)
+        return None if report is None else [report]
+
+    def _circle(self, snapshot: Snapshot, step: list[_Member]) -> CircleRefresh:
+        def meet(refresh: Refresh) -> None:
+            self.current = next(one for one in step if one.refresh is refresh)
+
+        members = [one.of_circle for one in step]
+        return CircleRefresh(self.runtime, snapshot, members, drop_temporary_tables, meet)
+
     def _one_after_another(self) -> list[RefreshReport]:
         """Refresh each by itself, where the transaction of all could not see what it must."""
         reports = []
-        for member in self.members:
+        for step in self._steps:
+            for member in step:
+                member.begin()
+            last = self.members[-1] in step
+            after = self.after if last else None
+            if step[0].stream_table.circle is not None:
+                reports += self._circle_alone(step, after)
+                continue
+            [member] = step
             self.current = member
-            member.begin()
-            last = member is self.members[-1]
-            member.refresh.hold_snapshot = last and self.after is not None
-            reports.append(member.refresh.run(self.after if last else None))
+            member.refresh.hold_snapshot = after is not None
+            reports.append(member.refresh.run(after))
         return reports
+
+    def _circle_alone(self, step: list[_Member], after: AfterRefresh | None) -> list[RefreshReport]:
+        """Refresh a circle in a transaction of its own, whatever captures what it reads."""
+        sources = sorted({relid for member in step for relid in member.sources})
+        for attempt in range(_ATTEMPTS):
+            for member in step:
+                self.current = member
+                member.prepare(again=attempt > 0)
+            try:
+                with self.runtime.connection() as connection, rolled_back(connection):
+                    snapshot = open_together(connection, [member.lease for member in step])
+                    with open_buffers(self.runtime, snapshot, sources) as buffers:
+                        reports = self._circle(snapshot, step).run(buffers)
+                    if reports is not None:
+                        drop_temporary_tables(connection)
+                        if after is not None:
+                            after(snapshot, step[-1].compiled)
+                        connection.commit()
+                        return reports
+            except LOSSES as error:
+                hand_back(self.runtime, error)
+        raise _altered_again()
+
+
+def _altered_again() -> ServerBusyError:
+    return ServerBusyError(
+        "the sources of a group of stream tables are being altered again and again",
+        hint="Refresh again when that is done.",
+    )
 
 
 @contextmanager
-def _rolled_back(connection: Connection) -> Iterator[None]:
+def rolled_back(connection: Connection) -> Iterator[None]:
     """Leave no transaction open, whatever happens."""
     try:
         yield
@@ -204,7 +301,7 @@ _GET_OWN = (
 )
 
 
-def _open(connection: Connection, leases: Sequence[Lease]) -> Snapshot:
+def open_together(connection: Connection, leases: Sequence[Lease]) -> Snapshot:
     """Begin the transaction that reads and writes, with a frontier that sees what it writes."""
     connection.execute(_BEGIN)
     frontier = get_frontier(connection)
@@ -219,12 +316,13 @@ def _open(connection: Connection, leases: Sequence[Lease]) -> Snapshot:
 _LIST_TEMPORARY = """
     SELECT pg_catalog.quote_ident(c.relname) FROM pg_catalog.pg_class AS c
      WHERE c.relnamespace = pg_catalog.pg_my_temp_schema() AND c.relkind = 'r'
+       AND c.relname <> ALL (%(but)s::pg_catalog.text[])
 """
 
 
-def _drop_temporary_tables(connection: Connection) -> None:
+def drop_temporary_tables(connection: Connection, but: Collection[str] = ()) -> None:
     """Drop what a member staged: the next one uses the same names."""
-    names = [name for (name,) in connection.execute(_LIST_TEMPORARY)]
+    names = [name for (name,) in connection.execute(_LIST_TEMPORARY, {"but": list(but)})]
     if names:
         listed = ", ".join(f"pg_temp.{name}" for name in names)
         connection.execute(f"DROP TABLE {listed}".encode())

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from pgtrickle.lake.catalog import create_catalog
+from pgtrickle.lake.columns import number_columns
+from pgtrickle.lake.commit import begin_commit
+from pgtrickle.lake.types import lake_type
+from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.sql_type import BIGINT, TEXT
 from tests.service.lab import Lab
 from tools.sql_examples import EXAMPLES, PREPARATION
 from tools.sql_surface import read_routines, read_views
@@ -21,8 +28,16 @@ BEFORE = {
 
 
 @pytest.fixture
-def reporting(served: Lab) -> Iterator[Lab]:
+def reporting(served: Lab, tmp_path: Path) -> Iterator[Lab]:
     served.run("CREATE ROLE reporting")
+    with served.connection.transaction():
+        commit = begin_commit(
+            served.connection, create_catalog(served.connection, "lake", str(tmp_path))
+        )
+        columns = number_columns([("id", lake_type(BIGINT)), ("page", lake_type(TEXT))])
+        visits = QualifiedName("main", "visits")
+        commit.create_table(0, visits, columns, "visits/", relative=True)
+        commit.finish(author="test", message="create")
     yield served
     served.run(
         "SELECT pgtrickle.set_setting('lease_seconds', NULL)",
