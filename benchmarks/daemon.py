@@ -49,6 +49,7 @@ _WRITE = """
 """
 _GOALS = {50: 1000.0, 99: 3000.0}  # ms by percentile
 _IDLE_GOAL = 2.0  # % of a core
+_SETTLED = 30.0  # seconds after its start, when a daemon has looked at everything once
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -146,7 +147,7 @@ def _measure_idleness(dsn: str, arguments: argparse.Namespace) -> float:
         connection.execute("VACUUM ANALYZE")
         postmaster = _parent_of(connection.info.backend_pid)
     with running_daemon(dsn) as process:
-        time.sleep(10)
+        time.sleep(_SETTLED)
         say(f"doing nothing for {arguments.idle_seconds:,.0f} s")
         before, began = _spent(process.pid) + _spent(postmaster), time.monotonic()
         time.sleep(arguments.idle_seconds)

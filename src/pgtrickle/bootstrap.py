@@ -49,10 +49,9 @@ from pgtrickle.service.doctor import Check, check_machine, check_server
 from pgtrickle.service.drop import drop_stream_table
 from pgtrickle.service.explain import explain_stream_table
 from pgtrickle.service.figures import FigureReader
-from pgtrickle.service.follow_lake import follow_due
 from pgtrickle.service.idle import find_idle
-from pgtrickle.service.lake_control import deliver_due, retry_delivery, show_sinks
-from pgtrickle.service.lake_maintain import maintain_due, maintain_lake
+from pgtrickle.service.lake_control import retry_delivery, show_sinks
+from pgtrickle.service.lake_maintain import maintain_lake
 from pgtrickle.service.lake_source import (
     attach_ducklake_table,
     detach_ducklake_table,
@@ -72,6 +71,7 @@ from pgtrickle.service.status import (
     show_stream_tables,
     show_time_zone,
 )
+from pgtrickle.service.tend_lake import tend_lake
 from pgtrickle.service.validate import Validation, validate_query
 from pgtrickle.service.verify import verify_stream_table
 from pgtrickle.service.wal_slot import SlotHealth, find_slot_health
@@ -516,11 +516,12 @@ class Trickle(SchedulerControl):
         """Read the log, watch the slot and hand sources over, if it is time for that."""
         tend_capture(self._runtime)
 
-    def tend_lake(self) -> None:
-        """Follow attached tables, try deliveries that are due again, tidy the lake in time."""
-        follow_due(self._runtime)
-        deliver_due(self._runtime)
-        maintain_due(self._runtime)
+    def tend_lake(self) -> bool:
+        """Follow attached tables, try deliveries that are due again, tidy the lake in time.
+
+        Returns whether a table is attached.
+        """
+        return tend_lake(self._runtime)
 
     def slot_health(self) -> SlotHealth | None:
         """Tell how much log the slot holds back; None if nothing is captured from the log."""

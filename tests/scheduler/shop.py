@@ -113,6 +113,7 @@ class Shop:
     tended: int = 0  # how often
     version_told: str | None = None  # whatever changes
     delivered: int = 0  # how often the lake was thought of
+    follows: bool = False  # tables of the lake
     takes: timedelta = timedelta(milliseconds=100)
     on_refresh: Callable[[], None] = lambda: None
 
@@ -126,8 +127,9 @@ class Shop:
     def tend_capture(self) -> None:
         self.tended += 1
 
-    def tend_lake(self) -> None:
+    def tend_lake(self) -> bool:
         self.delivered += 1
+        return self.follows
 
     def add(
         self,

@@ -55,13 +55,17 @@ def test_pass_over_nothing_has_no_next(loop: Loop) -> None:
     assert loop.run_once(threading.Event()) is None
 
 
-def test_capture_and_lake_are_tended_although_nothing_is_due(shop: Shop, loop: Loop) -> None:
+@pytest.mark.parametrize(("follows", "passes"), [(False, 3), (True, 6)])
+def test_capture_and_lake_are_tended_although_nothing_is_due(
+    shop: Shop, loop: Loop, *, follows: bool, passes: int
+) -> None:
     shop.add("a", status=Status.SUSPENDED)
+    shop.follows = follows
 
-    run_for(loop, shop, 3)
+    run_for(loop, shop, 6)
 
-    assert shop.tended == 3
-    assert shop.delivered == 3
+    assert shop.tended == passes
+    assert shop.delivered == passes
 
 
 def test_suspended_table_is_left_alone(shop: Shop, loop: Loop) -> None:

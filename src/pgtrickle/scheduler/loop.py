@@ -28,7 +28,8 @@ from pgtrickle.scheduler.due import backoff
 from pgtrickle.scheduler.timetable import Timetable
 from pgtrickle.scheduler.units import Shape, Unit
 
-_TICK = timedelta(seconds=1)  # how soon a new or altered stream table is noticed
+_TICK = timedelta(seconds=2)  # how soon a new or altered stream table is noticed
+_CLOSE_TICK = timedelta(seconds=1)  # and that another does not lead any more, or writes to a lake
 _LONGEST_PAUSE = timedelta(seconds=5)  # after which a server that came back is noticed
 _STOP_NOTICED = timedelta(seconds=0.1)  # while workers are busy
 
@@ -64,8 +65,11 @@ class StreamTables(Protocol):
         """Keep the capture of changes going, however little is due."""
         ...
 
-    def tend_lake(self) -> None:
-        """Read what is new in the lake, try again what could not be delivered, keep it tidy."""
+    def tend_lake(self) -> bool:
+        """Read what is new in the lake, try again what could not be delivered, keep it tidy.
+
+        Returns whether any of its tables is followed, so that it is to be looked at often.
+        """
         ...
 
     def refresh_unit(self, names: Sequence[str]) -> list[RefreshReport]:
@@ -116,6 +120,7 @@ class Loop:
     timetable: Timetable = field(default_factory=Timetable)
     bell: Bell = field(default_factory=NoBell)
     _version: str | None = None  # of what the timetable was loaded from
+    _tick: timedelta = _TICK
     _in_flight: dict[Unit, Future[_Outcome]] = field(default_factory=dict)
     # What was finished since a unit that is due began to wait.
     _waited: dict[Unit, set[Unit]] = field(default_factory=dict)
@@ -135,7 +140,9 @@ class Loop:
                     pause = min(backoff(failures), _LONGEST_PAUSE)
                     self.watcher.failed(None, error, pause)
                 else:
-                    pause = min(_TICK, next_due - self.now()) if next_due is not None else _TICK
+                    pause = self._tick
+                    if next_due is not None:
+                        pause = min(pause, next_due - self.now())
                 self._wait(stop, max(pause, timedelta()))
         self._collect()
 
@@ -169,10 +176,11 @@ class Loop:
         self._collect()
         if not self.leads():
             self.bell.watch(())
+            self._tick = _CLOSE_TICK
             return None
         self.stream_tables.check_catalog()
         self.stream_tables.tend_capture()
-        self.stream_tables.tend_lake()
+        self._tick = _CLOSE_TICK if self.stream_tables.tend_lake() else _TICK
         self._load()
         self.timetable.hurry(self.bell.answer(), self.now())
         left = self._decide(pool, stop, self._find_due(), decided)

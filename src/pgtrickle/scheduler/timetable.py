@@ -10,6 +10,7 @@ import heapq
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from pgtrickle.model.schedule import Schedule
 from pgtrickle.model.stream_table import Status, StreamTable
@@ -31,7 +32,7 @@ class Timetable:
     shape: Shape = field(default_factory=lambda: Shape({}))
     tables: dict[str, StreamTable] = field(default_factory=dict)
     _attempts: dict[int, Attempt] = field(default_factory=dict)
-    _cadences: dict[str, Schedule] = field(default_factory=dict)
+    _cadences: dict[int, Schedule] = field(default_factory=dict)
     _members: dict[Unit, list[StreamTable]] = field(default_factory=dict)
     _places: dict[Unit, int] = field(default_factory=dict)  # in dependency order
     _due: dict[Unit, datetime] = field(default_factory=dict)  # of those that wait for their time
@@ -47,7 +48,8 @@ class Timetable:
         self.tables = {str(table.name): table for table in tables}
         self.shape = shape
         order = [name for unit in shape.units for name in unit.members]
-        self._cadences = cadences(self.tables, shape.reads, order)
+        found = cadences(self.tables, shape.reads, order)
+        self._cadences = {self.tables[name].id: cadence for name, cadence in found.items()}
         ids = {table.id for table in self.tables.values()}
         # Nobody rang for one that took no part until now.
         self._attempts = {
@@ -81,15 +83,17 @@ class Timetable:
     def put_back(self, unit: Unit, now: datetime) -> None:
         """Let a unit wait for its time; nothing happens if it is no longer there."""
         self._resting.discard(unit)
-        when = self._unit_due_at(unit, now)
-        if when is None:
+        moments = [self._moments(table, now) for table in self.members(unit)]
+        if not moments:
             self._due.pop(unit, None)
             return
-        if self._due_if_changed(unit, now) <= now < when:
+        choose = max if unit.slowest else min
+        when = choose(one.due for one in moments)
+        if max(one.worth_it for one in moments) <= now < when:
             self._put(unit, when)
             self._resting.add(unit)
         else:  # nobody listens to a bell for it
-            self._put(unit, self._unit_due_at(unit, now, awake=True) or when)
+            self._put(unit, choose(one.due_awake for one in moments))
 
     def resting(self) -> list[int]:
         """Return the ids of the stream tables that a change would make due at once."""
@@ -156,18 +160,15 @@ class Timetable:
         }
         return [self.tables[name] for name in self.shape.without(unit, absent)]
 
-    def _unit_due_at(self, unit: Unit, now: datetime, *, awake: bool = False) -> datetime | None:
-        due = [self._due_at(table, now, awake=awake) for table in self.members(unit)]
-        return (max if unit.slowest else min)(due, default=None)
-
-    def _due_if_changed(self, unit: Unit, now: datetime) -> datetime:
-        """Return the moment from which a change of any member is worth a refresh."""
-        return max(self._worth_it_at(table, now) for table in self.members(unit))
-
-    def _worth_it_at(self, table: StreamTable, now: datetime) -> datetime:
+    def _moments(self, table: StreamTable, now: datetime) -> _Moments:
+        due = awake = self._due_at(table, now)
         attempt = self._attempts.get(table.id)
-        worth_it = None if attempt is None else due_if_changed(self._cadence(table), attempt)
-        return self._due_at(table, now) if worth_it is None else worth_it
+        if attempt is None:
+            return _Moments(due, awake, due)
+        if attempt.asleep:
+            awake = self._due_at(table, now, awake=True)
+        worth_it = due_if_changed(self._cadence(table), attempt)
+        return _Moments(due, awake, due if worth_it is None else worth_it)
 
     def _put(self, unit: Unit, when: datetime) -> None:
         self._due[unit] = when
@@ -183,7 +184,15 @@ class Timetable:
         return due_at(self._cadence(table), last, attempt, self.zone, awake=awake)
 
     def _cadence(self, table: StreamTable) -> Schedule:
-        return self._cadences.get(str(table.name)) or schedule_of(table)
+        return self._cadences.get(table.id) or schedule_of(table)
+
+
+class _Moments(NamedTuple):
+    """When a stream table is due, when if no bell wakes it, and when a change is worth it."""
+
+    due: datetime
+    due_awake: datetime
+    worth_it: datetime
 
 
 def _rests(table: StreamTable) -> bool:

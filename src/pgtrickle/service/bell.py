@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import select
+import socket
 import threading
 import time
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 import psycopg
@@ -21,7 +23,8 @@ from pgtrickle.service.runtime import Runtime
 logger = logging.getLogger(__name__)
 
 _LISTEN = sql.SQL("LISTEN {channel}").format(channel=sql.Identifier(CHANNEL))
-_LOOK = 0.25  # seconds after which what is watched is looked at again
+_LOOK = 2.0  # seconds after which things are looked at again; news interrupts it
+_LOOK_SOON = 0.25  # while a writer has a lock that is wanted
 _STOP_NOTICED = 0.1
 _SOURCES_LAST = 10.0  # seconds for which it is believed who reads what
 _RECONNECT = 5.0
@@ -45,6 +48,8 @@ class ChangeBell:
     _deaf_until: dict[int, float] = field(default_factory=dict)  # by lock
     _held: frozenset[int] = frozenset()  # locks: a writer that cannot share one of them rings
     _silent: frozenset[int] = frozenset()  # stream tables with a source that does not ring
+    # Something new to watch, or the end, interrupts the listening.
+    _news: tuple[socket.socket, socket.socket] = field(default_factory=socket.socketpair)
 
     @property
     def rung(self) -> bool:
@@ -61,7 +66,14 @@ class ChangeBell:
     def watch(self, stream_table_ids: Collection[int]) -> None:
         """Ring once for each of these, and for no others."""
         with self._lock:
-            self._watched = set(stream_table_ids) - self._answers
+            watched = set(stream_table_ids) - self._answers
+            if watched != self._watched:
+                self._watched = watched
+                self._interrupt()
+
+    def __post_init__(self) -> None:
+        for end in self._news:
+            end.settimeout(0)
 
     def sure_of(self, stream_table_ids: Collection[int]) -> Collection[int]:
         """Return those for which it has not rung and is sure to, from now on.
@@ -82,6 +94,11 @@ class ChangeBell:
 
     def listen(self) -> None:
         """Listen until it is done; a server that is gone is looked for again."""
+        news, send = self._news
+        with news, send:
+            self._listen()
+
+    def _listen(self) -> None:
         while not self.done.is_set():
             try:
                 with self._connected() as connection:
@@ -117,10 +134,36 @@ class ChangeBell:
             if wanted - held:
                 held |= hold_locks(connection, wanted - held)
                 self._hold(frozenset(held) if rings else frozenset())
-            # All that came in one packet; the rest comes with the next round.
-            for notice in connection.notifies(timeout=_LOOK, stop_after=1):
-                if notice.payload.isdecimal():  # anybody may send anything
-                    self._ring(int(notice.payload))
+            # What came with the answers to these queries is not to be waited for.
+            if not self._hear(connection):
+                self._await_news(connection, _LOOK_SOON if wanted - held else _LOOK)
+                self._hear(connection)
+
+    def _hear(self, connection: Connection[TupleRow]) -> bool:
+        """Ring for what has come by now; return whether anything has."""
+        heard = False
+        for notice in connection.notifies(timeout=0):
+            heard = True
+            if notice.payload.isdecimal():  # anybody may send anything
+                self._ring(int(notice.payload))
+        return heard
+
+    def _await_news(self, connection: Connection[TupleRow], seconds: float) -> None:
+        """Wait until the server says something, something else is watched, or so long."""
+        news, _ = self._news
+        select.select([connection.fileno(), news.fileno()], [], [], seconds)
+        with suppress(BlockingIOError):
+            news.recv(4096)
+
+    def _interrupt(self) -> None:
+        _, send = self._news
+        with suppress(OSError):  # it has been told often enough, or does not listen any more
+            send.send(b"!")
+
+    def close(self) -> None:
+        """Let the listening end soon."""
+        self.done.set()
+        self._interrupt()
 
     def _wanted(self, connection: Connection[TupleRow]) -> set[int]:
         """Return the locks that stand for what is watched."""
@@ -182,5 +225,5 @@ def listening_for_changes(runtime: Runtime) -> Iterator[Bell]:
     try:
         yield bell
     finally:
-        bell.done.set()
+        bell.close()
         thread.join(_PATIENCE)  # it may be waiting for a server that does not answer

@@ -21,7 +21,7 @@ from pgtrickle.service.runtime import Runtime
 # Each note writes a row of the catalog: a second's schedule need not do so every second.
 _SILENCE = timedelta(seconds=7)  # shorter than a nap, so that each look after one is noted
 # A change of columns alone cannot make the contents wrong: it may be noticed a little later.
-_SHAPES_LAST = 10.0
+_SHAPES_LAST = 60.0
 # Buffers that nobody trims, because nothing is refreshed, grow too.
 _SIZES_LAST = 10.0
 # The query holds a lock for each buffer that is not empty, and a server has some thousands.
