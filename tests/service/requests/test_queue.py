@@ -76,7 +76,7 @@ def test_without_a_daemon_a_call_fails_at_once(lab: Lab):
     with pytest.raises(psycopg.Error) as caught:
         lab.run(CREATE)
 
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 10  # a call that waits does so for minutes
     assert caught.value.sqlstate == "ST601"
     assert "pgtrickle run" in (caught.value.diag.message_hint or "")
     assert statuses(lab) == []
