@@ -130,7 +130,7 @@ class Settings:
         default=True,
         doc="Keep an archive of the classes that Spark's JVM loads in the user's cache directory"
         " (some 150 MB): Spark then starts in half the time. It is written when Spark stops for the"
-        " first time, which takes some seconds.",
+        " first time, which takes some seconds, or by a process of its own beside a daemon.",
     )
     driver_result_bytes: int = _setting(
         128 * 2**20,

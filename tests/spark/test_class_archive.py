@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from pgtrickle.spark.class_archive import ClassArchive, find_archive
+from pgtrickle.spark.record_classes import Recorder
 
 _START = """
 from pgtrickle.spark.session import SparkSessions
@@ -50,6 +52,38 @@ def test_first_process_writes_what_the_second_one_uses(cache: Path) -> None:
     assert written.stat().st_size > 2**20
     assert f"-XX:SharedArchiveFile={written}" in _start_spark()
     assert list(cache.iterdir()) == [written]
+
+
+def test_process_that_goes_on_has_it_written_beside_it(cache: Path) -> None:
+    program = f"""
+from pathlib import Path
+import time
+from pgtrickle.spark.session import SparkSessions
+
+sessions = SparkSessions(master="local[1]", record_after=0.0)
+sessions.small()
+while not list(Path({str(cache)!r}).glob("*.jsa")):
+    time.sleep(0.2)
+sessions.stop()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
+
+    [written] = cache.glob("*.jsa")
+    assert written.stat().st_size > 2**20
+    assert f"-XX:SharedArchiveFile={written}" in _start_spark()
+
+
+def test_who_ends_soon_leaves_nobody_behind(cache: Path) -> None:
+    recorder = Recorder(after=0)
+    recorder.start()
+    time.sleep(1)
+    recorder.stop()
+
+    end = time.monotonic() + 60
+    while [one for one in threading.enumerate() if one.name == "pgtrickle-classes"]:
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    assert not list(cache.glob("*.jsa"))
 
 
 def test_each_runtime_has_an_archive_of_its_own(cache: Path, tmp_path: Path) -> None:

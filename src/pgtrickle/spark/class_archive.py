@@ -3,8 +3,9 @@
 When it ends, a JVM can write down its loaded classes; at the next start it maps them into memory
 instead of reading, checking and linking them one by one (class data sharing).  The first process
 that stops Spark has the archive written, into the user's cache directory, and waits the few seconds
-that takes; later ones use it.  An archive belongs to one Java runtime and one installation of
-Spark: a JVM that finds it unfit goes on without it.
+that takes; later ones use it.  One that runs for longer lets another process write it
+(``record_classes``).  An archive belongs to one Java runtime and one installation of Spark: a JVM
+that finds it unfit goes on without it.
 
 Nobody else may write to the directory, for an archive is code that the JVM runs.
 """
@@ -25,6 +26,7 @@ from pathlib import Path
 
 _FORGOTTEN_AFTER = 30 * 86_400.0  # seconds without use
 _NAME = "spark-{}.jsa"
+_LOCK = "recording"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,12 @@ def find_archive(java_version: str, scratch: Path) -> ClassArchive | None:
     with suppress(OSError):
         os.utime(path)  # in use
     return ClassArchive(path, None)
+
+
+def lock_of_archives() -> Path | None:
+    """Return the file that a process locks while it writes an archive beside others."""
+    directory = _own_directory()
+    return None if directory is None else directory / _LOCK
 
 
 def _own_directory() -> Path | None:

@@ -31,6 +31,7 @@ from pgtrickle.spark.profiles import (
     default_master,
     is_local,
 )
+from pgtrickle.spark.record_classes import RECORD_AFTER, Recorder
 
 if TYPE_CHECKING:  # importing pyspark costs a second
     from pyspark.sql import SparkSession
@@ -57,6 +58,7 @@ class SparkSessions:
         driver_memory: str = _DEFAULT_DRIVER_MEMORY,
         result_bytes: int = _DEFAULT_RESULT_BYTES,
         class_archive: bool = True,
+        record_after: float | None = RECORD_AFTER,
         settings: Mapping[str, str] | None = None,
     ) -> None:
         self._master = master or os.environ.get("SPARK_MASTER") or default_master()
@@ -65,6 +67,8 @@ class SparkSessions:
         self._settings = dict(settings or {})
         self._use_archive = class_archive and _JAVA_OPTIONS not in self._settings
         self._archive: ClassArchive | None = None
+        self._record_after = record_after
+        self._recorder: Recorder | None = None
         self._started_at = 0.0
         self._lock = threading.Lock()
         self._scratch: Path | None = None
@@ -126,7 +130,15 @@ class SparkSessions:
             self._large = session
             took = round(time.monotonic() - began, 1)
             logger.info("Spark is up", extra={"seconds": took, "master": self._where})
+            self._let_record()
         return self._large
+
+    def _let_record(self) -> None:
+        """Have the archive of classes written by another process, if there is none in a while."""
+        if self._archive is None or self._archive.draft is None or self._record_after is None:
+            return
+        self._recorder = Recorder(self._record_after)
+        self._recorder.start()
 
     @property
     def _where(self) -> str:
@@ -202,9 +214,11 @@ class SparkSessions:
     def _end_jvm(self) -> None:
         """Let the JVM end, and write its archive of classes where that is worth the time."""
         archive, self._archive = self._archive, None
+        if self._recorder is not None:
+            self._recorder.stop()
         if archive is None or archive.draft is None:
             _forget_jvm()
-        elif time.monotonic() - self._started_at > _STARTS_OFTEN:
+        elif archive.path.exists() or time.monotonic() - self._started_at > _STARTS_OFTEN:
             _forget_jvm(kill=True)  # the context is stopped: all that is left is the archive
         elif _forget_jvm(patience=_ARCHIVE_WRITTEN_WITHIN):
             archive.keep()
