@@ -292,3 +292,24 @@ def test_snapshots_are_dated(workshop: Workshop):
     [(when,)] = workshop.rows("SELECT max(snapshot_time) FROM lake.snapshots()")
 
     assert abs((datetime.now(UTC) - when).total_seconds()) < 60
+
+
+def test_statistics_of_a_table_are_written_only_where_they_widen(workshop: Workshop):
+    table_id = workshop.create("t")
+    workshop.append("t", [1, 9], ["b", "m"])
+
+    def written() -> dict[int, list[str]]:
+        found = workshop.connection.execute(
+            "SELECT column_id, xmin::text, min_value, max_value"
+            " FROM lake.ducklake_table_column_stats WHERE table_id = %s",
+            [table_id],
+        )
+        return {column_id: row for column_id, *row in found}
+
+    before = written()
+    workshop.append("t", [5, 5], ["a", "c"])
+
+    assert written()[1] == before[1]
+    assert written()[2][0] != before[2][0]
+    assert written()[2][1:] == ["a", "m"]
+    assert workshop.rows("SELECT id FROM t WHERE v = 'a'") == [(5,)]

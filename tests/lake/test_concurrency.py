@@ -1,22 +1,28 @@
 """Our writers and DuckDB's clients, all at once on one catalog: no failure, no row lost.
 
 ``PGTRICKLE_LAKE_COMMITS`` says how many commits in all; ``make lake-crowd`` makes five thousand.
+Our writers never rest, and the clients have DuckDB's default settings.  They do rest between their
+commits: four that do not rest give up because of one another, also where nobody else writes.
+``PGTRICKLE_LAKE_REST`` says for how many seconds.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 
 import psycopg
 import pytest
 
 from pgtrickle.lake.commit import begin_commit
-from tests.fixtures.ducklake import PERSISTENT, lake_client
+from pgtrickle.lake.turns import AUTHOR
+from tests.fixtures.ducklake import lake_client
 from tests.lake.workshop import Workshop
 
 _COMMITS = int(os.environ.get("PGTRICKLE_LAKE_COMMITS", "240"))
+_REST = float(os.environ.get("PGTRICKLE_LAKE_REST", "0.2"))
 _OURS = [f"ours_{number}" for number in range(8)]
 _THEIRS = [f"theirs_{number}" for number in range(4)]
 _EACH = _COMMITS // (len(_OURS) + len(_THEIRS))
@@ -37,16 +43,17 @@ def _commit_ours(workshop: Workshop, dsn: str, name: str) -> None:
                 [(file_id, _)] = commit.add_data_files(table_id, [file])
                 if before is not None:
                     commit.inline_deletes(table_id, f"SELECT {before}::bigint, 1::bigint")
-                commit.finish(author="test", message="append")
+                commit.finish(author=AUTHOR, message="append")
             before = file_id
 
 
 def _commit_theirs(dsn: str, name: str) -> None:
     """Insert by turns into the catalog itself and into files."""
-    with lake_client(dsn, "lake", *PERSISTENT) as client:
+    with lake_client(dsn, "lake") as client:
         for number in range(_EACH):
             rows = 1 if number % 2 else _INLINED + 1
             client.execute(f"INSERT INTO {name} SELECT {number} FROM range({rows})")
+            time.sleep(_REST)
 
 
 @pytest.mark.timeout(3600)

@@ -3,7 +3,7 @@
 Snapshot ids, file ids and catalog ids are counted for the whole catalog, so a commit holds off all
 other writers from the moment it reads the head.  DuckDB takes no lock, but its first statement of a
 commit inserts into ``ducklake_snapshot``: SHARE ROW EXCLUSIVE makes it wait, read the new head and
-go on, while readers notice nothing.  Write files before, not in between.
+go on, while readers notice nothing.  Write files before, not in between.  ``turns`` says when.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pgtrickle.lake.partition import Spec
 from pgtrickle.lake.stats import ColumnStats
 from pgtrickle.lake.table_stats import widen_table_stats
 from pgtrickle.lake.tables import FULL_PATH, next_row_id
+from pgtrickle.lake.turns import end_turn, take_turn
 from pgtrickle.model.names import QualifiedName, quote_identifier
 
 
@@ -256,16 +257,17 @@ class Commit:
             "snapshot_changes",
             [self.snapshot_id, ",".join(self.changes), author, message, extra_info],
         )
+        end_turn(self.connection, self.catalog)
         return self.snapshot_id
 
     # Steps
 
     def _describe(self, file_id: int, table_id: int, file: DataFile) -> None:
         """Tell what is known of the values in a file."""
-        for column_id, stats in file.stats.items():
-            self._insert("file_column_stats", _stats_row(file_id, table_id, column_id, stats))
-        for index, value in enumerate(file.partition):
-            self._insert("file_partition_value", [file_id, table_id, index, value])
+        stats = [_stats_row(file_id, table_id, *column) for column in file.stats.items()]
+        self._insert("file_column_stats", *stats)
+        values = [[file_id, table_id, *numbered] for numbered in enumerate(file.partition)]
+        self._insert("file_partition_value", *values)
 
     def _add_columns(self, table_id: int, columns: Sequence[LakeColumn]) -> None:
         for order, column in enumerate(columns, start=1):
@@ -323,11 +325,14 @@ class Commit:
         ).fetchall()
         self._insert("files_scheduled_for_deletion", [file_id, full, below, _NOW])
 
-    def _insert(self, table: str, row: Sequence[Any]) -> None:
-        shown = ", ".join(one.sql if isinstance(one, _Call) else "%s" for one in row)
+    def _insert(self, table: str, *rows: Sequence[Any]) -> None:
+        """Insert rows in one statement: the others wait for every one of them."""
+        if not rows:
+            return
+        shown = ", ".join(f"({', '.join(map(_shown, row))})" for row in rows)
         self.connection.execute(
-            f"INSERT INTO {self.catalog.table(table)} VALUES ({shown})".encode(),
-            [one for one in row if not isinstance(one, _Call)],
+            f"INSERT INTO {self.catalog.table(table)} VALUES {shown}".encode(),
+            [one for row in rows for one in row if not isinstance(one, _Call)],
         )
 
 
@@ -336,23 +341,25 @@ class _Call:
     sql: str
 
 
+def _shown(value: object) -> str:
+    return value.sql if isinstance(value, _Call) else "%s"
+
+
 _NEW_UUID = _Call("pg_catalog.gen_random_uuid()")
 _NOW = _Call("pg_catalog.clock_timestamp()")
-
-_HEAD = """
-    SELECT snapshot_id, schema_version, next_catalog_id, next_file_id FROM {snapshot}
-     ORDER BY snapshot_id DESC LIMIT 1
-"""
 
 
 def begin_commit(connection: Connection, catalog: LakeCatalog) -> Commit:
     """Hold off other writers until the transaction ends, and start the snapshot after the head."""
-    snapshot = catalog.table("snapshot")
-    connection.execute(f"LOCK TABLE {snapshot} IN SHARE ROW EXCLUSIVE MODE".encode())
-    [(head, schema_version, next_catalog_id, next_file_id)] = connection.execute(
-        _HEAD.format(snapshot=snapshot).encode()
-    ).fetchall()
-    return Commit(connection, catalog, head + 1, schema_version, next_catalog_id, next_file_id)
+    head = take_turn(connection, catalog)
+    return Commit(
+        connection,
+        catalog,
+        head.snapshot_id + 1,
+        head.schema_version,
+        head.next_catalog_id,
+        head.next_file_id,
+    )
 
 
 def _quoted(name: QualifiedName) -> str:

@@ -13,7 +13,6 @@ from psycopg import Connection
 from pgtrickle.lake.catalog import LakeCatalog
 from pgtrickle.lake.commit import begin_commit
 from pgtrickle.lake.delete_rows import INLINE_LIMIT, count_inlined, flush_deletes
-from pgtrickle.lake.deliver import AUTHOR
 from pgtrickle.lake.merge_files import commit_merged, write_merged
 from pgtrickle.lake.row_map import RowMap, forget_covered
 from pgtrickle.lake.session import fixed_settings
@@ -21,6 +20,7 @@ from pgtrickle.lake.shape import find_columns
 from pgtrickle.lake.small_files import by_partition, find_small_files
 from pgtrickle.lake.storage import lake_path
 from pgtrickle.lake.tables import LakeTable, find_head, find_table, foreign_changes
+from pgtrickle.lake.turns import AUTHOR
 from pgtrickle.lake.write_rows import Written
 from pgtrickle.model.lake_sink import LakeSink
 from pgtrickle.model.sql_type import Column

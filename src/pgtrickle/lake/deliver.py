@@ -34,6 +34,7 @@ from pgtrickle.lake.tables import (
     find_tag,
     foreign_changes,
 )
+from pgtrickle.lake.turns import AUTHOR
 from pgtrickle.lake.views import put_view
 from pgtrickle.lake.write_rows import Written, write_all, write_new
 from pgtrickle.model.lake_sink import LakeSink
@@ -42,7 +43,6 @@ from pgtrickle.model.sql_type import Column
 
 WriteAll = Callable[[Connection, QualifiedName, Sequence[LakeColumn], Written, Spec], None]
 
-AUTHOR = "pgtrickle"
 _MADE_FOR = "pgtrickle_stream_table"
 
 

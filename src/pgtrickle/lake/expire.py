@@ -13,6 +13,7 @@ from psycopg import Connection
 from pgtrickle.lake.catalog import LakeCatalog
 from pgtrickle.lake.inlined_deletes import forget_inlined_deletes
 from pgtrickle.lake.tables import FULL_PATH
+from pgtrickle.lake.turns import take_turn
 
 _FORGET = """
     DELETE FROM {snapshot}
@@ -52,7 +53,7 @@ def expire_snapshots(
     Those from ``before`` on stay too: what others did in them has not been looked at yet.
     """
     snapshot = catalog.table("snapshot")
-    connection.execute(f"LOCK TABLE {snapshot} IN SHARE ROW EXCLUSIVE MODE".encode())
+    take_turn(connection, catalog)
     values = {"keep": keep, "before": before}
     expired = [
         one for (one,) in connection.execute(_FORGET.format(snapshot=snapshot).encode(), values)

@@ -21,10 +21,11 @@ from pgtrickle.errors import LakeSinkError, LeaseHeldError, TrickleError
 from pgtrickle.lake.catalog import find_catalog
 from pgtrickle.lake.columns import number_columns
 from pgtrickle.lake.commit import begin_commit
-from pgtrickle.lake.deliver import AUTHOR, check_free, open_catalog
+from pgtrickle.lake.deliver import check_free, open_catalog
 from pgtrickle.lake.partition import parse_partition_by, partition_spec
 from pgtrickle.lake.row_map import RowMap, create_row_map, drop_row_map
 from pgtrickle.lake.tables import find_table
+from pgtrickle.lake.turns import AUTHOR
 from pgtrickle.lake.types import lake_type
 from pgtrickle.lake.views import find_view
 from pgtrickle.model.lake_sink import LakeSink, SinkStatus

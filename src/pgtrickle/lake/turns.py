@@ -1,0 +1,142 @@
+"""Whose turn it is to commit to a catalog: ours go one after another, and leave room for others.
+
+A DuckDB client takes no lock.  It reads the head, inserts the next snapshot some milliseconds
+later, and has read in vain if anybody committed in between.  Then it tries again: ten times by
+default, after pauses that grow.  Beside writers that follow one another without a pause, every try
+is in vain, and the client gives up.  So where others write too,
+
+* the catalog is left alone after each commit of ours, for many times as long as it was held, and
+* whoever has read the head before our turn came may insert first, if that does not take long.
+
+Both waits are bounded, and come before the lock that holds others up.  Where nobody else has
+written for a while there are none.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from psycopg import Connection
+
+from pgtrickle.lake.catalog import LakeCatalog
+from pgtrickle.model.names import quote_literal
+
+AUTHOR = "pgtrickle"  # of our snapshots; all others are by somebody else
+
+_COMPANY_SECONDS = 10.0  # all pauses between DuckDB's ten tries take less than that
+_REST_RATIO = 6.0  # so a try that begins at any moment meets one of ours one time in seven
+_LEAST_REST = 0.01
+_LONGEST_REST = 0.06
+_PATIENCE = 0.05  # DuckDB takes 5 ms from the head to its insert where it has a core for itself
+_GLANCE = 0.001
+
+_TURN = "SELECT pg_catalog.pg_advisory_xact_lock(%s, %s::pg_catalog.regclass::oid::integer)"
+_LOCK_CLASS = 0x70677473  # 'pgts': arbitrary, and ours alone
+# In one go, since others wait from here on.
+_LOCK_AND_READ = """
+    LOCK TABLE {snapshot} IN SHARE ROW EXCLUSIVE MODE;
+    SELECT s.snapshot_id, s.schema_version, s.next_catalog_id, s.next_file_id,
+           s.snapshot_id > 0 AND c.author IS DISTINCT FROM {author}
+           AND s.snapshot_time > pg_catalog.clock_timestamp() - {company}
+      FROM {snapshot} AS s LEFT JOIN {changes} AS c USING (snapshot_id)
+     ORDER BY s.snapshot_id DESC LIMIT 1
+"""
+_LIST_LOCKS = """
+    SELECT l.virtualtransaction, l.pid = pg_catalog.pg_backend_pid(), l.mode, l.granted
+      FROM pg_catalog.pg_locks AS l JOIN pg_catalog.pg_database AS d ON d.oid = l.database
+     WHERE l.locktype = 'relation' AND l.relation = %s::pg_catalog.regclass
+       AND d.datname = pg_catalog.current_database()
+"""
+
+
+class Head(NamedTuple):
+    """The newest snapshot of a catalog."""
+
+    snapshot_id: int
+    schema_version: int
+    next_catalog_id: int
+    next_file_id: int
+
+
+@dataclass(slots=True)
+class _Known:
+    """What this process knows of a catalog, by its own clock; whose turn it is writes it."""
+
+    company_at: float = -math.inf  # when others were last seen writing
+    taken_at: float = 0.0  # our last turn
+    finished_at: float = 0.0
+    slow: frozenset[str] = frozenset()  # transactions that were waited for in vain
+
+
+_known: dict[LakeCatalog, _Known] = {}
+
+
+def take_turn(connection: Connection, catalog: LakeCatalog) -> Head:
+    """Hold off other writers of a catalog until the transaction ends, and return its head.
+
+    A transaction may take its turn again, for another commit.
+    """
+    known = _known.setdefault(catalog, _Known())
+    asked = time.monotonic()
+    connection.execute(_TURN, [_LOCK_CLASS, catalog.table("snapshot")])
+    if time.monotonic() < known.company_at + _COMPANY_SECONDS:
+        _make_room(connection, catalog, known, asked)
+    statement = _LOCK_AND_READ.format(
+        snapshot=catalog.table("snapshot"),
+        changes=catalog.table("snapshot_changes"),
+        author=quote_literal(AUTHOR),
+        company=f"INTERVAL '{_COMPANY_SECONDS} s'",
+    )
+    cursor = connection.execute(statement.encode(), prepare=False)
+    cursor.nextset()
+    [(*head, in_company)] = cursor.fetchall()
+    known.taken_at = time.monotonic()
+    if in_company:
+        known.company_at = known.taken_at
+    return Head(*head)
+
+
+def end_turn(connection: Connection, catalog: LakeCatalog) -> None:
+    """Note who waits for the turn to end; the caller commits soon."""
+    known = _known.setdefault(catalog, _Known())
+    locks = connection.execute(_LIST_LOCKS, [catalog.table("snapshot")]).fetchall()
+    known.finished_at = time.monotonic()
+    if not all(granted for *_, granted in locks):
+        known.company_at = known.finished_at
+
+
+def _make_room(connection: Connection, catalog: LakeCatalog, known: _Known, asked: float) -> None:
+    """Leave the catalog alone for a while, and let those insert who have read its head."""
+    if _open_transactions(connection, catalog) is None:
+        return
+    # Who waited for the turn got it when the one before committed.
+    ended = time.monotonic() if asked < known.finished_at else known.finished_at
+    time.sleep(max(ended + _rest(ended - known.taken_at) - time.monotonic(), 0))
+    found = _open_transactions(connection, catalog) or frozenset()
+    known.slow &= found
+    awaited = found - known.slow
+    until = time.monotonic() + _PATIENCE
+    while awaited and time.monotonic() < until:
+        time.sleep(_GLANCE)
+        awaited &= _open_transactions(connection, catalog) or frozenset()
+    known.slow |= awaited  # readers, as it seems
+
+
+def _rest(held: float) -> float:
+    """Return how many seconds the catalog is left alone after it was held for some.
+
+    >>> [_rest(seconds) for seconds in (0.0, 0.005, 30.0)]
+    [0.01, 0.03, 0.06]
+    """
+    return min(max(_REST_RATIO * held, _LEAST_REST), _LONGEST_REST)
+
+
+def _open_transactions(connection: Connection, catalog: LakeCatalog) -> frozenset[str] | None:
+    """Return the transactions of others that have read the head; None if the lock is ours."""
+    locks = connection.execute(_LIST_LOCKS, [catalog.table("snapshot")]).fetchall()
+    if any(ours and mode == "ShareRowExclusiveLock" for _, ours, mode, _ in locks):
+        return None
+    return frozenset(transaction for transaction, ours, *_ in locks if not ours)
