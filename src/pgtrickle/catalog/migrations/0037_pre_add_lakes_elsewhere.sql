@@ -56,4 +56,4 @@ COMMENT ON COLUMN pgtrickle.pgt_ducklake_intents.delivery_id IS
 ALTER TABLE pgtrickle.pgt_settings ADD CONSTRAINT pgt_settings_hold_no_password
     CHECK (name <> 'ducklake_catalog_dsn' OR value IS NULL OR NOT (
                value ~* 'password\s*=\s*''?(?!\$\{ENV:)[^\s'']'
-            OR value ~ '://[^/@]*:(?!\$\{ENV:)[^/@]+@'));
+            OR value ~ '://[^/@:]*:(?!\$\{ENV:)[^/@]+@'));
