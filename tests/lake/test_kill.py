@@ -21,11 +21,13 @@ from psycopg.conninfo import make_conninfo
 
 from pgtrickle.service.refresh_stream_table import when_free
 from tests.fixtures.ducklake import lake_client
-from tests.lake.die_at import LOAD_STEPS, STEPS
-from tests.lake.shore import COPY, SUMS, Shore
+from tests.lake.die_at import ELSEWHERE_STEPS, LOAD_STEPS, SETTLE_STEPS, STEPS
+from tests.lake.shore import COPY, LAKE_DSN, SUMS, FarShore, Shore
 
 _KILLS = int(os.environ.get("PGTRICKLE_LAKE_KILLS", len(STEPS)))
 _LOAD_KILLS = int(os.environ.get("PGTRICKLE_LAKE_KILLS", len(LOAD_STEPS)))
+_FAR_KILLS = int(os.environ.get("PGTRICKLE_LAKE_KILLS", len(ELSEWHERE_STEPS)))
+_SETTLE_KILLS = int(os.environ.get("PGTRICKLE_LAKE_KILLS", len(SETTLE_STEPS)))
 _SEED = int(os.environ.get("PGTRICKLE_LAKE_SEED", random.SystemRandom().randrange(10**9)))
 _NAMES = ("sums", "copies")
 _DOOMED = "doomed"
@@ -78,7 +80,9 @@ def _kill_at(
     dsn = make_conninfo(shore.trickle.dsn, application_name=_DOOMED)
     command = [sys.executable, "-m", "tests.lake.die_at", dsn, kind, step, *names]
     deadline = time.monotonic() + _LONGEST_LIFE
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    there = {LAKE_DSN: make_conninfo(os.environ.get(LAKE_DSN, ""), application_name=_DOOMED)}
+    environment = {**os.environ, **there}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stderr is not None
         while process.poll() is None and time.monotonic() < deadline:
             _change(shore, draw)
@@ -133,6 +137,44 @@ def test_kill_at_any_step_of_a_large_load_loses_nothing_and_loads_nothing_twice(
     assert _provenance(shore) == _snapshots(shore)
     _sweep(shore)
     shore.check("copies")
+
+
+@pytest.mark.timeout(3600)
+def test_kill_at_any_step_of_a_delivery_to_another_database_delivers_exactly_once(far: FarShore):
+    print(f"PGTRICKLE_LAKE_SEED={_SEED}")
+    draw = random.Random(_SEED)
+    far.create("sums", SUMS)
+    far.create("copies", COPY)
+
+    with _reading(os.environ[LAKE_DSN]) as errors:
+        for step in islice(cycle(ELSEWHERE_STEPS), _FAR_KILLS):
+            _kill_at(far, step, draw, _NAMES, "elsewhere")
+            _deliver_for_the_dead(far)
+        for step, (before, _) in islice(cycle(SETTLE_STEPS.items()), _SETTLE_KILLS):
+            _kill_at(far, before, draw, _NAMES, "elsewhere")
+            assert far.intents() == 1
+            _kill_at(far, step, draw, _NAMES, "settle")
+            _deliver_for_the_dead(far)
+    assert errors == []
+
+    for name in _NAMES:
+        assert far.trickle.verify_stream_table(name).ok
+    assert far.intents() == 0
+    assert far.provenance() == far.snapshots()
+    refreshes = [refresh for _, refresh in far.provenance() if refresh is not None]
+    assert len(set(refreshes)) == len(refreshes)
+    assert not far.tell("SELECT FROM pgtrickle.pgt_ducklake_sinks WHERE needs_load")
+    far.trickle.maintain_lake(older_than=timedelta(0))
+    assert set(far.files()) == far.known()
+    for name in _NAMES:
+        far.check(name)
+
+
+def _deliver_for_the_dead(far: FarShore) -> None:
+    """Refresh at once, without waiting for leases that run out, and check the copies."""
+    far.run("DELETE FROM pgtrickle.pgt_leases")
+    for name in _NAMES:
+        far.window(name)
 
 
 def _refresh(shore: Shore, name: str) -> None:
