@@ -1,14 +1,19 @@
-"""A process that refreshes stream tables and is killed at a named step of the delivery.
+"""Processes that refresh stream tables and are killed at a named step of the delivery.
 
-python -m tests.lake.die_at DSN KIND STEP NAME...
+python -m tests.lake.die_at
+
+For each line of its input, a list in JSON (DSN, kind, step, names), it forks one that has all it
+needs in memory, and prints how that ended.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -146,5 +151,21 @@ def main(dsn: str, kind: str, step: str, names: list[str]) -> None:
                     time.sleep(0.05)
 
 
+def serve() -> None:
+    """Fork a process for each line of the input."""
+    for line in sys.stdin:
+        pid = os.fork()
+        if not pid:
+            try:
+                main(*json.loads(line))
+            except BaseException:  # noqa: BLE001 - told, and this process is over in any case
+                traceback.print_exc()
+            finally:
+                sys.stderr.flush()
+                os._exit(1)
+        _, status = os.waitpid(pid, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:])
+    serve()

@@ -15,6 +15,7 @@ import pgtrickle
 from pgtrickle.errors import LakeSinkError, LakeSourceError, LakeWriteError, TrickleError
 from pgtrickle.lake import merge_files
 from pgtrickle.lake.catalog import create_catalog
+from pgtrickle.lake.ends import Ends
 from pgtrickle.service import lake_maintain, lake_sink
 from pgtrickle.settings import load_settings
 from tests.fakes.engine import DuckDbEngine
@@ -114,7 +115,7 @@ def _lose(monkeypatch: pytest.MonkeyPatch, module: Any, function: str, *, commit
 
     def called(*arguments: Any, **named: Any) -> Any:
         call(*arguments, **named)
-        ends = next(one for one in arguments if isinstance(one, lake_sink.Ends))
+        ends = next(one for one in arguments if isinstance(one, Ends))
         if committed:
             ends.lake.execute("COMMIT")
         monkeypatch.setattr(module, function, call)
@@ -322,6 +323,20 @@ def test_columns_that_change_are_followed(far: FarShore):
     far.run("CREATE TABLE u (n numeric)", "INSERT INTO u VALUES (0.5)")
     far.create("digits", "SELECT n FROM u")
     far.window("digits", "INSERT INTO u VALUES (0.123456)")
+
+
+def test_members_of_a_diamond_are_delivered_when_all_are_committed(far: FarShore):
+    far.create("low", "SELECT id, k, v FROM t WHERE v < 60")
+    far.create("high", "SELECT id, k, v FROM t WHERE v >= 60")
+    far.create(
+        "joint",
+        "SELECT low.k, sum(low.v + high.v) AS v FROM low JOIN high USING (k) GROUP BY low.k",
+    )
+
+    far.window("joint", "UPDATE t SET v = v + 20 WHERE id % 3 = 0", "DELETE FROM t WHERE id = 7")
+
+    for name in ("low", "high"):
+        far.check(name)
 
 
 def test_catalog_is_made_there(far: FarShore, database: str):

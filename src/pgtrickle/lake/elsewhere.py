@@ -70,6 +70,8 @@ def transaction(lake: Connection) -> Iterator[None]:
     """Run a block in one transaction of the catalog's database, under settings of our own."""
     with lake.transaction():
         lake.execute(fix_settings_sql().encode())
+        # It rests while a large load is written.
+        lake.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
         yield
 
 
