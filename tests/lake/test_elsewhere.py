@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 import random
+import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +16,7 @@ import pytest
 
 import pgtrickle
 from pgtrickle.errors import LakeSinkError, LakeSourceError, LakeWriteError, TrickleError
-from pgtrickle.lake import merge_files
+from pgtrickle.lake import merge_files, session
 from pgtrickle.lake.catalog import create_catalog
 from pgtrickle.lake.ends import Ends
 from pgtrickle.service import lake_maintain, lake_sink
@@ -23,6 +26,7 @@ from tests.fixtures.engines import Borrowed
 from tests.fixtures.restartable import OwnServer
 from tests.lake.shore import COPY, LAKE_DSN, SUMS, FarShore
 from tests.lake.test_delivery import down
+from tests.service.hearing import PATIENCE
 
 
 def test_refreshes_reach_the_lake_and_nothing_of_it_is_here(far: FarShore):
@@ -234,6 +238,54 @@ def test_connection_that_is_ended_before_its_commit_leaves_nothing(
     far.check("sums")
     assert len(far.snapshots()) == 2
     assert set(far.files()) == far.known()
+
+
+_WAITING = (
+    "SELECT FROM pg_locks WHERE NOT granted AND relation = 'lake.ducklake_snapshot'::regclass"
+    " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+
+
+def test_process_that_was_thought_dead_between_its_commits_delivers_nothing_twice(
+    far: FarShore, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(session._SETTINGS, "lock_timeout", f"{PATIENCE}s")
+    far.create("copies", COPY)
+    far.run("UPDATE t SET s = 'x' WHERE id < 10")
+    commit_intent = lake_sink.commit_intent
+    committed, waited_for = threading.Event(), threading.Event()
+
+    def slow(*arguments: Any) -> Any:
+        intent = commit_intent(*arguments)
+        monkeypatch.setattr(lake_sink, "commit_intent", commit_intent)
+        committed.set()
+        assert waited_for.wait(PATIENCE)
+        return intent
+
+    monkeypatch.setattr(lake_sink, "commit_intent", slow)
+    with (
+        pgtrickle.connect(
+            far.trickle.dsn, engine=Borrowed(DuckDbEngine()), settings=far.trickle._runtime.settings
+        ) as zombie,
+        ThreadPoolExecutor(2) as threads,
+    ):
+        first = threads.submit(zombie.refresh_stream_table, "copies")
+        assert committed.wait(PATIENCE)
+        far.run("DELETE FROM pgtrickle.pgt_leases")
+        second = threads.submit(far.trickle.retry_sink, "copies")
+        # It waits for the lock of the lake, which the first one holds until its commit.
+        while not far.in_catalog(_WAITING):
+            assert not second.done()
+            time.sleep(0.02)
+        waited_for.set()
+        first.exception(PATIENCE)
+        assert second.result(PATIENCE).status.value == "DELIVERED"
+
+    far.check("copies")
+    assert far.intents() == 0
+    assert far.provenance() == far.snapshots()
+    assert len(far.snapshots()) == 2
+    far.window("copies", "DELETE FROM t WHERE id < 20")
 
 
 def test_snapshot_that_has_expired_in_doubt_is_made_good_by_a_load(
