@@ -22,6 +22,7 @@ from pgtrickle.catalog.settings_table import list_stored_settings, record_settin
 from pgtrickle.catalog.watch import install_watch
 from pgtrickle.embedded.server import start_embedded
 from pgtrickle.errors import TrickleError
+from pgtrickle.lake.elsewhere import check_catalog_dsn
 from pgtrickle.model.cdc_mode import parse_cdc_mode
 from pgtrickle.model.delta_fraction import Fraction
 from pgtrickle.model.diamonds import Diamond
@@ -550,6 +551,8 @@ class Trickle(SchedulerControl):
 
     def set_setting(self, name: str, value: str | None) -> None:
         """Give a setting a value for this database, for processes that start from now on."""
+        if name == "ducklake_catalog_dsn" and value:
+            check_catalog_dsn(value)
         with self._runtime.connection() as connection:
             set_setting(connection, name, value)
 

@@ -234,6 +234,12 @@ class Settings:
         "public",
         "The schema of PostgreSQL that holds the DuckLake catalog; new sinks take it down.",
     )
+    ducklake_catalog_dsn: str = _setting(
+        "",
+        "In which database the DuckLake catalog is; empty: in this one. New sinks take it down as"
+        " it stands here, and look up ${ENV:NAME} in it whenever they connect; a password must be"
+        " written so.",
+    )
     ducklake_sink_failure_mode: str = _setting(
         "warn",
         "What a delivery to the lake that fails does to its refresh: nothing, and the lake catches"
@@ -295,6 +301,8 @@ SESSION_SETTINGS: Mapping[str, tuple[str, str]] = MappingProxyType(
     }
 )
 
+# Kept as they were given: secrets in them are looked up by whoever connects.
+_EXPANDED_LATER = frozenset({"ducklake_catalog_dsn"})
 # What must be known before a connection can be made cannot come from the database.
 _NOT_STORED = frozenset({"dsn", "connection_timeout_seconds"})
 _SECRET = re.compile(r"\$\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -372,11 +380,14 @@ def load_settings(
     for one in fields(Settings):
         text = environment.get(f"PGTRICKLE_{one.name.upper()}", stored.get(one.name))
         if text is not None:
-            text = expand_secrets(text, environment)
+            if one.name not in _EXPANDED_LATER:
+                text = expand_secrets(text, environment)
             value = _parse(one.name, text, type(getattr(settings, one.name)))
             settings = replace(settings, **{one.name: value})
     given: dict[str, Any] = {
-        key: expand_secrets(value, environment) if isinstance(value, str) else value
+        key: expand_secrets(value, environment)
+        if isinstance(value, str) and key not in _EXPANDED_LATER
+        else value
         for key, value in overrides.items()
         if value is not None
     }
@@ -404,7 +415,7 @@ def settings_in_effect(
     table: Mapping[str, str],
     environment: Mapping[str, str] = os.environ,
 ) -> list[SettingInEffect]:
-    """Say for every setting where its value comes from; that of the DSN may be a secret."""
+    """Say for every setting where its value comes from; those of a DSN may be secrets."""
     found = []
     for one in fields(Settings):
         value, default = getattr(settings, one.name), one.default
@@ -416,7 +427,7 @@ def settings_in_effect(
             source = "table"
         else:
             source = "default" if value == default else "argument"
-        shown = "***" if one.name == "dsn" and value else show_value(value)
+        shown = "***" if one.name.endswith("dsn") and value else show_value(value)
         found.append(
             SettingInEffect(
                 one.name,

@@ -55,6 +55,7 @@ RELEASED = {
     34: "5fa873276371072787ebd0d2f557f6117ebe2a25b9601f33539be80b39d922e2",
     35: "6f73b4eac23565223269b65885ff0c554ed9ace3e73f903c7bf5d20a00ede9db",
     36: "3874250b58bd1dbb6d6e6253d2505c8e45b9b327f25743934dd1ef2920cc504e",
+    37: "224b5734ce79b6fd4020af9494e5d040f8b8bd83406134662ed989d1e0ad09ab",
 }
 ALL = [migration.version for migration in list_migrations()]
 

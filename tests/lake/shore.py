@@ -24,6 +24,7 @@ SOURCE = (
 )
 SUMS = "SELECT k, sum(v) AS total, count(*) AS n, max(id) AS last FROM t GROUP BY k"
 COPY = "SELECT k, v, s FROM t"  # without its key: equal rows are possible
+LAKE_DSN = "PGTRICKLE_TEST_LAKE_DSN"  # the variable that says where a catalog elsewhere is
 
 
 @dataclass(slots=True)
@@ -80,3 +81,47 @@ class Shore:
         """Return the status, the attempts and the error of the only sink."""
         [one] = self.trickle.ducklake_sink_status()
         return one.status.value, one.attempt_count, one.last_error
+
+    def known(self) -> set[Path]:
+        """Return the files of the lake that its catalog knows."""
+        names = self.in_catalog(
+            "SELECT path FROM lake.ducklake_data_file UNION ALL"
+            " SELECT path FROM lake.ducklake_delete_file UNION ALL"
+            " SELECT path FROM lake.ducklake_files_scheduled_for_deletion"
+        )
+        return {path for path in self.files() for (name,) in names if str(path).endswith(name)}
+
+    def in_catalog(self, query: str) -> list[tuple[Any, ...]]:
+        """Ask the database of the catalog."""
+        return self.tell(query)
+
+
+@dataclass(slots=True)
+class FarShore(Shore):
+    """The same, with the catalog in another database."""
+
+    other: Connection[TupleRow]
+
+    def in_catalog(self, query: str) -> list[tuple[Any, ...]]:
+        """Ask the database of the catalog."""
+        return self.other.execute(query.encode()).fetchall()
+
+    def provenance(self) -> list[tuple[int, int | None]]:
+        """Return which snapshot came from which refresh, as PostgreSQL has it on record."""
+        return self.tell(
+            "SELECT ducklake_snapshot_id, refresh_id FROM pgtrickle.pgt_ducklake_provenance"
+            " ORDER BY 1"
+        )
+
+    def snapshots(self) -> list[tuple[int, int | None]]:
+        """Return the same as the lake tells it; merges have no refresh and are left out."""
+        return self.in_catalog(
+            "SELECT snapshot_id, (commit_extra_info::json ->> 'refresh_id')::bigint"
+            " FROM lake.ducklake_snapshot_changes WHERE author = 'pgtrickle'"
+            " AND commit_extra_info::json ->> 'stream_table' IS NOT NULL ORDER BY 1"
+        )
+
+    def intents(self) -> int:
+        """Return how many commits are in doubt."""
+        [(count,)] = self.tell("SELECT count(*) FROM pgtrickle.pgt_ducklake_intents")
+        return int(count)

@@ -5,27 +5,35 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import select
+import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from itertools import cycle, islice
+from typing import IO
 
 import pytest
 from psycopg.conninfo import make_conninfo
 
 from pgtrickle.service.refresh_stream_table import when_free
 from tests.fixtures.ducklake import lake_client
-from tests.lake.die_at import LOAD_STEPS, STEPS
-from tests.lake.shore import COPY, SUMS, Shore
+from tests.lake.die_at import ELSEWHERE_STEPS, LOAD_STEPS, SETTLE_STEPS, STEPS
+from tests.lake.shore import COPY, LAKE_DSN, SUMS, FarShore, Shore
 
 _KILLS = int(os.environ.get("PGTRICKLE_LAKE_KILLS", len(STEPS)))
 _LOAD_KILLS = int(os.environ.get("PGTRICKLE_LAKE_KILLS", len(LOAD_STEPS)))
+_FAR_KILLS = int(os.environ.get("PGTRICKLE_LAKE_KILLS", len(ELSEWHERE_STEPS)))
+_SETTLE_KILLS = int(os.environ.get("PGTRICKLE_LAKE_KILLS", len(SETTLE_STEPS)))
 _SEED = int(os.environ.get("PGTRICKLE_LAKE_SEED", random.SystemRandom().randrange(10**9)))
 _NAMES = ("sums", "copies")
 _DOOMED = "doomed"
@@ -71,28 +79,68 @@ def _change(shore: Shore, draw: random.Random) -> None:
     )
 
 
-def _kill_at(
-    shore: Shore, step: str, draw: random.Random, names: Sequence[str], kind: str = "refresh"
-) -> None:
-    """Start a process, give it work until it dies at the step, wait for the server to notice."""
-    dsn = make_conninfo(shore.trickle.dsn, application_name=_DOOMED)
-    command = [sys.executable, "-m", "tests.lake.die_at", dsn, kind, step, *names]
-    deadline = time.monotonic() + _LONGEST_LIFE
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        while process.poll() is None and time.monotonic() < deadline:
+@dataclass(slots=True)
+class Doomed:
+    """Starts processes that are to die."""
+
+    process: subprocess.Popen[str]
+    told: IO[str]
+
+    def kill_at(
+        self,
+        shore: Shore,
+        step: str,
+        draw: random.Random,
+        names: Sequence[str],
+        kind: str = "refresh",
+    ) -> None:
+        """Start one, give it work until it dies at the step, wait for the server to notice."""
+        dsn = make_conninfo(shore.trickle.dsn, application_name=_DOOMED)
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(json.dumps([dsn, kind, step, list(names)]), file=self.process.stdin, flush=True)
+        deadline = time.monotonic() + _LONGEST_LIFE
+        while not select.select([self.process.stdout], [], [], 0)[0]:
+            assert time.monotonic() < deadline, f"never came to: {step}"
             _change(shore, draw)
-            time.sleep(0.2)
-        process.kill()
-        assert process.wait() == -9, process.stderr.read()
-    assert time.monotonic() < deadline, f"never came to: {step}"
-    left = f"SELECT count(*) FROM pg_stat_activity WHERE application_name = '{_DOOMED}'"
-    while shore.tell(left) != [(0,)]:
-        time.sleep(0.02)
+            time.sleep(0.1)
+        assert self.process.stdout.readline() == "-9\n", self._find_error()
+        left = f"SELECT count(*) FROM pg_stat_activity WHERE application_name = '{_DOOMED}'"
+        while shore.tell(left) != [(0,)]:
+            time.sleep(0.02)
+
+    def _find_error(self) -> str:
+        self.told.seek(0)
+        return self.told.read()
+
+
+@pytest.fixture
+def doomed(request: pytest.FixtureRequest) -> Iterator[Doomed]:
+    """Have everything in memory once that the processes need."""
+    environment = dict(os.environ)
+    if "other_database" in request.fixturenames:
+        there = request.getfixturevalue("other_database")
+        environment[LAKE_DSN] = make_conninfo(there, application_name=_DOOMED)
+    with (
+        tempfile.TemporaryFile("w+") as told,
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.lake.die_at"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=told,
+            text=True,
+            env=environment,
+            start_new_session=True,  # so that all of them can be ended
+        ) as process,
+    ):
+        try:
+            yield Doomed(process, told)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 @pytest.mark.timeout(3600)
-def test_kill_at_any_step_loses_nothing_and_delivers_nothing_twice(shore: Shore):
+def test_kill_at_any_step_loses_nothing_and_delivers_nothing_twice(shore: Shore, doomed: Doomed):
     print(f"PGTRICKLE_LAKE_SEED={_SEED}")
     draw = random.Random(_SEED)
     shore.create("sums", SUMS)
@@ -100,7 +148,7 @@ def test_kill_at_any_step_loses_nothing_and_delivers_nothing_twice(shore: Shore)
 
     with _reading(shore.trickle.dsn) as errors:
         for step in islice(cycle(STEPS), _KILLS):
-            _kill_at(shore, step, draw, _NAMES)
+            doomed.kill_at(shore, step, draw, _NAMES)
             for name in _NAMES:
                 shore.check(name)
     assert errors == []
@@ -115,7 +163,9 @@ def test_kill_at_any_step_loses_nothing_and_delivers_nothing_twice(shore: Shore)
 
 
 @pytest.mark.timeout(3600)
-def test_kill_at_any_step_of_a_large_load_loses_nothing_and_loads_nothing_twice(shore: Shore):
+def test_kill_at_any_step_of_a_large_load_loses_nothing_and_loads_nothing_twice(
+    shore: Shore, doomed: Doomed
+):
     print(f"PGTRICKLE_LAKE_SEED={_SEED}")
     draw = random.Random(_SEED)
     shore.run("INSERT INTO t SELECT i, i % 5, 1, 'm' FROM generate_series(101, 800) AS i")
@@ -125,7 +175,7 @@ def test_kill_at_any_step_of_a_large_load_loses_nothing_and_loads_nothing_twice(
     with _reading(shore.trickle.dsn) as errors:
         for step in islice(cycle(LOAD_STEPS), _LOAD_KILLS):
             shore.run("UPDATE pgtrickle.pgt_ducklake_sinks SET needs_load = true")
-            _kill_at(shore, step, draw, ["copies"], "load")
+            doomed.kill_at(shore, step, draw, ["copies"], "load")
             _refresh(shore, "copies")
     assert errors == []
 
@@ -133,6 +183,46 @@ def test_kill_at_any_step_of_a_large_load_loses_nothing_and_loads_nothing_twice(
     assert _provenance(shore) == _snapshots(shore)
     _sweep(shore)
     shore.check("copies")
+
+
+@pytest.mark.timeout(3600)
+def test_kill_at_any_step_of_a_delivery_to_another_database_delivers_exactly_once(
+    far: FarShore, doomed: Doomed
+):
+    print(f"PGTRICKLE_LAKE_SEED={_SEED}")
+    draw = random.Random(_SEED)
+    far.create("sums", SUMS)
+    far.create("copies", COPY)
+
+    with _reading(os.environ[LAKE_DSN]) as errors:
+        for step in islice(cycle(ELSEWHERE_STEPS), _FAR_KILLS):
+            doomed.kill_at(far, step, draw, _NAMES, "elsewhere")
+            _deliver_for_the_dead(far)
+        for step, (before, _) in islice(cycle(SETTLE_STEPS.items()), _SETTLE_KILLS):
+            doomed.kill_at(far, before, draw, _NAMES, "elsewhere")
+            assert far.intents() == 1
+            doomed.kill_at(far, step, draw, _NAMES, "settle")
+            _deliver_for_the_dead(far)
+    assert errors == []
+
+    for name in _NAMES:
+        assert far.trickle.verify_stream_table(name).ok
+    assert far.intents() == 0
+    assert far.provenance() == far.snapshots()
+    refreshes = [refresh for _, refresh in far.provenance() if refresh is not None]
+    assert len(set(refreshes)) == len(refreshes)
+    assert not far.tell("SELECT FROM pgtrickle.pgt_ducklake_sinks WHERE needs_load")
+    far.trickle.maintain_lake(older_than=timedelta(0))
+    assert set(far.files()) == far.known()
+    for name in _NAMES:
+        far.check(name)
+
+
+def _deliver_for_the_dead(far: FarShore) -> None:
+    """Refresh at once, without waiting for leases that run out, and check the copies."""
+    far.run("DELETE FROM pgtrickle.pgt_leases")
+    for name in _NAMES:
+        far.window(name)
 
 
 def _refresh(shore: Shore, name: str) -> None:

@@ -18,8 +18,8 @@ from pgtrickle.model.stream_table import StreamTable
 
 _INSERT = """
     INSERT INTO pgtrickle.pgt_ducklake_sinks
-        (pgt_id, catalog_schema, lake_schema, lake_table, sink_path, partition_by)
-    VALUES (%s, %s, %s, %s, %s, %s)
+        (pgt_id, catalog_schema, lake_schema, lake_table, sink_path, partition_by, catalog_dsn)
+    VALUES (%s, %s, %s, %s, %s, %s, %s)
 """
 
 
@@ -33,6 +33,7 @@ def insert_sink(connection: Connection[TupleRow], sink: LakeSink) -> None:
         table.name,
         sink.sink_path,
         sink.partition_by,
+        sink.catalog_dsn,
     ]
     try:
         with connection.transaction():
@@ -46,7 +47,7 @@ def insert_sink(connection: Connection[TupleRow], sink: LakeSink) -> None:
 
 _FIND = """
     SELECT pgt_id, catalog_schema, lake_schema, lake_table, sink_path, table_id, view_id,
-           snapshot_id, home, needs_load, partition_by
+           snapshot_id, home, needs_load, partition_by, catalog_dsn
       FROM pgtrickle.pgt_ducklake_sinks WHERE pgt_id = %s
 """
 

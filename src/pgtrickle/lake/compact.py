@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from psycopg import Connection
-
+from pgtrickle.lake.aside import set_aside_runs
 from pgtrickle.lake.catalog import LakeCatalog
 from pgtrickle.lake.commit import begin_commit
 from pgtrickle.lake.delete_rows import INLINE_LIMIT, count_inlined, flush_deletes
+from pgtrickle.lake.deliver import nothing_new, own_author
+from pgtrickle.lake.ends import Ends
 from pgtrickle.lake.merge_files import commit_merged, write_merged
 from pgtrickle.lake.row_map import RowMap, forget_covered
 from pgtrickle.lake.session import fixed_settings
@@ -33,21 +34,30 @@ class Compacted:
     sink: LakeSink
     merged: int = 0  # files that became one, in each partition
     flushed: int = 0  # deletes that went from the catalog into files
+    first_file_id: int | None = None  # from which on files are new; None: there is no snapshot
+    paths: tuple[str, ...] = ()  # of the new files
 
 
 def compact(
-    connection: Connection, catalog: LakeCatalog, sink: LakeSink, columns: Sequence[Column]
+    ends: Ends,
+    catalog: LakeCatalog,
+    sink: LakeSink,
+    columns: Sequence[Column],
+    extra_info: str | None = None,
 ) -> Compacted:
-    """Compact the lake table of a sink, inside the caller's transaction.
+    """Compact the lake table of a sink, inside the caller's transactions.
 
     A table that is to be loaded anew, or that others have written to, is left as it is.
     """
-    with fixed_settings(connection):
+    connection = ends.lake
+    with fixed_settings(ends.local):
         table = find_table(connection, catalog, sink.lake_table)
         known = None if table is None else find_columns(table, columns)
         if table is None or known is None or table.id != sink.table_id or sink.needs_load:
             return Compacted(sink)
         rows = RowMap(sink.stream_table_id)
+        if ends.apart and not nothing_new(ends.local, rows):
+            return Compacted(sink)  # rows that are gone could not be moved back
         small = find_small_files(connection, catalog, table)
         written = Written(lake_path(table.directory))
         try:
@@ -56,38 +66,40 @@ def compact(
             mergings = [one for one in found if one is not None]
             many = count_inlined(connection, catalog, table.id) > INLINE_LIMIT
             if not mergings and not many:
-                return Compacted(_look_ahead(connection, catalog, table, sink))
+                return Compacted(_look_ahead(ends, catalog, table, sink))
             commit = begin_commit(connection, catalog)
+            first_file_id = commit.next_file_id
             if (
-                _others_wrote(connection, catalog, table, sink)
+                _others_wrote(ends, catalog, table, sink)
                 or find_small_files(connection, catalog, table) != small
             ):
                 written.remove()
                 return Compacted(sink)
+            if ends.apart:
+                merged_ids = [file.id for merging in mergings for file in merging.files]
+                set_aside_runs(ends.local, rows, merged_ids)
             for merging in mergings:
-                commit_merged(commit, table, merging, rows, written)
+                commit_merged(commit, table, merging, ends.local, rows, written)
             flushed = flush_deletes(commit, table, written) if many else 0
-            forget_covered(connection, rows)
-            snapshot_id = commit.finish(author=AUTHOR, message=f"compaction of {sink.lake_table}")
+            forget_covered(ends.local, rows)
+            message = f"compaction of {sink.lake_table}"
+            snapshot_id = commit.finish(author=AUTHOR, message=message, extra_info=extra_info)
         except BaseException:
             written.remove()
             raise
     merged = sum(len(merging.files) for merging in mergings)
-    return Compacted(replace(sink, snapshot_id=snapshot_id), merged, flushed)
+    paths = tuple(str(path) for path in written.paths)
+    return Compacted(replace(sink, snapshot_id=snapshot_id), merged, flushed, first_file_id, paths)
 
 
-def _look_ahead(
-    connection: Connection, catalog: LakeCatalog, table: LakeTable, sink: LakeSink
-) -> LakeSink:
+def _look_ahead(ends: Ends, catalog: LakeCatalog, table: LakeTable, sink: LakeSink) -> LakeSink:
     """Note up to where nobody else has written to the table, so that snapshots may expire."""
-    head = find_head(connection, catalog)
-    if _others_wrote(connection, catalog, table, sink):
+    head = find_head(ends.lake, catalog)
+    if _others_wrote(ends, catalog, table, sink):
         return sink
     return replace(sink, snapshot_id=head)
 
 
-def _others_wrote(
-    connection: Connection, catalog: LakeCatalog, table: LakeTable, sink: LakeSink
-) -> bool:
-    after = sink.snapshot_id or 0
-    return bool(foreign_changes(connection, catalog, table.id, after=after, author=AUTHOR))
+def _others_wrote(ends: Ends, catalog: LakeCatalog, table: LakeTable, sink: LakeSink) -> bool:
+    after, author = sink.snapshot_id or 0, own_author(ends)
+    return bool(foreign_changes(ends.lake, catalog, table.id, after=after, author=author))

@@ -11,7 +11,6 @@ from psycopg import Connection
 from pgtrickle.lake.catalog import LakeCatalog
 from pgtrickle.lake.commit import Commit
 from pgtrickle.lake.parquet import read_deletes, write_deletes
-from pgtrickle.lake.row_map import RowMap
 from pgtrickle.lake.storage import LakePath, lake_path
 from pgtrickle.lake.tables import LakeTable
 from pgtrickle.lake.write_rows import Written
@@ -20,10 +19,13 @@ from pgtrickle.lake.write_rows import Written
 INLINE_LIMIT = 1000
 
 
-def gone_is_live(connection: Connection, catalog: LakeCatalog, table_id: int, rows: RowMap) -> bool:
-    """Tell whether all files from which rows are to go are files of the lake table still."""
+def gone_is_live(connection: Connection, catalog: LakeCatalog, table_id: int, gone: str) -> bool:
+    """Tell whether all files from which rows are to go are files of the lake table still.
+
+    ``gone`` is a table of (file id, position), here and below.
+    """
     [(lost,)] = connection.execute(
-        f"SELECT EXISTS (SELECT FROM {rows.gone} AS g WHERE NOT EXISTS ("
+        f"SELECT EXISTS (SELECT FROM {gone} AS g WHERE NOT EXISTS ("
         f" SELECT FROM {catalog.table('data_file')} AS f WHERE f.data_file_id = g.file_id"
         f" AND f.table_id = %s AND f.end_snapshot IS NULL))".encode(),
         [table_id],
@@ -31,25 +33,25 @@ def gone_is_live(connection: Connection, catalog: LakeCatalog, table_id: int, ro
     return not lost
 
 
-def delete_gone(commit: Commit, table: LakeTable, rows: RowMap, written: Written) -> int:
+def delete_gone(commit: Commit, table: LakeTable, gone: str, written: Written) -> int:
     """Delete what is gone, and return how many rows that were."""
-    [(count,)] = commit.connection.execute(f"SELECT count(*) FROM {rows.gone}".encode()).fetchall()
+    [(count,)] = commit.connection.execute(f"SELECT count(*) FROM {gone}".encode()).fetchall()
     if 0 < count <= INLINE_LIMIT:
-        ended = f"ARRAY{_end_emptied(commit, table, rows)}::bigint[]"
+        ended = f"ARRAY{_end_emptied(commit, table, gone)}::bigint[]"
         commit.inline_deletes(
-            table.id, f"SELECT file_id, position FROM {rows.gone} WHERE file_id <> ALL ({ended})"
+            table.id, f"SELECT file_id, position FROM {gone} WHERE file_id <> ALL ({ended})"
         )
     elif count:
-        _delete_by_files(commit, table, rows, written)
+        _delete_by_files(commit, table, gone, written)
     return int(count)
 
 
-def _end_emptied(commit: Commit, table: LakeTable, rows: RowMap) -> list[int]:
+def _end_emptied(commit: Commit, table: LakeTable, gone: str) -> list[int]:
     """End the files of which all rows go at once, so that no reader opens them any more."""
     emptied = [
         file_id
         for (file_id,) in commit.connection.execute(
-            f"SELECT g.file_id FROM {rows.gone} AS g"
+            f"SELECT g.file_id FROM {gone} AS g"
             f" JOIN {commit.catalog.table('data_file')} AS f ON f.data_file_id = g.file_id"
             " GROUP BY g.file_id, f.record_count HAVING count(*) = f.record_count".encode()
         )
@@ -167,10 +169,10 @@ def _put_deletes(
     commit.put_delete_file(table.id, deletes)
 
 
-def _delete_by_files(commit: Commit, table: LakeTable, rows: RowMap, written: Written) -> None:
+def _delete_by_files(commit: Commit, table: LakeTable, gone: str, written: Written) -> None:
     by_file: dict[int, list[int]] = defaultdict(list)
     for file_id, position in commit.connection.execute(
-        f"SELECT file_id, position FROM {rows.gone}".encode()
+        f"SELECT file_id, position FROM {gone}".encode()
     ):
         by_file[file_id].append(position)
     known = _find_files(commit.connection, commit.catalog, table, list(by_file))

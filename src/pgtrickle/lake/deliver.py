@@ -1,7 +1,8 @@
 """Deliver a stream table to the lake: the difference where it is known, all rows where it is not.
 
 Everything happens on the connection that writes the stream table, so that the caller's commit
-shows both at once.  Files are written first; only then is the catalog's head taken.
+shows both at once.  Where the catalog is in another database there are two, and the caller commits
+both, one after the other.  Files are written first; only then is the catalog's head taken.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from dataclasses import dataclass, replace
 from psycopg import Connection
 
 from pgtrickle.errors import LakeCatalogError, LakeSinkError, LakeWriteError
+from pgtrickle.lake.aside import forget_aside, set_aside_difference
 from pgtrickle.lake.catalog import LakeCatalog, create_catalog, directory_name, find_catalog
 from pgtrickle.lake.columns import LakeColumn
 from pgtrickle.lake.commit import Commit, begin_commit
 from pgtrickle.lake.delete_rows import delete_gone, flush_deletes, gone_is_live
+from pgtrickle.lake.ends import Ends, show_gone
 from pgtrickle.lake.partition import Spec, parse_partition_by, partition_spec
 from pgtrickle.lake.row_map import (
     RowMap,
@@ -44,6 +47,7 @@ from pgtrickle.model.sql_type import Column
 WriteAll = Callable[[Connection, QualifiedName, Sequence[LakeColumn], Written, Spec], None]
 
 _MADE_FOR = "pgtrickle_stream_table"
+_MADE_IN = "pgtrickle_database"  # of tables whose catalog is in another
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +60,18 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """What a delivery wrote; ``sink`` is how far the sink is now."""
+    """What a delivery wrote; ``sink`` is how far the sink is now.
+
+    Files of the lake from ``first_file_id`` on are its own, and so are those at ``paths``.
+    """
 
     sink: LakeSink
     rows: int
     deleted: int
     size: int
     loaded: bool
+    first_file_id: int
+    paths: tuple[str, ...]
 
 
 class LoadTooLargeError(Exception):
@@ -99,14 +108,21 @@ def open_catalog(connection: Connection, sink: LakeSink) -> LakeCatalog:
     return catalog
 
 
-def check_free(
-    connection: Connection, catalog: LakeCatalog, sink: LakeSink, table: QualifiedName
-) -> None:
+def check_free(ends: Ends, catalog: LakeCatalog, sink: LakeSink, table: QualifiedName) -> None:
     """Raise ST703 if the lake has a table of that name that was not made for this stream table."""
-    stored = find_table(connection, catalog, sink.lake_table)
-    if stored is None or stored.id == sink.table_id:
+    stored = find_table(ends.lake, catalog, sink.lake_table)
+    if stored is None:
         return
-    if find_tag(connection, catalog, stored.id, _MADE_FOR) != str(table):
+    owner = find_tag(ends.lake, catalog, stored.id, _MADE_IN)
+    if owner != (_database(ends.local) if ends.apart else None):
+        raise LakeSinkError(
+            f'the lake table "{sink.lake_table}" was made for a stream table of another database',
+            hint="Choose another name with ducklake_table. If nobody writes to it any more, drop it"
+            " in DuckDB.",
+        )
+    if stored.id == sink.table_id:
+        return
+    if find_tag(ends.lake, catalog, stored.id, _MADE_FOR) != str(table):
         raise LakeSinkError(
             f'the lake has a table "{sink.lake_table}" already',
             hint="Choose another name with ducklake_table, or drop it in DuckDB.",
@@ -123,7 +139,7 @@ def check_path(path: str) -> None:
 
 
 def deliver(
-    connection: Connection,
+    ends: Ends,
     sink: LakeSink,
     table: QualifiedName,
     columns: Sequence[Column],
@@ -134,12 +150,12 @@ def deliver(
 
     The caller undoes everything in the database if this fails; files are taken away here.
     """
-    with fixed_settings(connection):
-        return _deliver(connection, sink, table, columns, provenance, loading)
+    with fixed_settings(ends.local):
+        return _deliver(ends, sink, table, columns, provenance, loading)
 
 
 def _deliver(
-    connection: Connection,
+    ends: Ends,
     sink: LakeSink,
     table: QualifiedName,
     columns: Sequence[Column],
@@ -147,24 +163,24 @@ def _deliver(
     loading: Loading,
 ) -> Delivered | None:
     rows = RowMap(sink.stream_table_id)
-    catalog = open_catalog(connection, sink)
-    stored = find_table(connection, catalog, sink.lake_table)
-    known = _find_known_columns(connection, sink, table, columns, stored, rows)
-    written = Written(lake_path(_directory(connection, catalog, sink, stored)))
+    catalog = open_catalog(ends.lake, sink)
+    stored = find_table(ends.lake, catalog, sink.lake_table)
+    known = _find_known_columns(ends.local, sink, table, columns, stored, rows)
+    written = Written(lake_path(_directory(ends.lake, catalog, sink, stored)))
     try:
         if known is not None and stored is not None:
-            if _nothing_new(connection, rows):
+            if nothing_new(ends.local, rows):
                 return None
             delivered = _deliver_difference(
-                connection, catalog, sink, stored, known, table, rows, written, provenance
+                ends, catalog, sink, stored, known, table, rows, written, provenance
             )
             if delivered is not None:
                 return delivered
             written.remove()
             written = Written(written.directory)
-            stored = find_table(connection, catalog, sink.lake_table)  # others may have dropped it
+            stored = find_table(ends.lake, catalog, sink.lake_table)  # others may have dropped it
         return _load(
-            connection, catalog, sink, stored, table, columns, rows, written, provenance, loading
+            ends, catalog, sink, stored, table, columns, rows, written, provenance, loading
         )
     except BaseException:
         written.remove()
@@ -191,7 +207,8 @@ def _find_known_columns(
     return found if found is not None and all_fit(connection, found, new) else None
 
 
-def _nothing_new(connection: Connection, rows: RowMap) -> bool:
+def nothing_new(connection: Connection, rows: RowMap) -> bool:
+    """Tell whether the lake has every row, as far as the row map knows."""
     [(nothing,)] = connection.execute(
         f"SELECT NOT EXISTS (SELECT FROM {rows.new})"
         f" AND NOT EXISTS (SELECT FROM {rows.gone})".encode()
@@ -200,7 +217,7 @@ def _nothing_new(connection: Connection, rows: RowMap) -> bool:
 
 
 def _deliver_difference(
-    connection: Connection,
+    ends: Ends,
     catalog: LakeCatalog,
     sink: LakeSink,
     stored: LakeTable,
@@ -211,23 +228,37 @@ def _deliver_difference(
     provenance: Provenance,
 ) -> Delivered | None:
     """Deliver what is new and what is gone; None if others have changed the lake table."""
-    pair_updates(connection, rows)
-    write_new(connection, table, columns, rows, written, stored.partition)
-    commit = begin_commit(connection, catalog)
-    others = foreign_changes(
-        connection, catalog, stored.id, after=sink.snapshot_id or 0, author=AUTHOR
-    )
-    if others or not gone_is_live(connection, catalog, stored.id, rows):
+    pair_updates(ends.local, rows)
+    write_new(ends.local, table, columns, rows, written, stored.partition)
+    commit = begin_commit(ends.lake, catalog)
+    first_file_id = commit.next_file_id
+    after = sink.snapshot_id or 0
+    others = foreign_changes(ends.lake, catalog, stored.id, after=after, author=own_author(ends))
+    gone = show_gone(ends, rows)
+    if others or not gone_is_live(ends.lake, catalog, stored.id, gone):
         return None
-    deleted = delete_gone(commit, stored, rows, written)
-    _register(commit, stored.id, rows, written, stored.partition_id)
-    connection.execute(f"DELETE FROM {rows.new}".encode())
-    connection.execute(f"DELETE FROM {rows.gone}".encode())
-    return _finish(commit, sink, stored.id, table, written, provenance, deleted=deleted)
+    deleted = delete_gone(commit, stored, gone, written)
+    _register(commit, stored.id, ends.local, rows, written, stored.partition_id)
+    if ends.apart:
+        set_aside_difference(ends.local, rows)
+    ends.local.execute(f"DELETE FROM {rows.new}".encode())
+    ends.local.execute(f"DELETE FROM {rows.gone}".encode())
+    snapshot_id = _finish(commit, provenance)
+    now = replace(sink, snapshot_id=snapshot_id)
+    return _tell(now, written, first_file_id, deleted=deleted)
+
+
+def own_author(ends: Ends) -> str:
+    """Return whose snapshots need not be looked at, since this database wrote them.
+
+    Nobody's, where the catalog is in another: the same author may write from a third one, or from
+    this one before it was set back.
+    """
+    return "" if ends.apart else AUTHOR
 
 
 def _load(
-    connection: Connection,
+    ends: Ends,
     catalog: LakeCatalog,
     sink: LakeSink,
     stored: LakeTable | None,
@@ -239,27 +270,31 @@ def _load(
     loading: Loading,
 ) -> Delivered:
     """Write all rows, in place of what the lake table holds now."""
-    if loading.largest is not None and table_bytes(connection, table) > loading.largest:
+    local = ends.local
+    if loading.largest is not None and table_bytes(local, table) > loading.largest:
         raise LoadTooLargeError
-    check_free(connection, catalog, sink, table)
-    create_row_map(connection, rows)
-    clear_row_map(connection, rows)
+    check_free(ends, catalog, sink, table)
+    create_row_map(local, rows)
+    clear_row_map(local, rows)
+    if ends.apart:
+        forget_aside(local, rows)
     first = 1 if stored is None else stored.last_column_id + 1
-    chosen = choose_columns(connection, columns, table.sql, first)
+    chosen = choose_columns(local, columns, table.sql, first)
     if stored is not None:
         same = find_columns(stored, columns)
-        if same is not None and all_fit(connection, same, table.sql):
+        if same is not None and all_fit(local, same, table.sql):
             chosen = same
     spec = _spec(sink, chosen)
-    loading.write(connection, table, chosen, written, spec)
-    commit = begin_commit(connection, catalog)
-    if find_table(connection, catalog, sink.lake_table) != stored:
+    loading.write(local, table, chosen, written, spec)
+    commit = begin_commit(ends.lake, catalog)
+    first_file_id = commit.next_file_id
+    if find_table(ends.lake, catalog, sink.lake_table) != stored:
         raise LakeWriteError(
             f'the lake table "{sink.lake_table}" was created, altered or dropped meanwhile',
             hint="Deliver again.",
         )
     if stored is None:
-        table_id = _create_table(commit, sink, table, chosen)
+        table_id = _create_table(commit, ends, sink, table, chosen)
     else:
         table_id = stored.id
         if [(c.id, c.type) for c in chosen] != [(c.id, c.type) for c in (same or ())]:
@@ -270,13 +305,25 @@ def _load(
     partition_id = None if stored is None else stored.partition_id
     if spec != (() if stored is None else stored.partition):
         partition_id = commit.partition_table(table_id, spec)
-    _register(commit, table_id, rows, written, partition_id if spec else None)
-    sink = replace(sink, view_id=put_view(commit, sink, table, chosen))
-    return _finish(commit, sink, table_id, table, written, provenance, loaded=True)
+    _register(commit, table_id, local, rows, written, partition_id if spec else None)
+    view_id = put_view(commit, sink, table, chosen)
+    now = replace(
+        sink,
+        table_id=table_id,
+        view_id=view_id,
+        snapshot_id=_finish(commit, provenance),
+        home=_home(local, table),
+        needs_load=False,
+    )
+    return _tell(now, written, first_file_id, loaded=True)
 
 
 def _create_table(
-    commit: Commit, sink: LakeSink, table: QualifiedName, columns: Sequence[LakeColumn]
+    commit: Commit,
+    ends: Ends,
+    sink: LakeSink,
+    table: QualifiedName,
+    columns: Sequence[LakeColumn],
 ) -> int:
     name = sink.lake_table
     found = find_schema(commit.connection, commit.catalog, name.schema)
@@ -284,6 +331,8 @@ def _create_table(
     path, relative = _table_path(commit.catalog, sink)
     table_id = commit.create_table(schema_id, name, columns, path, relative=relative)
     commit.tag(table_id, _MADE_FOR, str(table))
+    if ends.apart:
+        commit.tag(table_id, _MADE_IN, _database(ends.local))
     return table_id
 
 
@@ -321,36 +370,30 @@ def _spec(sink: LakeSink, columns: Sequence[LakeColumn]) -> Spec:
 
 
 def _register(
-    commit: Commit, table_id: int, rows: RowMap, written: Written, partition_id: int | None
+    commit: Commit,
+    table_id: int,
+    local: Connection,
+    rows: RowMap,
+    written: Written,
+    partition_id: int | None,
 ) -> None:
     files = [file for file, _ in written.files]
     placed = commit.add_data_files(table_id, files, partition_id)
     for (file_id, row_id), (_, runs) in zip(placed, written.files, strict=True):
-        insert_runs(commit.connection, rows, file_id, row_id, runs)
+        insert_runs(local, rows, file_id, row_id, runs)
 
 
-def _finish(
-    commit: Commit,
-    sink: LakeSink,
-    table_id: int,
-    table: QualifiedName,
-    written: Written,
-    provenance: Provenance,
-    *,
-    deleted: int = 0,
-    loaded: bool = False,
-) -> Delivered:
-    snapshot_id = commit.finish(
+def _finish(commit: Commit, provenance: Provenance) -> int:
+    return commit.finish(
         author=AUTHOR, message=provenance.message, extra_info=provenance.extra_info
     )
-    now = replace(
-        sink,
-        table_id=table_id,
-        snapshot_id=snapshot_id,
-        home=_home(commit.connection, table),
-        needs_load=False,
-    )
-    return Delivered(now, written.rows, deleted, written.size, loaded)
+
+
+def _tell(
+    sink: LakeSink, written: Written, first_file_id: int, *, deleted: int = 0, loaded: bool = False
+) -> Delivered:
+    paths = tuple(str(path) for path in written.paths)
+    return Delivered(sink, written.rows, deleted, written.size, loaded, first_file_id, paths)
 
 
 def table_bytes(connection: Connection, table: QualifiedName) -> int:
@@ -376,3 +419,16 @@ def _home(connection: Connection, table: QualifiedName) -> str:
     """
     [(home,)] = connection.execute(_HOME, {"table": table.sql}).fetchall()
     return str(home)
+
+
+_DATABASE = """
+    SELECT pg_catalog.format('%s/%s', y.system_identifier, d.oid)
+      FROM pg_catalog.pg_control_system() AS y, pg_catalog.pg_database AS d
+     WHERE d.datname = pg_catalog.current_database()
+"""
+
+
+def _database(connection: Connection) -> str:
+    """Return what tells a database from all others, restored copies of it included."""
+    [(database,)] = connection.execute(_DATABASE).fetchall()
+    return str(database)

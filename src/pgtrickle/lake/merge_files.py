@@ -73,7 +73,12 @@ def write_merged(
 
 
 def commit_merged(
-    commit: Commit, table: LakeTable, merging: Merging, rows: RowMap, written: Written
+    commit: Commit,
+    table: LakeTable,
+    merging: Merging,
+    local: Connection,
+    rows: RowMap,
+    written: Written,
 ) -> None:
     """Put the merged file in the place of the others, with what is deleted from them."""
     old = [file.id for file in merging.files]
@@ -91,7 +96,7 @@ def commit_merged(
         deletes = write_deletes(written.directory, file_id, merging.merged.name, dead)
         written.paths.append(written.directory / deletes.name)
         commit.put_delete_file(table.id, deletes)
-    move_rows(commit.connection, rows, old, merging.segments, file_id)
+    move_rows(local, rows, old, merging.segments, file_id)
 
 
 def _find_forgotten(

@@ -47,6 +47,21 @@ class RowMap:
         """Rows of the lake that are to be deleted there."""
         return self._table("gone")
 
+    @property
+    def runs_aside(self) -> str:
+        """Runs as they were, while it is not known whether files were merged; see ``aside``."""
+        return self._table("rows_aside")
+
+    @property
+    def new_aside(self) -> str:
+        """Rows of which it is not known whether the lake lacks them still."""
+        return self._table("new_aside")
+
+    @property
+    def gone_aside(self) -> str:
+        """Rows of which it is not known whether they are deleted in the lake."""
+        return self._table("gone_aside")
+
     def _table(self, what: str) -> str:
         return QualifiedName(_SCHEMA, f"lake_{self.stream_table_id}_{what}").sql
 
@@ -120,7 +135,10 @@ def create_row_map(connection: Connection, rows: RowMap) -> None:
 
 def drop_row_map(connection: Connection, rows: RowMap) -> None:
     """Drop the tables of a map."""
-    connection.execute(f"DROP TABLE IF EXISTS {rows.runs}, {rows.new}, {rows.gone}".encode())
+    aside = f"{rows.runs_aside}, {rows.new_aside}, {rows.gone_aside}"
+    connection.execute(
+        f"DROP TABLE IF EXISTS {rows.runs}, {rows.new}, {rows.gone}, {aside}".encode()
+    )
 
 
 def clear_row_map(connection: Connection, rows: RowMap) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
+from typing import Any
 
+from pgtrickle.model.frontier import Frontier
 from pgtrickle.model.names import QualifiedName
 
 
@@ -40,6 +43,35 @@ class LakeSink:
     home: str | None = None  # where the rows were stored when they were delivered last
     needs_load: bool = True
     partition_by: str | None = None  # partition keys, as the user listed them
+    catalog_dsn: str = ""  # where the catalog is, without secrets; empty: in this database
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the catalog is in another database, which commits apart."""
+        return bool(self.catalog_dsn)
+
+
+# What an intent changes of its sink, and gives back if it comes to nothing.
+BEFORE = ("table_id", "view_id", "snapshot_id", "home")
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A snapshot that was about to be committed in another database; it may have been or not."""
+
+    stream_table_id: int
+    token: str  # in the extra information of the snapshot
+    snapshot_id: int
+    first_file_id: int  # this one and later files are its own
+    paths: tuple[str, ...]
+    loads: bool  # all rows, in place of what the row map knew
+    before: Mapping[str, Any]  # what the sink said, of ``BEFORE``
+    delivery_id: int | None = None  # None: it merges files
+    refresh_id: int | None = None
+    frontier: Frontier | None = None
+    rows: int = 0
+    deleted: int = 0
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,10 @@ from pgtrickle.service.lake_control import (
     check_sink,
     disable_sink,
     enable_sink,
+    end_copies,
     retry_delivery,
 )
+from pgtrickle.service.lake_elsewhere import Ending
 from pgtrickle.service.ownership import check_owner
 from pgtrickle.service.replace_query import is_another_query, replace_query
 from pgtrickle.service.runtime import Runtime
@@ -78,9 +80,11 @@ def alter_stream_table(
             f'the status of a stream table cannot be set to "{status.value}"',
             hint="Set it to ACTIVE or SUSPENDED.",
         )
+    endings: list[Ending] = []
     change = partial(
         _change,
         runtime,
+        endings=endings,
         schedule=schedule,
         refresh_mode=refresh_mode,
         status=status,
@@ -103,6 +107,7 @@ def alter_stream_table(
         replace_query(
             runtime, name, query, search_path=search_path, refresh_mode=refresh_mode, also=change
         )
+    end_copies(endings)
     with runtime.connection() as connection:
         stream_table = get_stream_table(connection, name)
         sources = [one.source_relid for one in list_dependencies(connection, stream_table.id)]
@@ -119,6 +124,7 @@ def _change(
     connection: Connection,
     stream_table: StreamTable,
     *,
+    endings: list[Ending],
     schedule: str | None,
     refresh_mode: RefreshMode | None,
     status: Status | None,
@@ -131,7 +137,7 @@ def _change(
     ducklake_table: str | None,
     ducklake_partition_by: str | None,
 ) -> None:
-    """Record the changes; commits nothing."""
+    """Record the changes; commits nothing.  What is to end elsewhere goes into ``endings``."""
     check_owner(connection, stream_table)
     if schedule is not None:
         update_schedule(connection, stream_table.id, schedule)
@@ -159,7 +165,7 @@ def _change(
     if diamond:
         update_diamond(connection, stream_table.id, diamond)
     if sink == NO_SINK:
-        disable_sink(connection, stream_table, drop=False)
+        endings[:] = disable_sink(connection, stream_table, drop=False)
     if sink == DUCKLAKE:
         enable_sink(
             runtime,

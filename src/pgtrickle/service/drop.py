@@ -11,7 +11,8 @@ from pgtrickle.errors import DependentsExistError
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.service.capture_sources import release_sources
-from pgtrickle.service.lake_control import disable_sink
+from pgtrickle.service.lake_control import disable_sink, end_copies
+from pgtrickle.service.lake_elsewhere import Ending
 from pgtrickle.service.ownership import check_owner
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.service.wal_slot import drop_unused_slot
@@ -22,14 +23,21 @@ def drop_stream_table(runtime: Runtime, name: QualifiedName, *, cascade: bool) -
     """Drop a stream table, with ``cascade`` also those that read it; return their names."""
     with runtime.connection() as connection, connection.transaction():
         stream_table = get_stream_table(connection, name)
-        dropped = _drop(connection, stream_table, cascade=cascade, seen=set())
+        endings: list[Ending] = []
+        dropped = _drop(connection, stream_table, endings, cascade=cascade, seen=set())
         release_sources(connection)
+    end_copies(endings)
     drop_unused_slot(runtime)
     return dropped
 
 
 def _drop(
-    connection: Connection, stream_table: StreamTable, *, cascade: bool, seen: set[int]
+    connection: Connection,
+    stream_table: StreamTable,
+    endings: list[Ending],
+    *,
+    cascade: bool,
+    seen: set[int],
 ) -> list[str]:
     check_owner(connection, stream_table)
     # A diamond reaches a table twice, and a circle comes back to where it began.
@@ -47,8 +55,8 @@ def _drop(
     dropped = []
     for dependent in dependents:
         if dependent.id not in seen:
-            dropped += _drop(connection, dependent, cascade=True, seen=seen)
-    disable_sink(connection, stream_table, drop=True)
+            dropped += _drop(connection, dependent, endings, cascade=True, seen=seen)
+    endings += disable_sink(connection, stream_table, drop=True)
     delete_stream_table(connection, stream_table.id)
     drop_state_tables(connection, stream_table.id)
     _drop_relation(connection, stream_table, cascade=cascade)

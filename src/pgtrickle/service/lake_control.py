@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
 from psycopg import Connection
 
+from pgtrickle.catalog.ducklake_intents import find_intent
 from pgtrickle.catalog.ducklake_sinks import (
     delete_sink,
     find_open_delivery,
@@ -22,17 +24,19 @@ from pgtrickle.lake.catalog import find_catalog
 from pgtrickle.lake.columns import number_columns
 from pgtrickle.lake.commit import begin_commit
 from pgtrickle.lake.deliver import check_free, open_catalog
+from pgtrickle.lake.elsewhere import check_catalog_dsn
 from pgtrickle.lake.partition import parse_partition_by, partition_spec
 from pgtrickle.lake.row_map import RowMap, create_row_map, drop_row_map
 from pgtrickle.lake.tables import find_table
 from pgtrickle.lake.turns import AUTHOR
 from pgtrickle.lake.types import lake_type
 from pgtrickle.lake.views import find_view
-from pgtrickle.model.lake_sink import LakeSink, SinkStatus
+from pgtrickle.model.lake_sink import FailureMode, LakeSink, SinkStatus
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.stream_table import InitiatedBy, StreamTable
 from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import compile_stream_table
+from pgtrickle.service.lake_elsewhere import Ending, end_elsewhere, lake_transaction, opened
 from pgtrickle.service.lake_errors import lake_errors
 from pgtrickle.service.lake_sink import LeftLoad, deliver_apart
 from pgtrickle.service.runtime import Runtime
@@ -65,13 +69,29 @@ def enable_sink(
     if partition_by is not None:
         _check_partition(connection, stream_table, partition_by)
     name = QualifiedName.parse(lake_table or _plain_name(stream_table), _LAKE_SCHEMA)
-    schema = runtime.settings.ducklake_catalog_schema
-    sink = LakeSink(stream_table.id, schema, name, path, partition_by=partition_by)
-    with lake_errors():
+    schema, dsn = runtime.settings.ducklake_catalog_schema, _find_dsn(runtime)
+    sink = LakeSink(stream_table.id, schema, name, path, partition_by=partition_by, catalog_dsn=dsn)
+    with lake_errors(), opened(dsn, connection) as ends:
         insert_sink(connection, sink)
-        check_free(connection, open_catalog(connection, sink), sink, stream_table.name)
+        with lake_transaction(ends):
+            catalog = open_catalog(ends.lake, sink)
+        check_free(ends, catalog, sink, stream_table.name)
         create_row_map(connection, RowMap(stream_table.id))
         open_delivery(connection, stream_table.id)
+
+
+def _find_dsn(runtime: Runtime) -> str:
+    """Return where new sinks have their catalog; raises ST703 if they cannot have it there."""
+    dsn = runtime.settings.ducklake_catalog_dsn.strip()
+    if not dsn:
+        return ""
+    check_catalog_dsn(dsn)
+    if FailureMode(runtime.settings.ducklake_sink_failure_mode) is FailureMode.ERROR:
+        raise LakeSinkError(
+            "a refresh cannot fail with a delivery to another database, which follows its commit",
+            hint="Set ducklake_sink_failure_mode to warn, or leave ducklake_catalog_dsn empty.",
+        )
+    return dsn
 
 
 def _check_partition(connection: Connection, stream_table: StreamTable, partition_by: str) -> None:
@@ -81,22 +101,34 @@ def _check_partition(connection: Connection, stream_table: StreamTable, partitio
     partition_spec(parse_partition_by(partition_by), kept)
 
 
-def disable_sink(connection: Connection, stream_table: StreamTable, *, drop: bool) -> bool:
+def disable_sink(connection: Connection, stream_table: StreamTable, *, drop: bool) -> list[Ending]:
     """Take the sink of a stream table away, and its view; with ``drop``, its lake table ends too.
 
-    Without, the lake keeps what was delivered last.  Returns whether there was a sink.
+    Without, the lake keeps what was delivered last.  Returns what the caller has to end in another
+    database, with ``end_copies``, when all this is committed.
     """
     sink = find_sink(connection, stream_table.id)
     if sink is None:
-        return False
-    _end_in_lake(connection, stream_table, sink, drop=drop)
+        return []
+    intent = find_intent(connection, stream_table.id)
+    if not sink.elsewhere:
+        _end_in_lake(connection, stream_table, sink, drop)
     drop_row_map(connection, RowMap(stream_table.id))
     delete_sink(connection, stream_table.id)
-    return True
+    return [Ending(stream_table, sink, intent, drop)] if sink.elsewhere else []
+
+
+def end_copies(endings: Iterable[Ending]) -> None:
+    """End copies in other databases, whose sinks are gone here."""
+    for one in endings:
+        end_elsewhere(one, _end_in_lake)
 
 
 def _end_in_lake(
-    connection: Connection, stream_table: StreamTable, sink: LakeSink, *, drop: bool
+    connection: Connection,
+    stream_table: StreamTable,
+    sink: LakeSink,
+    drop: bool,  # noqa: FBT001 - passed on
 ) -> None:
     catalog = find_catalog(connection, sink.catalog_schema)
     if catalog is None:

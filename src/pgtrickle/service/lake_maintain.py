@@ -6,13 +6,17 @@ readers, and writers of other tables, go on.
 
 from __future__ import annotations
 
+import json
 import logging
+import uuid
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import ExitStack
 from datetime import timedelta
 
 from psycopg import Connection
 
+from pgtrickle.catalog.ducklake_intents import insert_intent
 from pgtrickle.catalog.ducklake_sinks import (
     find_sink,
     list_sinks,
@@ -20,20 +24,29 @@ from pgtrickle.catalog.ducklake_sinks import (
     update_sink,
 )
 from pgtrickle.catalog.ducklake_sources import list_sources
-from pgtrickle.catalog.leases import check_lease
+from pgtrickle.catalog.leases import Lease, check_lease
 from pgtrickle.catalog.stream_tables import get_stream_table
 from pgtrickle.errors import TrickleError
 from pgtrickle.lake.catalog import LakeCatalog, find_catalog
-from pgtrickle.lake.compact import compact
+from pgtrickle.lake.compact import Compacted, compact
+from pgtrickle.lake.ends import Ends
 from pgtrickle.lake.expire import expire_snapshots
 from pgtrickle.lake.storage import LakePath, lake_path, remove
 from pgtrickle.lake.sweep import sweep_orphans, take_replaced
 from pgtrickle.lake.tables import find_table
-from pgtrickle.model.lake_sink import LakeCare, LakeSink, SinkCare
+from pgtrickle.model.lake_sink import Intent, LakeCare, LakeSink, SinkCare
 from pgtrickle.model.names import QualifiedName
-from pgtrickle.model.stream_table import InitiatedBy
+from pgtrickle.model.sql_type import Column
+from pgtrickle.model.stream_table import InitiatedBy, StreamTable
 from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import compile_stream_table
+from pgtrickle.service.lake_elsewhere import (
+    confirm,
+    describe_before,
+    lake_transaction,
+    opened,
+    settle,
+)
 from pgtrickle.service.lake_errors import lake_errors
 from pgtrickle.service.lease_keeper import keep_lease
 from pgtrickle.service.runtime import Runtime
@@ -84,24 +97,39 @@ def _maintain(
 
 def _expire(runtime: Runtime, keep: timedelta) -> int:
     """Forget old snapshots in every catalog that is in use, as far as everyone has seen them."""
-    seen: dict[str, list[int]] = defaultdict(list)
+    seen: dict[tuple[str, str], list[int]] = defaultdict(list)
     expired = 0
     with lake_errors(), runtime.connection() as connection:
         for name in list_sinks(connection):
             sink = find_sink(connection, get_stream_table(connection, name).id)
             if sink is not None:
                 loaded = not sink.needs_load and sink.snapshot_id is not None
-                seen[sink.catalog_schema] += [sink.snapshot_id or 0] if loaded else []
+                known = [sink.snapshot_id or 0] if loaded else []
+                seen[sink.catalog_dsn, sink.catalog_schema] += known
         for source in list_sources(connection):
             # What changes from there on is to be read: the snapshot itself must stay.
-            seen[source.catalog_schema].append(source.snapshot_id - 1)
-        for schema, snapshots in seen.items():
-            catalog = find_catalog(connection, schema)
-            if catalog is not None:
-                with connection.transaction():
-                    before = min(snapshots) + 1 if snapshots else None
-                    expired += expire_snapshots(connection, catalog, keep, before)
+            seen["", source.catalog_schema].append(source.snapshot_id - 1)
+        for place, snapshots in seen.items():
+            before = min(snapshots) + 1 if snapshots else None
+            try:
+                expired += _expire_one(connection, place, keep, before)
+            except TrickleError as error:
+                if not place[0]:
+                    raise
+                logger.warning("could not forget old snapshots", extra={"error": str(error)})
     return expired
+
+
+def _expire_one(
+    connection: Connection, place: tuple[str, str], keep: timedelta, before: int | None
+) -> int:
+    dsn, schema = place
+    with lake_errors(), opened(dsn, connection) as ends:
+        catalog = find_catalog(ends.lake, schema)
+        if catalog is None:
+            return 0
+        with lake_transaction(ends):
+            return expire_snapshots(ends.lake, catalog, keep, before)
 
 
 def _tend(runtime: Runtime, name: QualifiedName, older_than: timedelta) -> SinkCare:
@@ -113,22 +141,10 @@ def _tend(runtime: Runtime, name: QualifiedName, older_than: timedelta) -> SinkC
             runtime.connection() as connection,
         ):
             sink = find_sink(connection, stream_table.id)
-            catalog = None if sink is None else find_catalog(connection, sink.catalog_schema)
-            if sink is None or catalog is None:
+            if sink is None:
                 return SinkCare(str(name))
-            columns = compile_stream_table(connection, stream_table).columns
-            with connection.transaction():
-                check_lease(connection, stream_table.id, lease.token)
-                compacted = compact(connection, catalog, sink, columns)
-                update_sink(connection, compacted.sink)
-            orphans, replaced = _tidy(connection, catalog, sink, older_than)
-            return SinkCare(
-                str(name),
-                tuple(str(path) for path in orphans),
-                tuple(str(path) for path in replaced),
-                compacted.merged,
-                compacted.flushed,
-            )
+            with opened(sink.catalog_dsn, connection) as ends:
+                return _tend_sink(ends, stream_table, lease, sink, older_than)
     except TrickleError as error:
         logger.warning(
             "could not tend a sink", extra={"stream_table": str(name), "code": error.code}
@@ -136,15 +152,71 @@ def _tend(runtime: Runtime, name: QualifiedName, older_than: timedelta) -> SinkC
         return SinkCare(str(name), error=f"{error.code}: {error}")
 
 
+def _tend_sink(
+    ends: Ends, stream_table: StreamTable, lease: Lease, sink: LakeSink, older_than: timedelta
+) -> SinkCare:
+    if sink.elsewhere and settle(ends, stream_table, sink):
+        sink = find_sink(ends.local, stream_table.id) or sink
+    name = str(stream_table.name)
+    catalog = find_catalog(ends.lake, sink.catalog_schema)
+    if catalog is None:
+        return SinkCare(name)
+    columns = compile_stream_table(ends.local, stream_table).columns
+    with ExitStack() as stack:
+        if ends.apart:
+            stack.enter_context(lake_transaction(ends))
+        compacted, intent = _compact(ends, catalog, stream_table, lease, sink, columns)
+    if intent is not None:
+        confirm(ends.local, stream_table, intent)
+    orphans, replaced = _tidy(ends, catalog, sink, older_than)
+    return SinkCare(
+        name,
+        tuple(str(path) for path in orphans),
+        tuple(str(path) for path in replaced),
+        compacted.merged,
+        compacted.flushed,
+    )
+
+
+def _compact(
+    ends: Ends,
+    catalog: LakeCatalog,
+    stream_table: StreamTable,
+    lease: Lease,
+    sink: LakeSink,
+    columns: Sequence[Column],
+) -> tuple[Compacted, Intent | None]:
+    """Compact and commit that here; as an intent, if another database has to commit it too."""
+    token = uuid.uuid4().hex if ends.apart else None
+    intent = None
+    with ends.local.transaction():
+        check_lease(ends.local, stream_table.id, lease.token)
+        told = None if token is None else json.dumps({"delivery": token})
+        compacted = compact(ends, catalog, sink, columns, told)
+        update_sink(ends.local, compacted.sink)
+        if token is not None and compacted.first_file_id is not None:
+            intent = Intent(
+                stream_table.id,
+                token,
+                compacted.sink.snapshot_id or 0,
+                compacted.first_file_id,
+                compacted.paths,
+                loads=False,
+                before=describe_before(sink),
+            )
+            insert_intent(ends.local, intent)
+    return compacted, intent
+
+
 def _tidy(
-    connection: Connection, catalog: LakeCatalog, sink: LakeSink, older_than: timedelta
+    ends: Ends, catalog: LakeCatalog, sink: LakeSink, older_than: timedelta
 ) -> tuple[list[LakePath], list[LakePath]]:
-    stored = find_table(connection, catalog, sink.lake_table)
+    stored = find_table(ends.lake, catalog, sink.lake_table)
     orphans: list[LakePath] = []
     if stored is not None:
-        orphans = sweep_orphans(connection, catalog, lake_path(stored.directory), older_than)
-    with connection.transaction():
-        replaced = take_replaced(connection, catalog, older_than)
+        orphans = sweep_orphans(ends.lake, catalog, lake_path(stored.directory), older_than)
+    with lake_transaction(ends):
+        replaced = take_replaced(ends.lake, catalog, older_than)
     for path in replaced:
         remove(path)
     return orphans, replaced

@@ -5,7 +5,8 @@ failure mode is ``warn``, only the savepoint is undone: the refresh commits, and
 lacks stays on record, so the next delivery brings exactly that.
 
 A large load is a delivery of its own: the refresh commits, and the load follows while the stream
-table is still claimed (see ``lake_load``).
+table is still claimed (see ``lake_load``).  So is every delivery to a catalog in another database
+(see ``lake_elsewhere``).
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from __future__ import annotations
 import json
 import logging
 import random
+import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from psycopg import Connection
 
+from pgtrickle.catalog.ducklake_intents import insert_intent
 from pgtrickle.catalog.ducklake_sinks import (
     OpenDelivery,
     close_delivery,
@@ -32,21 +35,31 @@ from pgtrickle.catalog.ducklake_sinks import (
 )
 from pgtrickle.catalog.leases import Lease, check_lease
 from pgtrickle.delta.cut import AggregateStage
-from pgtrickle.errors import LakeSinkError, Retry, TrickleError
+from pgtrickle.errors import LakeSinkError, LeaseLostError, Retry, TrickleError
 from pgtrickle.lake.deliver import (
     Delivered,
     Loading,
     LoadTooLargeError,
     Provenance,
     deliver,
+    nothing_new,
+    open_catalog,
     table_bytes,
 )
+from pgtrickle.lake.ends import Ends
 from pgtrickle.lake.row_map import RowMap, note_changes
 from pgtrickle.model.frontier import Frontier
-from pgtrickle.model.lake_sink import DeliveryStatus, FailureMode, LakeSink
+from pgtrickle.model.lake_sink import DeliveryStatus, FailureMode, Intent, LakeSink
 from pgtrickle.model.sql_type import Column
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.service.compile import Compiled
+from pgtrickle.service.lake_elsewhere import (
+    confirm,
+    describe_before,
+    lake_transaction,
+    opened,
+    settle,
+)
 from pgtrickle.service.lake_errors import lake_errors
 from pgtrickle.service.lake_load import SpreadLoad, largest_in_place
 from pgtrickle.service.lease_keeper import keep_lease
@@ -87,7 +100,7 @@ def key_of(compiled: Compiled) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class LeftLoad:
-    """A load that a refresh has left to be done after its commit, and what it is to tell."""
+    """A delivery that a refresh has left to be done after its commit, and what it is to tell."""
 
     columns: tuple[Column, ...]
     refresh_id: int | None
@@ -125,6 +138,8 @@ def deliver_refresh(
         delivery = open_delivery(writer, stream_table.id)
     if delivery.status is DeliveryStatus.FAILED_PERMANENT or not delivery.due:
         return None
+    if sink.elsewhere:
+        return LeftLoad(tuple(columns), refresh_id, frontier)
     failure_mode = FailureMode(runtime.settings.ducklake_sink_failure_mode)
     # A refresh that is to fail with its delivery cannot be committed before.
     bounded = failure_mode is FailureMode.WARN
@@ -148,7 +163,7 @@ def deliver_refresh(
 
 
 def deliver_left(runtime: Runtime, stream_table: StreamTable, lease: Lease, left: LeftLoad) -> None:
-    """Do the load that a committed refresh has left; the caller holds the lease.
+    """Do the delivery that a committed refresh has left; the caller holds the lease.
 
     What fails here is on record as a delivery that is due, and the refresh stays as it is.
     """
@@ -160,7 +175,7 @@ def deliver_left(runtime: Runtime, stream_table: StreamTable, lease: Lease, left
             deliver_apart(runtime, stream_table, lease, sink, delivery, left)
     except TrickleError as error:
         logger.warning(
-            "could not load the lake after a refresh",
+            "could not deliver to the lake after a refresh",
             extra={"stream_table": str(stream_table.name), "code": error.code},
         )
 
@@ -174,6 +189,10 @@ def deliver_apart(
     left: LeftLoad,
 ) -> None:
     """Deliver in a transaction of its own; the caller holds the lease, which is renewed."""
+    if sink.elsewhere:
+        with keep_lease(runtime, lease), runtime.jobs.named(str(stream_table.name)):
+            _deliver_elsewhere(runtime, stream_table, lease, sink, delivery, left)
+        return
     with (
         keep_lease(runtime, lease),
         runtime.jobs.named(str(stream_table.name)),
@@ -193,6 +212,113 @@ def deliver_apart(
             loading=_loading_apart(runtime, connection, stream_table),
         )
         check_lease(connection, stream_table.id, lease.token)
+
+
+def _deliver_elsewhere(
+    runtime: Runtime,
+    stream_table: StreamTable,
+    lease: Lease,
+    sink: LakeSink,
+    delivery: OpenDelivery,
+    left: LeftLoad,
+) -> None:
+    """Deliver to a catalog in another database, and record a failure.
+
+    A commit of an earlier delivery that is in doubt is settled first, and may have been all.
+    """
+    with runtime.connection() as local:
+        try:
+            with lake_errors(), opened(sink.catalog_dsn, local) as ends:
+                if settle(ends, stream_table, sink):
+                    found = _find_rest(local, stream_table)
+                    if found is None:
+                        return
+                    sink, delivery = found
+                if sink.needs_load:
+                    mark_delivery(local, delivery.id, DeliveryStatus.WRITING)
+                intent = commit_elsewhere(runtime, ends, stream_table, lease, sink, delivery, left)
+                if intent is not None:
+                    confirm(local, stream_table, intent)
+        except LeaseLostError:
+            raise
+        except TrickleError as error:
+            if local.closed:
+                raise
+            with local.transaction():
+                _fail(runtime.settings, local, stream_table, delivery, left.refresh_id, error)
+
+
+def _find_rest(
+    local: Connection, stream_table: StreamTable
+) -> tuple[LakeSink, OpenDelivery] | None:
+    """Return what is still to be delivered, now that an earlier delivery is settled."""
+    sink = find_sink(local, stream_table.id)
+    if sink is None:
+        return None
+    delivery = find_open_delivery(local, stream_table.id)
+    if delivery is None:
+        if not sink.needs_load and nothing_new(local, RowMap(stream_table.id)):
+            return None
+        delivery = open_delivery(local, stream_table.id)
+    return sink, delivery
+
+
+def commit_elsewhere(
+    runtime: Runtime,
+    ends: Ends,
+    stream_table: StreamTable,
+    lease: Lease,
+    sink: LakeSink,
+    delivery: OpenDelivery,
+    left: LeftLoad,
+) -> Intent | None:
+    """Commit a delivery here, as an intent, and then there; None if there was nothing to deliver.
+
+    When this fails, the intent may be on record, and its snapshot committed or not.
+    """
+    with lake_transaction(ends):
+        open_catalog(ends.lake, sink)  # a new one must be there for all, if only this commits
+    with lake_transaction(ends):
+        return commit_intent(runtime, ends, stream_table, lease, sink, delivery, left)
+
+
+def commit_intent(
+    runtime: Runtime,
+    ends: Ends,
+    stream_table: StreamTable,
+    lease: Lease,
+    sink: LakeSink,
+    delivery: OpenDelivery,
+    left: LeftLoad,
+) -> Intent | None:
+    """Write what the lake lacks, inside the transaction of its catalog, and commit that here."""
+    local, token = ends.local, uuid.uuid4().hex
+    with local.transaction():
+        provenance = _describe(stream_table, left.refresh_id, left.frontier, token)
+        loading = _loading_apart(runtime, local, stream_table)
+        delivered = deliver(ends, sink, stream_table.name, left.columns, provenance, loading)
+        check_lease(local, stream_table.id, lease.token)
+        if delivered is None:
+            _record(local, stream_table, sink, None, delivery, left.refresh_id, left.frontier)
+            return None
+        intent = Intent(
+            stream_table.id,
+            token,
+            delivered.sink.snapshot_id or 0,
+            delivered.first_file_id,
+            delivered.paths,
+            delivered.loaded,
+            describe_before(sink),
+            delivery.id,
+            left.refresh_id,
+            left.frontier,
+            delivered.rows,
+            delivered.deleted,
+            delivered.size,
+        )
+        update_sink(local, delivered.sink)
+        insert_intent(local, intent)
+    return intent
 
 
 def _loading_apart(runtime: Runtime, connection: Connection, stream_table: StreamTable) -> Loading:
@@ -231,7 +357,8 @@ def attempt_delivery(
         _show(runtime, delivery, DeliveryStatus.WRITING)
     try:
         with lake_errors(), writer.transaction():
-            delivered = deliver(writer, sink, stream_table.name, columns, provenance, loading)
+            ends = Ends(writer, writer)
+            delivered = deliver(ends, sink, stream_table.name, columns, provenance, loading)
             _record(writer, stream_table, sink, delivered, delivery, refresh_id, frontier)
             return delivered
     except TrickleError as error:
@@ -329,12 +456,17 @@ def _fail(
 
 
 def _describe(
-    stream_table: StreamTable, refresh_id: int | None, frontier: Frontier | None
+    stream_table: StreamTable,
+    refresh_id: int | None,
+    frontier: Frontier | None,
+    token: str | None = None,
 ) -> Provenance:
     facts = {
         "stream_table": str(stream_table.name),
         "refresh_id": refresh_id,
         "frontier": None if frontier is None else frontier.to_json(),
     }
+    if token is not None:
+        facts["delivery"] = token
     what = "delivery" if refresh_id is None else f"refresh {refresh_id}"
     return Provenance(f"{what} of {stream_table.name}", json.dumps(facts))

@@ -59,7 +59,7 @@ def attach_ducklake_table(
     Everything becomes visible in one transaction.
     """
     policy = parse_policy(compaction_policy or runtime.settings.ducklake_compaction_policy)
-    schema = catalog_schema or runtime.settings.ducklake_catalog_schema
+    schema = catalog_schema or _usual_schema(runtime)
     name = QualifiedName.parse(lake_table, _LAKE_SCHEMA)
     if landing.schema in _OUR_SCHEMAS:
         raise NameNotUsableError(
@@ -90,6 +90,16 @@ def attach_ducklake_table(
         found = find_source(connection, source_id)
     assert found is not None  # noqa: S101 - inserted above
     return found
+
+
+def _usual_schema(runtime: Runtime) -> str:
+    if runtime.settings.ducklake_catalog_dsn:
+        raise LakeSourceError(
+            "a lake table can be followed only where the catalog is in this database",
+            hint="ducklake_catalog_dsn names another. If there is a catalog here too, name its"
+            " schema with catalog_schema.",
+        )
+    return runtime.settings.ducklake_catalog_schema
 
 
 def detach_ducklake_table(runtime: Runtime, landing: QualifiedName) -> LakeSource:
