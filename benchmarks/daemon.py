@@ -66,11 +66,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as directory:
         Path(directory).chmod(0o711)
-        with start_embedded(Path(directory) / "home") as server:
-            load = _measure_visibility(create_database(server.dsn, "busy"), arguments)
-            share = None
-            if arguments.tables:
+        share = None
+        if arguments.tables:
+            # A server of its own: after the other load it would have a lot to vacuum.
+            with start_embedded(Path(directory) / "idle") as server:
                 share = _measure_idleness(create_database(server.dsn, "idle"), arguments)
+        with start_embedded(Path(directory) / "busy") as server:
+            load = _measure_visibility(create_database(server.dsn, "busy"), arguments)
             with psycopg.connect(server.dsn) as connection:
                 results = describe_run(
                     "benchmarks.daemon", argv, connection, **_describe(load, share, arguments)
