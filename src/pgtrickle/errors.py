@@ -310,5 +310,11 @@ class LakeSnapshotExpiredError(TrickleError, code="ST706"):
     """The lake has forgotten the snapshot from which its changes were to be read."""
 
 
+class LakeUnreachableError(TrickleError, code="ST707"):
+    """The database that holds the catalog of the lake cannot be reached."""
+
+    retry = Retry.BACKOFF
+
+
 class InternalError(TrickleError, code="ST901"):
     """The package broke one of its own invariants."""

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 import pgtrickle
-from pgtrickle.errors import LakeSinkError, LakeSourceError, LakeWriteError, TrickleError
+from pgtrickle.errors import LakeSinkError, LakeSourceError, LakeUnreachableError, TrickleError
 from pgtrickle.lake import merge_files, session
 from pgtrickle.lake.catalog import create_catalog
 from pgtrickle.lake.ends import Ends
@@ -75,7 +75,7 @@ def test_twenty_refreshes_while_the_other_database_is_down_and_then_one_delivery
         )
         far.trickle.refresh_stream_table("copy")
     status, _, error = far.status()
-    assert (status, (error or "")[:5]) == ("FAILED_RETRYABLE", "ST702")
+    assert (status, (error or "")[:5]) == ("FAILED_RETRYABLE", "ST707")
     care = far.trickle.maintain_lake(timedelta(0), timedelta(days=1))
     assert [one.error is not None for one in care.sinks] == [True]
     own_server.start()
@@ -92,6 +92,23 @@ def test_twenty_refreshes_while_the_other_database_is_down_and_then_one_delivery
     [one] = far.trickle.ducklake_sink_status()
     assert rows == 83
     assert one.rows_written < 200
+
+
+def test_database_that_is_down_for_long_is_tried_again_and_again(
+    far: FarShore, monkeypatch: pytest.MonkeyPatch
+):
+    far.create("sums", SUMS)
+    far.run("UPDATE t SET v = 0 WHERE id = 1")
+    with monkeypatch.context() as away:
+        away.setenv(LAKE_DSN, "host=/nowhere")
+        for _ in range(7):
+            far.trickle.refresh_stream_table("sums")
+            far.run("UPDATE pgtrickle.pgt_ducklake_sink_delivery SET next_attempt_at = now()")
+    assert far.status()[:2] == ("FAILED_RETRYABLE", 7)
+
+    far.trickle.tend_lake()
+
+    far.check("sums")
 
 
 def test_lake_directory_that_was_down_is_caught_up_with(far: FarShore):
@@ -231,7 +248,7 @@ def test_connection_that_is_ended_before_its_commit_leaves_nothing(
         patched.setattr(lake_sink, "commit_intent", ended)
         far.trickle.refresh_stream_table("sums")
     status, _, error = far.status()
-    assert (status, (error or "")[:5]) == ("FAILED_RETRYABLE", "ST702")
+    assert (status, (error or "")[:5]) == ("FAILED_RETRYABLE", "ST707")
 
     far.trickle.retry_sink("sums")
 
@@ -505,7 +522,7 @@ def test_what_another_database_cannot_do_is_refused(far: FarShore, database: str
         _create_with(far, f"${{ENV:{LAKE_DSN}}}", ducklake_sink_failure_mode="error")
     with pytest.raises(LakeSourceError, match="in this database"):
         far.trickle.attach_ducklake_table("visits", "main.visits")
-    with pytest.raises(LakeWriteError, match="cannot be reached"):
+    with pytest.raises(LakeUnreachableError, match="cannot be reached"):
         _create_with(far, "host=/nowhere")
     with pytest.raises(TrickleError):
         far.trickle.retry_sink("sums")

@@ -16,7 +16,7 @@ import psycopg
 from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from pgtrickle.errors import LakeSinkError, LakeWriteError
+from pgtrickle.errors import LakeSinkError, LakeUnreachableError
 from pgtrickle.lake.catalog import LakeCatalog
 from pgtrickle.lake.commit import begin_commit
 from pgtrickle.lake.session import fix_settings_sql
@@ -123,8 +123,8 @@ def _parse(dsn: str) -> dict[str, str]:
     return {name: str(value) for name, value in found.items() if value is not None}
 
 
-def _unreachable(error: psycopg.Error) -> LakeWriteError:
-    return LakeWriteError(
+def _unreachable(error: psycopg.Error) -> LakeUnreachableError:
+    return LakeUnreachableError(
         f"the database with the catalog of the lake cannot be reached: {error}",
         hint="Check that its server runs, and what the setting ducklake_catalog_dsn says.",
     )

@@ -35,7 +35,13 @@ from pgtrickle.catalog.ducklake_sinks import (
 )
 from pgtrickle.catalog.leases import Lease, check_lease
 from pgtrickle.delta.cut import AggregateStage
-from pgtrickle.errors import LakeSinkError, LeaseLostError, Retry, TrickleError
+from pgtrickle.errors import (
+    LakeSinkError,
+    LakeUnreachableError,
+    LeaseLostError,
+    Retry,
+    TrickleError,
+)
 from pgtrickle.lake.deliver import (
     Delivered,
     Loading,
@@ -431,8 +437,10 @@ def _fail(
     error: TrickleError,
 ) -> None:
     exhausted = delivery.attempts >= settings.ducklake_sink_max_retries
+    if isinstance(error, LakeUnreachableError):
+        exhausted = False  # it heals without anyone's help, however long that takes
     permanent = exhausted or (isinstance(error, LakeSinkError) and error.retry is Retry.NEVER)
-    longest = min(2.0**delivery.attempts, _LONGEST_WAIT_SECONDS)
+    longest = min(2.0 ** min(delivery.attempts, 60), _LONGEST_WAIT_SECONDS)
     fail_delivery(
         writer,
         delivery.id,
