@@ -22,6 +22,7 @@ from pgtrickle.lake.row_map import (
     clear_row_map,
     create_row_map,
     insert_runs,
+    new_bytes,
     pair_updates,
 )
 from pgtrickle.lake.session import fixed_settings
@@ -41,6 +42,7 @@ from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.sql_type import Column
 
 WriteAll = Callable[[Connection, QualifiedName, Sequence[LakeColumn], Written, Spec], None]
+WriteNew = Callable[[Connection, QualifiedName, Sequence[LakeColumn], RowMap, Written, Spec], None]
 
 AUTHOR = "pgtrickle"
 _MADE_FOR = "pgtrickle_stream_table"
@@ -65,19 +67,38 @@ class Delivered:
     loaded: bool
 
 
-class LoadTooLargeError(Exception):
-    """All rows must be written, and they are more than the caller wants to wait for here."""
+class DeliveryTooLargeError(Exception):
+    """What must be written is more than the caller wants to wait for here."""
+
+    def __init__(self, *, all_rows: bool) -> None:
+        super().__init__()
+        self.all_rows = all_rows  # or what is new alone
+
+
+def pair_and_write_new(
+    connection: Connection,
+    table: QualifiedName,
+    columns: Sequence[LakeColumn],
+    rows: RowMap,
+    into: Written,
+    spec: Spec,
+) -> None:
+    """Write the rows that the lake lacks, all in this transaction."""
+    pair_updates(connection, rows)
+    write_new(connection, table, columns, rows, into, spec)
 
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """How all rows of a stream table are written, where that is needed.
+    """How rows of a stream table are written: all of them, or those that are new.
 
-    A table of more than ``largest`` bytes raises LoadTooLargeError.
+    More than ``largest`` bytes of them raise DeliveryTooLargeError.
     """
 
     write: WriteAll = write_all
+    write_new: WriteNew = pair_and_write_new
     largest: int | None = None
+    lasting: bool = False  # whether others are to see that it goes on
 
 
 _IN_PLACE = Loading()
@@ -156,7 +177,7 @@ def _deliver(
             if _nothing_new(connection, rows):
                 return None
             delivered = _deliver_difference(
-                connection, catalog, sink, stored, known, table, rows, written, provenance
+                connection, catalog, sink, stored, known, table, rows, written, provenance, loading
             )
             if delivered is not None:
                 return delivered
@@ -209,10 +230,12 @@ def _deliver_difference(
     rows: RowMap,
     written: Written,
     provenance: Provenance,
+    loading: Loading,
 ) -> Delivered | None:
     """Deliver what is new and what is gone; None if others have changed the lake table."""
-    pair_updates(connection, rows)
-    write_new(connection, table, columns, rows, written, stored.partition)
+    if loading.largest is not None and is_large(connection, rows, table, loading.largest):
+        raise DeliveryTooLargeError(all_rows=False)
+    loading.write_new(connection, table, columns, rows, written, stored.partition)
     commit = begin_commit(connection, catalog)
     others = foreign_changes(
         connection, catalog, stored.id, after=sink.snapshot_id or 0, author=AUTHOR
@@ -240,7 +263,7 @@ def _load(
 ) -> Delivered:
     """Write all rows, in place of what the lake table holds now."""
     if loading.largest is not None and table_bytes(connection, table) > loading.largest:
-        raise LoadTooLargeError
+        raise DeliveryTooLargeError(all_rows=True)
     check_free(connection, catalog, sink, table)
     create_row_map(connection, rows)
     clear_row_map(connection, rows)
@@ -351,6 +374,12 @@ def _finish(
         needs_load=False,
     )
     return Delivered(now, written.rows, deleted, written.size, loaded)
+
+
+def is_large(connection: Connection, rows: RowMap, table: QualifiedName, largest: int) -> bool:
+    """Tell whether the new rows of a table take more than so many bytes."""
+    # Most tables answer for their rows: new ones are a part of them.
+    return table_bytes(connection, table) > largest and new_bytes(connection, rows, table) > largest
 
 
 def table_bytes(connection: Connection, table: QualifiedName) -> int:
