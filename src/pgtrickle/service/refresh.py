@@ -147,7 +147,7 @@ class Refresh:
     sources: tuple[int, ...] = ()  # the relids of all that has a file
     files: Mapping[str, str] = field(default_factory=dict)  # that store them, by the snapshot
     tracking: Tracking | None = None  # the places of the rows that were written, for a sink
-    left: LeftDelivery | None = None  # a load of the lake that begins when all this is committed
+    left: LeftDelivery | None = None  # to the lake, when all this is committed
     lake: tuple[tuple[str, int], ...] = ()  # the attached lake tables it reads, and how far
 
     @property
@@ -191,7 +191,7 @@ class Refresh:
         return report
 
     def deliver_left(self) -> None:
-        """Load the lake if the refresh has left that; it is committed and still has the lease."""
+        """Deliver what the refresh has left; it is committed and still has the lease."""
         if self.left is not None:
             with self.timed("lake"):
                 deliver_left(self.runtime, self.stream_table, self.lease, self.left)
