@@ -4,7 +4,7 @@
 
 Shows how long a row takes from its INSERT in PostgreSQL until DuckDB sees it, and compares copy
 and stream table row by row, under one snapshot of both, while they change.  Exits 1 if they ever
-differ, or if the copy is not the query's own answer at the end.
+differ, if a row never came to DuckDB, or if the copy is not the query's own answer at the end.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -49,6 +50,7 @@ class Lag:
     dsn: str
     stop: threading.Event
     seconds: list[float] = field(default_factory=list)
+    inserted: int = 0
 
     def run(self) -> None:
         """Measure until told to stop."""
@@ -56,9 +58,8 @@ class Lag:
             psycopg.connect(self.dsn, autocommit=True) as connection,
             lake_client(self.dsn, _SCHEMA) as client,
         ):
-            number = 0
             while not self.stop.is_set():
-                number += 1
+                self.inserted = number = self.inserted + 1
                 began = time.monotonic()
                 connection.execute("INSERT INTO ticks VALUES (%s, %s)", [number, began])
                 while not self.stop.wait(_POLL_SECONDS):
@@ -105,10 +106,11 @@ class Comparison:
         )
         self.compared += 1
         self.differences += stored != copied
-        lag = f"{self.lag.seconds[-1]:.2f} s" if self.lag.seconds else "-"
+        seen = self.lag.seconds
         say(
-            f"snapshot {snapshot}: {stored.total():,} rows in PostgreSQL, {copied.total():,} in"
-            f" the lake, {'equal' if stored == copied else 'DIFFERENT'}; insert to DuckDB {lag}"
+            f"snapshot {snapshot:>4}: {stored.total():,} rows in PostgreSQL, {copied.total():,} in"
+            f" the lake, {'equal' if stored == copied else 'DIFFERENT'};"
+            f" insert to DuckDB {f'{seen[-1]:.2f} s' if seen else 'under way'}"
         )
 
 
@@ -148,28 +150,32 @@ def _do_business(trickle: pgtrickle.Trickle, seconds: float, orders: int) -> tup
     generator = Generator(trickle.dsn, 1, orders)
     lag = Lag(trickle.dsn, stop)
     comparison = Comparison(trickle.dsn, stop, lag)
-    threads = [threading.Thread(target=one.run) for one in (lag, comparison)]
     timer = threading.Timer(seconds, stop.set)
     generator.start()
-    for thread in (*threads, timer):
-        thread.start()
-    try:
-        Loop(trickle, _Watcher()).run(stop)
-    finally:
-        stop.set()
-        timer.cancel()
-        for thread in threads:
-            thread.join()
-        generator.stop()
+    timer.start()
+    with ThreadPoolExecutor(2, "reader") as threads:
+        running = [threads.submit(one.run) for one in (lag, comparison)]
+        for one in running:
+            one.add_done_callback(lambda _: stop.set())  # a reader that fails ends it all
+        try:
+            Loop(trickle, _Watcher()).run(stop)
+        finally:
+            stop.set()
+            timer.cancel()
+            generator.stop()
+    for one in running:
+        one.result()
     return lag, comparison
 
 
 def _close(trickle: pgtrickle.Trickle, lag: Lag, comparison: Comparison) -> int:
     say("the shop is closed: refreshing what is left, and comparing once more")
-    trickle.refresh_stream_table(_NAME)
+    for name in (_NAME, "pulse"):
+        trickle.refresh_stream_table(name)
     right = trickle.verify_stream_table(_NAME).ok
     with lake_client(trickle.dsn, _SCHEMA) as client:
         comparison.compare(client)
+        [(arrived,)] = client.execute("SELECT count(*) FROM pulse").fetchall()
     for one in trickle.ducklake_sink_status():
         say(
             f"{one.stream_table}: {one.deliveries} deliveries, {one.rows_written:,} rows,"
@@ -180,12 +186,12 @@ def _close(trickle: pgtrickle.Trickle, lag: Lag, comparison: Comparison) -> int:
             f"insert to visible in DuckDB: median {statistics.median(lag.seconds):.2f} s,"
             f" greatest {max(lag.seconds):.2f} s of {len(lag.seconds)}"
         )
-    ok = right and comparison.differences == 0 and bool(lag.seconds)
     print(
-        f"{comparison.compared} comparisons, {comparison.differences} differences;"
+        f"{arrived} of {lag.inserted} inserts in DuckDB at the end;"
+        f" {comparison.compared} comparisons, {comparison.differences} differences;"
         f" the stream table is {'the' if right else 'NOT the'} query's own answer"
     )
-    return 0 if ok else 1
+    return 0 if right and comparison.differences == 0 and arrived == lag.inserted else 1
 
 
 if __name__ == "__main__":

@@ -62,6 +62,20 @@ LOAD_STEPS: dict[str, tuple[Any, str, bool]] = {
     "before the commit of the load": (lake_sink, "check_lease", False),
     "after the load": (refresh, "deliver_left", False),
 }
+# Likewise, of a large difference.
+DIFFERENCE_STEPS: dict[str, tuple[Any, str, bool]] = {
+    "before updates are paired": (lake_sink, "pair_updates", True),
+    "when updates are paired": (lake_sink, "pair_updates", False),
+    "before the snapshot for others": (lake_sink, "_loading_apart", True),
+    "with half a part": (DataFileWriter, "write", False),
+    "after a part": (DataFileWriter, "close", False),
+    "after all parts": (SpreadingEngine, "spread", False),
+    "with the lock": (deliver, "begin_commit", False),
+    "after the deletes": (deliver, "delete_gone", False),
+    "before the delivery is closed": (lake_sink, "close_delivery", True),
+    "before the commit of the difference": (lake_sink, "check_lease", False),
+    "after the difference": (refresh, "deliver_left", False),
+}
 # Likewise, of a delivery to a catalog in another database, which follows the refresh.
 ELSEWHERE_STEPS: dict[str, tuple[Any, str, bool]] = {
     "before the delivery": (refresh, "deliver_left", True),
@@ -91,6 +105,7 @@ SETTLE_STEPS: dict[str, tuple[str, tuple[Any, str, bool]]] = {
 KINDS = {
     "refresh": STEPS,
     "load": LOAD_STEPS,
+    "difference": DIFFERENCE_STEPS,
     "elsewhere": ELSEWHERE_STEPS,
     "settle": {name: step for name, (_, step) in SETTLE_STEPS.items()},
 }
@@ -125,7 +140,7 @@ def _dying_in_commit(call: Callable[..., Any]) -> Callable[..., Any]:
 def main(dsn: str, kind: str, step: str, names: list[str]) -> None:
     """Refresh until the step is reached; a lease that a dead rival left is waited for."""
     owner, attribute, before = KINDS[kind][step]
-    if kind == "load":
+    if kind in {"load", "difference"}:
         lake_sink.largest_in_place = lambda _: 0  # type: ignore[assignment, attr-defined]
     doomed = _dying(getattr(owner, attribute), before=before)
     if step == "while the lake commits":

@@ -7,16 +7,25 @@ value in the text in which both print it.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import psycopg
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
+import pgtrickle
 from pgtrickle.bootstrap import Trickle
+from pgtrickle.lake.catalog import create_catalog
 from pgtrickle.model.report import RefreshReport
+from pgtrickle.ports import Engine
+from pgtrickle.settings import load_settings
+from tests.fixtures.ducklake import lake_client
+from tests.fixtures.engines import Borrowed
 
 SOURCE = (
     "CREATE TABLE t (id int PRIMARY KEY, k int, v numeric(12,2), s text)",
@@ -125,3 +134,37 @@ class FarShore(Shore):
         """Return how many commits are in doubt."""
         [(count,)] = self.tell("SELECT count(*) FROM pgtrickle.pgt_ducklake_intents")
         return int(count)
+
+
+@contextmanager
+def open_shore(database: str, engine: Engine, path: Path, **named: Any) -> Iterator[Shore]:
+    """Open pgtrickle on a fresh database with an empty lake, and a client of each side."""
+    settings = load_settings({}, dsn=database, ducklake_catalog_schema="lake", **named)
+    with (
+        psycopg.connect(database, autocommit=True) as connection,
+        pgtrickle.connect(database, engine=Borrowed(engine), settings=settings) as trickle,
+    ):
+        create_catalog(connection, "lake", str(path))
+        with lake_client(database, "lake") as client:
+            yield Shore(trickle, connection, client, path)
+
+
+@contextmanager
+def open_far_shore(
+    database: str, other_database: str, engine: Engine, path: Path
+) -> Iterator[FarShore]:
+    """Open the same, with the catalog in another database, which LAKE_DSN names."""
+    settings = load_settings(
+        {},
+        dsn=database,
+        ducklake_catalog_schema="lake",
+        ducklake_catalog_dsn=f"${{ENV:{LAKE_DSN}}}",
+    )
+    with (
+        psycopg.connect(database, autocommit=True) as connection,
+        psycopg.connect(other_database, autocommit=True) as other,
+        pgtrickle.connect(database, engine=Borrowed(engine), settings=settings) as trickle,
+    ):
+        create_catalog(other, "lake", str(path))
+        with lake_client(other_database, "lake") as client:
+            yield FarShore(trickle, connection, client, path, other)

@@ -237,8 +237,8 @@ def test_connection_that_is_ended_before_its_commit_leaves_nothing(
     far.create("sums", SUMS)
     commit_intent = lake_sink.commit_intent
 
-    def ended(*arguments: Any) -> Any:
-        intent = commit_intent(*arguments)
+    def ended(*arguments: Any, **named: Any) -> Any:
+        intent = commit_intent(*arguments, **named)
         pid = arguments[1].lake.info.backend_pid
         far.in_catalog(f"SELECT pg_terminate_backend({pid}, 60000)")
         return intent
@@ -272,8 +272,8 @@ def test_process_that_was_thought_dead_between_its_commits_delivers_nothing_twic
     commit_intent = lake_sink.commit_intent
     committed, waited_for = threading.Event(), threading.Event()
 
-    def slow(*arguments: Any) -> Any:
-        intent = commit_intent(*arguments)
+    def slow(*arguments: Any, **named: Any) -> Any:
+        intent = commit_intent(*arguments, **named)
         monkeypatch.setattr(lake_sink, "commit_intent", commit_intent)
         committed.set()
         assert waited_for.wait(PATIENCE)

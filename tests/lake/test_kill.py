@@ -27,11 +27,18 @@ from psycopg.conninfo import make_conninfo
 
 from pgtrickle.service.refresh_stream_table import when_free
 from tests.fixtures.ducklake import lake_client
-from tests.lake.die_at import ELSEWHERE_STEPS, LOAD_STEPS, SETTLE_STEPS, STEPS
+from tests.lake.die_at import (
+    DIFFERENCE_STEPS,
+    ELSEWHERE_STEPS,
+    LOAD_STEPS,
+    SETTLE_STEPS,
+    STEPS,
+)
 from tests.lake.shore import COPY, LAKE_DSN, SUMS, FarShore, Shore
 
 _KILLS = int(os.environ.get("PGTRICKLE_LAKE_KILLS", len(STEPS)))
 _LOAD_KILLS = int(os.environ.get("PGTRICKLE_LAKE_KILLS", len(LOAD_STEPS)))
+_DIFFERENCE_KILLS = int(os.environ.get("PGTRICKLE_LAKE_KILLS", len(DIFFERENCE_STEPS)))
 _FAR_KILLS = int(os.environ.get("PGTRICKLE_LAKE_KILLS", len(ELSEWHERE_STEPS)))
 _SETTLE_KILLS = int(os.environ.get("PGTRICKLE_LAKE_KILLS", len(SETTLE_STEPS)))
 _SEED = int(os.environ.get("PGTRICKLE_LAKE_SEED", random.SystemRandom().randrange(10**9)))
@@ -183,6 +190,34 @@ def test_kill_at_any_step_of_a_large_load_loses_nothing_and_loads_nothing_twice(
     assert _provenance(shore) == _snapshots(shore)
     _sweep(shore)
     shore.check("copies")
+
+
+@pytest.mark.timeout(3600)
+def test_kill_at_any_step_of_a_large_difference_loses_nothing_and_no_row_id(
+    shore: Shore, doomed: Doomed
+):
+    print(f"PGTRICKLE_LAKE_SEED={_SEED}")
+    draw = random.Random(_SEED)
+    shore.run("INSERT INTO t SELECT i, i % 5, 1, 'm' FROM generate_series(101, 800) AS i")
+    shore.create("sums", SUMS)
+    shore.create("copies", COPY)
+    row_ids = shore.ask("SELECT k, rowid FROM sums ORDER BY k")
+
+    with _reading(shore.trickle.dsn) as errors:
+        for step in islice(cycle(DIFFERENCE_STEPS), _DIFFERENCE_KILLS):
+            doomed.kill_at(shore, step, draw, _NAMES, "difference")
+            for name in _NAMES:
+                _refresh(shore, name)
+    assert errors == []
+
+    # No load has come in between: the groups are the rows that they were.
+    assert shore.ask("SELECT k, rowid FROM sums ORDER BY k") == row_ids
+    for name in _NAMES:
+        assert shore.trickle.verify_stream_table(name).ok
+    assert _provenance(shore) == _snapshots(shore)
+    _sweep(shore)
+    for name in _NAMES:
+        shore.check(name)
 
 
 @pytest.mark.timeout(3600)

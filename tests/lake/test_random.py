@@ -15,14 +15,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
 from pgtrickle.lake import merge_files
+from pgtrickle.service import lake_sink
+from tests.fakes.spreading import SpreadingEngine
 from tests.fixtures.ducklake import PERSISTENT, lake_client
-from tests.lake.shore import Shore
+from tests.lake.shore import Shore, open_shore
 
 _REFRESHES = int(os.environ.get("PGTRICKLE_LAKE_REFRESHES", "150"))
 _SEED = int(os.environ.get("PGTRICKLE_LAKE_SEED", random.SystemRandom().randrange(10**9)))
@@ -156,6 +159,20 @@ def _others_writing(dsn: str) -> Iterator[_Others]:
 def test_lake_equals_the_table_after_each_of_many_random_refreshes(
     shore: Shore, monkeypatch: pytest.MonkeyPatch
 ):
+    _refresh_at_random(shore, monkeypatch)
+
+
+@pytest.mark.timeout(1800)
+def test_lake_equals_the_table_when_many_hands_write_what_is_large(
+    database: str, spreading: SpreadingEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(lake_sink, "largest_in_place", lambda _: 1000)
+    with open_shore(database, spreading, tmp_path) as shore:
+        _refresh_at_random(shore, monkeypatch)
+    print(f"{len(spreading.spreads)} deliveries by many hands")
+
+
+def _refresh_at_random(shore: Shore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merge_files, "FEWEST", 3)
     print(f"PGTRICKLE_LAKE_SEED={_SEED}")
     draw = random.Random(_SEED)

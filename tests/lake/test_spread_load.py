@@ -6,67 +6,45 @@ Threads stand for the processes, except where Spark is the point.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
 
 import pgtrickle
 from pgtrickle.errors import LeaseHeldError
-from pgtrickle.lake.catalog import create_catalog
 from pgtrickle.lake.parquet import DataFileWriter
+from pgtrickle.model.stream_table import Action
 from pgtrickle.ports import Engine
 from pgtrickle.service import lake_sink
 from pgtrickle.settings import load_settings
 from tests.fakes.engine import DuckDbEngine
 from tests.fakes.spreading import SpreadingEngine
-from tests.fixtures.ducklake import lake_client
 from tests.fixtures.engines import Borrowed
-from tests.lake.shore import COPY, SOURCE, SUMS, Shore
+from tests.lake.shore import COPY, SOURCE, SUMS, Shore, open_shore
 
 _MANY = "INSERT INTO t SELECT i, i % 5, i, 's' || i FROM generate_series(101, 3000) AS i"
 _PARTS = 4
-
-
-@pytest.fixture
-def engine(database: str) -> Iterator[SpreadingEngine]:
-    """Open an engine with other processes."""
-    engine = SpreadingEngine(database)
-    yield engine
-    engine.close()
-
-
-@contextmanager
-def _opened(database: str, engine: Engine, path: Path, **named: Any) -> Iterator[Shore]:
-    settings = load_settings({}, dsn=database, ducklake_catalog_schema="lake", **named)
-    with (
-        psycopg.connect(database, autocommit=True) as connection,
-        pgtrickle.connect(database, engine=Borrowed(engine), settings=settings) as trickle,
-    ):
-        create_catalog(connection, "lake", str(path))
-        with lake_client(database, "lake") as client:
-            yield Shore(trickle, connection, client, path)
+_LIMIT = 8191  # less than a page, which every load has, and more than some dozen rows
 
 
 @pytest.fixture
 def shore(
-    database: str, engine: SpreadingEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: str, spreading: SpreadingEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Shore]:
-    """Open a shore on which no load is small, with rows enough for several parts."""
-    monkeypatch.setattr(lake_sink, "largest_in_place", lambda _: 0)
-    with _opened(database, engine, tmp_path) as shore:
+    """Open a shore on which every load is large, with rows enough for several parts."""
+    monkeypatch.setattr(lake_sink, "largest_in_place", lambda _: _LIMIT)
+    with open_shore(database, spreading, tmp_path) as shore:
         shore.run(*SOURCE, _MANY)
         yield shore
 
 
 def test_new_stream_table_is_loaded_in_parts_and_then_followed(
-    shore: Shore, engine: SpreadingEngine
+    shore: Shore, spreading: SpreadingEngine
 ):
     report = shore.create("copy", COPY)
 
-    assert engine.spreads == [_PARTS]
+    assert spreading.spreads == [_PARTS]
     assert len(shore.files()) == _PARTS
     assert shore.status() == ("DELIVERED", 0, None)
     assert report is not None
@@ -75,15 +53,15 @@ def test_new_stream_table_is_loaded_in_parts_and_then_followed(
     ) == [(report.refresh_id, 3000)]
     # Deletes and updates find the rows of every part.
     shore.window("copy", "UPDATE t SET s = 'x' WHERE id % 50 = 0", "DELETE FROM t WHERE id % 7 = 0")
-    assert engine.spreads == [_PARTS]
+    assert spreading.spreads == [_PARTS]
 
 
-def test_sink_of_an_old_stream_table_is_loaded_in_parts(shore: Shore, engine: SpreadingEngine):
+def test_sink_of_an_old_stream_table_is_loaded_in_parts(shore: Shore, spreading: SpreadingEngine):
     shore.trickle.create_stream_table("copy", COPY)
 
     shore.trickle.alter_stream_table("copy", sink="ducklake")
 
-    assert engine.spreads == [_PARTS]
+    assert spreading.spreads == [_PARTS]
     shore.check("copy")
 
 
@@ -96,9 +74,9 @@ def test_parts_of_partitions_keep_to_their_files(shore: Shore):
 
 
 def test_part_that_is_done_again_gives_its_rows_once_and_leaves_no_file(
-    shore: Shore, engine: SpreadingEngine
+    shore: Shore, spreading: SpreadingEngine
 ):
-    engine.repeated = _PARTS - 1
+    spreading.repeated = _PARTS - 1
 
     shore.create("copy", COPY)
 
@@ -107,12 +85,12 @@ def test_part_that_is_done_again_gives_its_rows_once_and_leaves_no_file(
 
 
 def test_load_that_fails_leaves_no_file_and_the_refresh_stands(
-    shore: Shore, engine: SpreadingEngine
+    shore: Shore, spreading: SpreadingEngine
 ):
     def fail() -> None:
         raise OSError("the store is full")
 
-    engine.meanwhile = fail
+    spreading.meanwhile = fail
     shore.trickle.create_stream_table("copy", COPY, sink="ducklake")
 
     status, attempts, error = shore.status()
@@ -120,7 +98,7 @@ def test_load_that_fails_leaves_no_file_and_the_refresh_stands(
     assert "the store is full" in str(error)
     assert shore.files() == []
     assert shore.tell("SELECT count(*) FROM copy") == [(3000,)]
-    engine.meanwhile = None
+    spreading.meanwhile = None
     shore.trickle.retry_sink("copy")
     shore.window("copy", "DELETE FROM t WHERE id % 3 = 0")
 
@@ -145,7 +123,7 @@ def test_part_that_fails_takes_its_own_files_away(shore: Shore, monkeypatch: pyt
     shore.check("copy")
 
 
-def test_load_is_shown_and_keeps_others_away(shore: Shore, engine: SpreadingEngine):
+def test_load_is_shown_and_keeps_others_away(shore: Shore, spreading: SpreadingEngine):
     seen: list[object] = []
 
     def look() -> None:
@@ -156,70 +134,72 @@ def test_load_is_shown_and_keeps_others_away(shore: Shore, engine: SpreadingEngi
         with pytest.raises(psycopg.errors.LockNotAvailable):
             shore.run("SET lock_timeout = '50ms'", "VACUUM FULL copy")
 
-    engine.meanwhile = look
+    spreading.meanwhile = look
     shore.create("copy", COPY)
 
     assert seen == [[("WRITING",)], [(3000,)]]
 
 
 def test_files_that_this_process_cannot_find_are_written_by_itself(
-    shore: Shore, engine: SpreadingEngine
+    shore: Shore, spreading: SpreadingEngine
 ):
     def lose() -> None:
         shore.files()[0].unlink()
 
-    engine.meanwhile = lose
+    spreading.meanwhile = lose
     shore.create("copy", COPY)
 
     assert len(shore.files()) == 1
     shore.window("copy", "DELETE FROM t WHERE id % 3 = 0")
 
 
-def test_rewritten_stream_table_is_loaded_after_the_refresh(shore: Shore, engine: SpreadingEngine):
+def test_rewritten_stream_table_is_loaded_after_the_refresh(
+    shore: Shore, spreading: SpreadingEngine
+):
     shore.create("copy", COPY)
 
     shore.window("copy", "VACUUM FULL copy", "DELETE FROM t WHERE id % 3 = 0")
 
-    assert len(engine.spreads) == 2
+    assert len(spreading.spreads) == 2
     shore.window("copy", "DELETE FROM t WHERE id % 5 = 0")
-    assert len(engine.spreads) == 2
+    assert len(spreading.spreads) == 2
 
 
 def test_members_of_a_diamond_are_loaded_after_their_transaction(
-    shore: Shore, engine: SpreadingEngine
+    shore: Shore, spreading: SpreadingEngine
 ):
     shore.create("low", "SELECT id, k, v FROM t WHERE id < 1500")
     shore.create("high", "SELECT id, k, v FROM t WHERE id >= 1500")
     query = "SELECT low.k, sum(low.v) AS v, count(*) AS n FROM low JOIN high USING (k) GROUP BY 1"
     shore.create("joint", query)
-    loads = len(engine.spreads)
+    loads = len(spreading.spreads)
     shore.run("VACUUM FULL low", "VACUUM FULL high")
 
     shore.window("joint", "UPDATE t SET v = v + 1 WHERE id % 100 = 0")
 
-    assert len(engine.spreads) == loads + 2
+    assert len(spreading.spreads) == loads + 2
     for name in ("low", "high"):
         shore.check(name)
 
 
-def test_replaced_query_is_loaded_after_the_replacement(shore: Shore, engine: SpreadingEngine):
+def test_replaced_query_is_loaded_after_the_replacement(shore: Shore, spreading: SpreadingEngine):
     shore.create("sums", SUMS)
 
     shore.trickle.alter_stream_table("sums", query="SELECT k, v FROM t")
 
-    assert engine.spreads == [1, _PARTS]
+    assert spreading.spreads == [1, _PARTS]
     shore.check("sums")
 
 
 def test_refresh_that_is_to_fail_with_its_delivery_loads_in_its_transaction(
-    database: str, engine: SpreadingEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: str, spreading: SpreadingEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(lake_sink, "largest_in_place", lambda _: 0)
-    with _opened(database, engine, tmp_path, ducklake_sink_failure_mode="error") as shore:
+    monkeypatch.setattr(lake_sink, "largest_in_place", lambda _: _LIMIT)
+    with open_shore(database, spreading, tmp_path, ducklake_sink_failure_mode="error") as shore:
         shore.run(*SOURCE, _MANY)
         shore.create("copy", COPY)
 
-    assert engine.spreads == []
+    assert spreading.spreads == []
 
 
 _TYPES = """
@@ -259,7 +239,7 @@ def test_executors_of_spark_write_every_type_as_this_process_does(
     database: str, spark_engine: Engine, duckdb_engine: DuckDbEngine, tmp_path: Path
 ):
     settings = load_settings({}, dsn=database, ducklake_catalog_schema="lake")
-    with _opened(database, spark_engine, tmp_path, large_read_bytes=50_000) as shore:
+    with open_shore(database, spark_engine, tmp_path, large_read_bytes=50_000) as shore:
         shore.run(_TYPES, _ROWS, "INSERT INTO kinds (id) VALUES (0)")
         with pgtrickle.connect(
             database, engine=Borrowed(duckdb_engine), settings=settings
@@ -267,12 +247,29 @@ def test_executors_of_spark_write_every_type_as_this_process_does(
             trickle.create_stream_table("plain", "SELECT * FROM kinds", sink="ducklake")
         before = len(shore.files())
 
-        shore.trickle.create_stream_table("spread", "SELECT * FROM kinds", sink="ducklake")
+        shore.trickle.create_stream_table(
+            "spread", "SELECT * FROM kinds", refresh_mode="DIFFERENTIAL", sink="ducklake"
+        )
 
         assert len(shore.files()) == before + _PARTS
         assert shore.ask("DESCRIBE spread") == shore.ask("DESCRIBE plain")
         assert shore.ask(_SAME.format(one="spread", other="plain")) == [(0,)]
         assert shore.ask("SELECT count(*) FROM spread") == [(4001,)]
+        assert _stats(shore, "spread") == _stats(shore, "plain")
+
+        # A large difference comes by the same hands.
+        shore.run(_ROWS.replace("(1, 4000)", "(4001, 8000)"))
+        with pgtrickle.connect(
+            database, engine=Borrowed(duckdb_engine), settings=settings
+        ) as trickle:
+            trickle.refresh_stream_table("plain")
+        before = len(shore.files())
+        report = shore.trickle.refresh_stream_table("spread")
+
+        assert report.action is Action.DIFFERENTIAL
+        assert len(shore.files()) == before + _PARTS
+        assert shore.ask(_SAME.format(one="spread", other="plain")) == [(0,)]
+        assert shore.ask("SELECT count(*) FROM spread") == [(8001,)]
         assert _stats(shore, "spread") == _stats(shore, "plain")
 
 

@@ -25,6 +25,7 @@ from pgtrickle.lake.row_map import (
     clear_row_map,
     create_row_map,
     insert_runs,
+    new_bytes,
     pair_updates,
 )
 from pgtrickle.lake.session import fixed_settings
@@ -45,6 +46,7 @@ from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.sql_type import Column
 
 WriteAll = Callable[[Connection, QualifiedName, Sequence[LakeColumn], Written, Spec], None]
+WriteNew = Callable[[Connection, QualifiedName, Sequence[LakeColumn], RowMap, Written, Spec], None]
 
 _MADE_FOR = "pgtrickle_stream_table"
 _MADE_IN = "pgtrickle_database"  # of tables whose catalog is in another
@@ -74,19 +76,38 @@ class Delivered:
     paths: tuple[str, ...]
 
 
-class LoadTooLargeError(Exception):
-    """All rows must be written, and they are more than the caller wants to wait for here."""
+class DeliveryTooLargeError(Exception):
+    """What must be written is more than the caller wants to wait for here."""
+
+    def __init__(self, *, all_rows: bool) -> None:
+        super().__init__()
+        self.all_rows = all_rows  # or what is new alone
+
+
+def pair_and_write_new(
+    connection: Connection,
+    table: QualifiedName,
+    columns: Sequence[LakeColumn],
+    rows: RowMap,
+    into: Written,
+    spec: Spec,
+) -> None:
+    """Write the rows that the lake lacks, all in this transaction."""
+    pair_updates(connection, rows)
+    write_new(connection, table, columns, rows, into, spec)
 
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """How all rows of a stream table are written, where that is needed.
+    """How rows of a stream table are written: all of them, or those that are new.
 
-    A table of more than ``largest`` bytes raises LoadTooLargeError.
+    More than ``largest`` bytes of them raise DeliveryTooLargeError.
     """
 
     write: WriteAll = write_all
+    write_new: WriteNew = pair_and_write_new
     largest: int | None = None
+    lasting: bool = False  # whether others are to see that it goes on
 
 
 _IN_PLACE = Loading()
@@ -172,7 +193,7 @@ def _deliver(
             if nothing_new(ends.local, rows):
                 return None
             delivered = _deliver_difference(
-                ends, catalog, sink, stored, known, table, rows, written, provenance
+                ends, catalog, sink, stored, known, table, rows, written, provenance, loading
             )
             if delivered is not None:
                 return delivered
@@ -226,10 +247,12 @@ def _deliver_difference(
     rows: RowMap,
     written: Written,
     provenance: Provenance,
+    loading: Loading,
 ) -> Delivered | None:
     """Deliver what is new and what is gone; None if others have changed the lake table."""
-    pair_updates(ends.local, rows)
-    write_new(ends.local, table, columns, rows, written, stored.partition)
+    if loading.largest is not None and is_large(ends.local, rows, table, loading.largest):
+        raise DeliveryTooLargeError(all_rows=False)
+    loading.write_new(ends.local, table, columns, rows, written, stored.partition)
     commit = begin_commit(ends.lake, catalog)
     first_file_id = commit.next_file_id
     after = sink.snapshot_id or 0
@@ -272,7 +295,7 @@ def _load(
     """Write all rows, in place of what the lake table holds now."""
     local = ends.local
     if loading.largest is not None and table_bytes(local, table) > loading.largest:
-        raise LoadTooLargeError
+        raise DeliveryTooLargeError(all_rows=True)
     check_free(ends, catalog, sink, table)
     create_row_map(local, rows)
     clear_row_map(local, rows)
@@ -394,6 +417,12 @@ def _tell(
 ) -> Delivered:
     paths = tuple(str(path) for path in written.paths)
     return Delivered(sink, written.rows, deleted, written.size, loaded, first_file_id, paths)
+
+
+def is_large(connection: Connection, rows: RowMap, table: QualifiedName, largest: int) -> bool:
+    """Tell whether the new rows of a table take more than so many bytes."""
+    # Most tables answer for their rows: new ones are a part of them.
+    return table_bytes(connection, table) > largest and new_bytes(connection, rows, table) > largest
 
 
 def table_bytes(connection: Connection, table: QualifiedName) -> int:

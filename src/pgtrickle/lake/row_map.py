@@ -24,6 +24,8 @@ from pgtrickle.model.names import QualifiedName
 
 _SCHEMA = "pgtrickle_state"
 _END = 2**31 - 1  # of any text
+_MEASURED = 200  # rows tell how long a row is
+_SAMPLED = 100_000  # rows tell where to cut many more
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +204,10 @@ def note_changes(connection: Connection, rows: RowMap, deleted: str, inserted: s
 
 
 def pair_updates(connection: Connection, rows: RowMap) -> None:
-    """Let new rows take over the row ids of rows that are gone and had the same key."""
+    """Let new rows take over the row ids of rows that are gone and had the same key.
+
+    What was paired before, for a delivery that failed, is paired anew with what came since.
+    """
     connection.execute(
         f"WITH old AS ("
         f"  SELECT row_id, key, row_number() OVER (PARTITION BY key ORDER BY row_id) AS n"
@@ -211,8 +216,33 @@ def pair_updates(connection: Connection, rows: RowMap) -> None:
         f"  SELECT tid, key, row_number() OVER (PARTITION BY key ORDER BY tid) AS n"
         f"    FROM {rows.new} WHERE key IS NOT NULL"
         f") UPDATE {rows.new} AS target SET row_id = old.row_id"
-        f"   FROM old JOIN fresh USING (key, n) WHERE target.tid = fresh.tid".encode()
+        f"   FROM fresh LEFT JOIN old USING (key, n)"
+        f"  WHERE target.tid = fresh.tid AND target.row_id IS DISTINCT FROM old.row_id".encode()
     )
+
+
+def new_bytes(connection: Connection, rows: RowMap, table: QualifiedName) -> int:
+    """Return about how much room the new rows take: their number, times the size of a few."""
+    [(size,)] = connection.execute(
+        f"SELECT (SELECT count(*) FROM {rows.new}) * COALESCE(avg(pg_column_size(t.*)), 0)"
+        f"  FROM (SELECT tid FROM {rows.new} LIMIT {_MEASURED}) AS n"
+        f"  JOIN {table.sql} AS t ON t.ctid = n.tid".encode()
+    ).fetchall()
+    return int(size)
+
+
+def cut_new(connection: Connection, rows: RowMap, parts: int) -> list[str]:
+    """Return the places between parts of the new rows that are about as long as one another."""
+    shares = [number / parts for number in range(1, parts)]
+    [(count,)] = connection.execute(f"SELECT count(*) FROM {rows.new}".encode()).fetchall()
+    found = connection.execute(
+        "SELECT DISTINCT place FROM (SELECT unnest("
+        "   percentile_disc(%(shares)s::float8[]) WITHIN GROUP (ORDER BY tid)) AS place"
+        f"    FROM {rows.new} TABLESAMPLE BERNOULLI (%(sampled)s) REPEATABLE (0)) AS cut"
+        " WHERE place IS NOT NULL ORDER BY place".encode(),
+        {"shares": shares, "sampled": 100 * min(1.0, _SAMPLED / max(count, 1))},
+    )
+    return [str(place) for (place,) in found]
 
 
 def insert_runs(

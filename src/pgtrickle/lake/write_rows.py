@@ -109,15 +109,28 @@ def write_new(
     spec: Spec = (),
 ) -> None:
     """Write the rows that the lake lacks: those that take over a row id apart from the others."""
+    for updates in (False, True):
+        query = new_rows(table, columns, rows, spec, texts(columns, "t"), updates=updates)
+        _copy(connection, columns, query, into, updates=updates, keys=len(spec))
+
+
+def new_rows(
+    table: QualifiedName,
+    columns: Sequence[LakeColumn],
+    rows: RowMap,
+    spec: Spec,
+    values: Sequence[str],
+    *,
+    updates: bool,
+    where: str = "true",
+) -> str:
+    """Return the query of new rows as ``write_batches`` takes them: updates, or all others."""
     keys = partition_texts(spec, columns, "t")
-    listed = ", ".join([*texts(columns, "t"), _PLACE])
-    shared = "".join(f", {key}" for key in keys)
-    source = f"{shared} FROM {rows.new} AS n JOIN {table.sql} AS t ON t.ctid = n.tid"
-    order = _order(keys, "n.tid")
-    fresh = f"SELECT {listed}{source} WHERE n.row_id IS NULL{order}"
-    updated = f"SELECT {listed}, n.row_id{source} WHERE n.row_id IS NOT NULL{order}"
-    _copy(connection, columns, fresh, into, updates=False, keys=len(keys))
-    _copy(connection, columns, updated, into, updates=True, keys=len(keys))
+    listed = ", ".join([*values, _PLACE, *(["n.row_id"] if updates else []), *keys])
+    return (
+        f"SELECT {listed} FROM {rows.new} AS n JOIN {table.sql} AS t ON t.ctid = n.tid"
+        f" WHERE n.row_id IS {'NOT ' if updates else ''}NULL AND {where}{_order(keys, 'n.tid')}"
+    )
 
 
 def _order(keys: Sequence[str], place: str) -> str:

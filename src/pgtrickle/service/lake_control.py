@@ -38,7 +38,7 @@ from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import compile_stream_table
 from pgtrickle.service.lake_elsewhere import Ending, end_elsewhere, lake_transaction, opened
 from pgtrickle.service.lake_errors import lake_errors
-from pgtrickle.service.lake_sink import LeftLoad, deliver_apart
+from pgtrickle.service.lake_sink import LeftDelivery, deliver_apart
 from pgtrickle.service.runtime import Runtime
 
 logger = logging.getLogger(__name__)
@@ -187,7 +187,7 @@ def _deliver_apart(runtime: Runtime, name: QualifiedName, *, forgive: bool) -> N
             delivery = find_open_delivery(connection, stream_table.id)
             delivery = delivery or open_delivery(connection, stream_table.id)
             columns = tuple(compile_stream_table(connection, stream_table).columns)
-        left = LeftLoad(columns, None, stream_table.frontier)
+        left = LeftDelivery(columns, None, stream_table.frontier)
         deliver_apart(runtime, stream_table, lease, sink, delivery, left)
 
 

@@ -4,7 +4,7 @@ A delivery is part of the refresh's own transaction, behind a savepoint.  Where 
 failure mode is ``warn``, only the savepoint is undone: the refresh commits, and what the lake
 lacks stays on record, so the next delivery brings exactly that.
 
-A large load is a delivery of its own: the refresh commits, and the load follows while the stream
+A large delivery is one of its own: the refresh commits, and the delivery follows while the stream
 table is still claimed (see ``lake_load``).  So is every delivery to a catalog in another database
 (see ``lake_elsewhere``).
 """
@@ -44,16 +44,18 @@ from pgtrickle.errors import (
 )
 from pgtrickle.lake.deliver import (
     Delivered,
+    DeliveryTooLargeError,
     Loading,
-    LoadTooLargeError,
     Provenance,
     deliver,
+    is_large,
     nothing_new,
     open_catalog,
     table_bytes,
 )
 from pgtrickle.lake.ends import Ends
-from pgtrickle.lake.row_map import RowMap, note_changes
+from pgtrickle.lake.row_map import RowMap, note_changes, pair_updates
+from pgtrickle.lake.session import fixed_settings
 from pgtrickle.model.frontier import Frontier
 from pgtrickle.model.lake_sink import DeliveryStatus, FailureMode, Intent, LakeSink
 from pgtrickle.model.sql_type import Column
@@ -105,8 +107,8 @@ def key_of(compiled: Compiled) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftLoad:
-    """A delivery that a refresh has left to be done after its commit, and what it is to tell."""
+class LeftDelivery:
+    """A delivery that a refresh has left to after its commit, and what it is to tell."""
 
     columns: tuple[Column, ...]
     refresh_id: int | None
@@ -124,7 +126,7 @@ def deliver_refresh(
     refresh_id: int,
     frontier: Frontier,
     written: bool,
-) -> LeftLoad | None:
+) -> LeftDelivery | None:
     """Deliver to a sink what a refresh wrote, and what earlier ones left.
 
     ``written`` says whether the refresh changed rows; ``tracking`` is None if not row by row.
@@ -145,7 +147,7 @@ def deliver_refresh(
     if delivery.status is DeliveryStatus.FAILED_PERMANENT or not delivery.due:
         return None
     if sink.elsewhere:
-        return LeftLoad(tuple(columns), refresh_id, frontier)
+        return LeftDelivery(tuple(columns), refresh_id, frontier)
     failure_mode = FailureMode(runtime.settings.ducklake_sink_failure_mode)
     # A refresh that is to fail with its delivery cannot be committed before.
     bounded = failure_mode is FailureMode.WARN
@@ -162,13 +164,15 @@ def deliver_refresh(
             frontier=frontier,
             loading=Loading(largest=largest_in_place(runtime) if bounded else None),
         )
-    except LoadTooLargeError:
-        update_sink(writer, replace(sink, needs_load=True))
-        return LeftLoad(tuple(columns), refresh_id, frontier)
+    except DeliveryTooLargeError as error:
+        update_sink(writer, replace(sink, needs_load=error.all_rows))
+        return LeftDelivery(tuple(columns), refresh_id, frontier)
     return None
 
 
-def deliver_left(runtime: Runtime, stream_table: StreamTable, lease: Lease, left: LeftLoad) -> None:
+def deliver_left(
+    runtime: Runtime, stream_table: StreamTable, lease: Lease, left: LeftDelivery
+) -> None:
     """Do the delivery that a committed refresh has left; the caller holds the lease.
 
     What fails here is on record as a delivery that is due, and the refresh stays as it is.
@@ -192,7 +196,7 @@ def deliver_apart(
     lease: Lease,
     sink: LakeSink,
     delivery: OpenDelivery,
-    left: LeftLoad,
+    left: LeftDelivery,
 ) -> None:
     """Deliver in a transaction of its own; the caller holds the lease, which is renewed."""
     if sink.elsewhere:
@@ -203,21 +207,22 @@ def deliver_apart(
         keep_lease(runtime, lease),
         runtime.jobs.named(str(stream_table.name)),
         runtime.connection() as connection,
-        connection.transaction(),
     ):
-        attempt_delivery(
-            runtime,
-            connection,
-            stream_table,
-            sink,
-            left.columns,
-            delivery,
-            FailureMode.WARN,
-            refresh_id=left.refresh_id,
-            frontier=left.frontier,
-            loading=_loading_apart(runtime, connection, stream_table),
-        )
-        check_lease(connection, stream_table.id, lease.token)
+        spread = not sink.needs_load and _pair_large(runtime, connection, stream_table)
+        with connection.transaction():
+            attempt_delivery(
+                runtime,
+                connection,
+                stream_table,
+                sink,
+                left.columns,
+                delivery,
+                FailureMode.WARN,
+                refresh_id=left.refresh_id,
+                frontier=left.frontier,
+                loading=_loading_apart(runtime, connection, stream_table, spread_new=spread),
+            )
+            check_lease(connection, stream_table.id, lease.token)
 
 
 def _deliver_elsewhere(
@@ -226,7 +231,7 @@ def _deliver_elsewhere(
     lease: Lease,
     sink: LakeSink,
     delivery: OpenDelivery,
-    left: LeftLoad,
+    left: LeftDelivery,
 ) -> None:
     """Deliver to a catalog in another database, and record a failure.
 
@@ -240,9 +245,12 @@ def _deliver_elsewhere(
                     if found is None:
                         return
                     sink, delivery = found
-                if sink.needs_load:
+                spread = not sink.needs_load and _pair_large(runtime, local, stream_table)
+                if sink.needs_load or spread:
                     mark_delivery(local, delivery.id, DeliveryStatus.WRITING)
-                intent = commit_elsewhere(runtime, ends, stream_table, lease, sink, delivery, left)
+                intent = commit_elsewhere(
+                    runtime, ends, stream_table, lease, sink, delivery, left, spread_new=spread
+                )
                 if intent is not None:
                     confirm(local, stream_table, intent)
         except LeaseLostError:
@@ -276,7 +284,9 @@ def commit_elsewhere(
     lease: Lease,
     sink: LakeSink,
     delivery: OpenDelivery,
-    left: LeftLoad,
+    left: LeftDelivery,
+    *,
+    spread_new: bool,
 ) -> Intent | None:
     """Commit a delivery here, as an intent, and then there; None if there was nothing to deliver.
 
@@ -285,7 +295,9 @@ def commit_elsewhere(
     with lake_transaction(ends):
         open_catalog(ends.lake, sink)  # a new one must be there for all, if only this commits
     with lake_transaction(ends):
-        return commit_intent(runtime, ends, stream_table, lease, sink, delivery, left)
+        return commit_intent(
+            runtime, ends, stream_table, lease, sink, delivery, left, spread_new=spread_new
+        )
 
 
 def commit_intent(
@@ -295,13 +307,15 @@ def commit_intent(
     lease: Lease,
     sink: LakeSink,
     delivery: OpenDelivery,
-    left: LeftLoad,
+    left: LeftDelivery,
+    *,
+    spread_new: bool,
 ) -> Intent | None:
     """Write what the lake lacks, inside the transaction of its catalog, and commit that here."""
     local, token = ends.local, uuid.uuid4().hex
     with local.transaction():
         provenance = _describe(stream_table, left.refresh_id, left.frontier, token)
-        loading = _loading_apart(runtime, local, stream_table)
+        loading = _loading_apart(runtime, local, stream_table, spread_new=spread_new)
         delivered = deliver(ends, sink, stream_table.name, left.columns, provenance, loading)
         check_lease(local, stream_table.id, lease.token)
         if delivered is None:
@@ -327,15 +341,35 @@ def commit_intent(
     return intent
 
 
-def _loading_apart(runtime: Runtime, connection: Connection, stream_table: StreamTable) -> Loading:
-    """Return how a delivery of its own loads; the executors see what its transaction sees now."""
+def _pair_large(runtime: Runtime, connection: Connection, stream_table: StreamTable) -> bool:
+    """Commit which rows of a large difference are updates, for executors; False if it is small."""
+    largest = largest_in_place(runtime)
+    if largest is None:
+        return False
+    rows = RowMap(stream_table.id)
+    with connection.transaction(), fixed_settings(connection):
+        if not is_large(connection, rows, stream_table.name, largest):
+            return False
+        pair_updates(connection, rows)
+        # Of a table that has just been filled, the server knows nothing to plan the reads by.
+        connection.execute(f"ANALYZE {rows.new}".encode())
+    return True
+
+
+def _loading_apart(
+    runtime: Runtime, connection: Connection, stream_table: StreamTable, *, spread_new: bool
+) -> Loading:
+    """Return how a delivery of its own writes; the executors see what its transaction sees now."""
     largest = largest_in_place(runtime)
     if largest is None or table_bytes(connection, stream_table.name) <= largest:
         return Loading()
     # Rows must stay where they are until the commit: this keeps VACUUM FULL and the like away.
     connection.execute(f"LOCK TABLE {stream_table.name.sql} IN ACCESS SHARE MODE".encode())
     [(snapshot,)] = connection.execute("SELECT pg_catalog.pg_export_snapshot()").fetchall()
-    return Loading(SpreadLoad(runtime.engine, snapshot).write)
+    load = SpreadLoad(runtime.engine, snapshot)
+    if not spread_new:
+        return Loading(load.write)
+    return Loading(load.write, load.write_new, lasting=True)
 
 
 def attempt_delivery(
@@ -354,11 +388,12 @@ def attempt_delivery(
     """Try a delivery once and record how it went; raises only in the failure mode ``error``.
 
     Until then the transaction has not touched the row of the delivery, which others are shown.
-    A load that is too large raises too, and leaves no trace.
+    A delivery that is too large raises too, and leaves no trace.
     """
     provenance = _describe(stream_table, refresh_id, frontier)
     # The transaction of a diamond could not write a row that another has written meanwhile.
-    shown = sink.needs_load and loading.largest is None and _sees_commits_of_others(writer)
+    lasting = loading.lasting or (sink.needs_load and loading.largest is None)
+    shown = lasting and _sees_commits_of_others(writer)
     if shown:
         _show(runtime, delivery, DeliveryStatus.WRITING)
     try:

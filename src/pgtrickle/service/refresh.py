@@ -70,7 +70,7 @@ from pgtrickle.service.facts import Findings, captured, find_reshaped, gather_fa
 from pgtrickle.service.failures import note_failure
 from pgtrickle.service.follow_lake import follow_sources, tell_positions
 from pgtrickle.service.fuse import check_fuse
-from pgtrickle.service.lake_sink import LeftLoad, deliver_left, deliver_refresh, track
+from pgtrickle.service.lake_sink import LeftDelivery, deliver_left, deliver_refresh, track
 from pgtrickle.service.large_inputs import count_large_reads
 from pgtrickle.service.lease_keeper import keep_lease
 from pgtrickle.service.other_versions import add_versions, write_versions
@@ -147,7 +147,7 @@ class Refresh:
     sources: tuple[int, ...] = ()  # the relids of all that has a file
     files: Mapping[str, str] = field(default_factory=dict)  # that store them, by the snapshot
     tracking: Tracking | None = None  # the places of the rows that were written, for a sink
-    left: LeftLoad | None = None  # a load of the lake that begins when all this is committed
+    left: LeftDelivery | None = None  # to the lake, when all this is committed
     lake: tuple[tuple[str, int], ...] = ()  # the attached lake tables it reads, and how far
 
     @property
@@ -191,7 +191,7 @@ class Refresh:
         return report
 
     def deliver_left(self) -> None:
-        """Load the lake if the refresh has left that; it is committed and still has the lease."""
+        """Deliver what the refresh has left; it is committed and still has the lease."""
         if self.left is not None:
             with self.timed("lake"):
                 deliver_left(self.runtime, self.stream_table, self.lease, self.left)

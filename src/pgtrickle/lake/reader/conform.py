@@ -1,7 +1,7 @@
 """Turn what a file holds into the columns of the table: by ids, with defaults, in wider types.
 
 A file is written once; the table may have renamed, added, dropped or widened columns since, and
-parts of nested columns just the same.
+parts of nested columns just the same.  So it is with rows in the catalog.
 """
 
 from __future__ import annotations
@@ -9,14 +9,17 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pgtrickle.errors import LakeReadError
 from pgtrickle.lake.reader.columns import ReadColumn
-from pgtrickle.lake.reader.scan import NameMapping
 from pgtrickle.lake.reader.values import parse_values
+
+if TYPE_CHECKING:  # it reads rows of the catalog too, which come through here
+    from pgtrickle.lake.reader.scan import NameMapping
 
 _FIELD_ID = b"PARQUET:field_id"
 _LAST_DAY, _LAST_MOMENT = 2**31 - 1, 2**63 - 1  # DuckDB's infinities
@@ -119,7 +122,7 @@ def _conform_list(values: pa.Array, field: FileField, column: ReadColumn) -> pa.
 
 
 def _conform_scalar(values: pa.Array, column: ReadColumn) -> pa.Array:
-    if column.kind == "uuid":
+    if column.kind == "uuid" and not pa.types.is_string(values.type):
         texts = [None if one is None else str(uuid.UUID(bytes=one)) for one in values.to_pylist()]
         return pa.array(texts, pa.string())
     try:

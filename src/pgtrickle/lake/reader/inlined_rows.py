@@ -14,6 +14,7 @@ from psycopg import Connection
 from pgtrickle.lake.catalog import LakeCatalog
 from pgtrickle.lake.columns import ROW_ID
 from pgtrickle.lake.reader.columns import ReadColumn, list_columns
+from pgtrickle.lake.reader.conform import FileField, conform
 from pgtrickle.lake.reader.values import parse_values
 from pgtrickle.model.names import quote_identifier
 
@@ -118,7 +119,14 @@ def _batch(
             arrays.append(parse_values(column, [column.default] * len(rows)))
         else:
             # In the type it had: the text of a short float says less than the value of a long one.
-            arrays.append(parse_values(was, [row[place] for row in rows]).cast(column.arrow))
+            values = parse_values(was, [row[place] for row in rows])
+            arrays.append(conform(values, _field(0, was), column))
     fields = [pa.field(column.name, column.arrow) for column in columns]
     schema = pa.schema([pa.field(ROW_ID, pa.int64()), *fields])
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _field(index: int, column: ReadColumn) -> FileField:
+    return FileField(
+        index, column.id, tuple(_field(place, part) for place, part in enumerate(column.parts))
+    )

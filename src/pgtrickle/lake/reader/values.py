@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from pgtrickle.errors import LakeReadError
 from pgtrickle.lake.reader.columns import ReadColumn
+from pgtrickle.lake.reader.nested_text import parse_bytes, parse_nested
 
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "boolean": lambda text: text.lower() in {"t", "true", "1"},
@@ -42,18 +43,19 @@ def parse_values(column: ReadColumn, texts: Sequence[str | bytes | None]) -> pa.
 
 
 def _parse(column: ReadColumn, text: str | bytes) -> Any:
-    if column.parts:
-        raise LakeReadError(
-            f'rows of the nested column "{column.name}" lie in the catalog, as text of DuckDB',
-            hint="Move them into files with DuckDB's ducklake_flush_inlined_data.",
-        )
     if isinstance(text, bytes):
         return text if column.kind == "blob" else text.decode()
+    if column.parts:
+        return parse_nested(column, text, _parse_part)
     if column.kind.startswith("timestamp"):
         return _moment(text)
     if column.kind.startswith("decimal"):
         return Decimal(text)
     return _PARSERS.get(column.kind, int)(text)
+
+
+def _parse_part(column: ReadColumn, text: str) -> Any:
+    return parse_bytes(text) if column.kind == "blob" else _parse(column, text)
 
 
 def _moment(text: str) -> datetime:
