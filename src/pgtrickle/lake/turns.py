@@ -104,7 +104,7 @@ def end_turn(connection: Connection, catalog: LakeCatalog) -> None:
     known = _known.setdefault(catalog, _Known())
     locks = connection.execute(_LIST_LOCKS, [catalog.table("snapshot")]).fetchall()
     known.finished_at = time.monotonic()
-    if not all(granted for *_, granted in locks):
+    if any(mode == "RowExclusiveLock" and not granted for *_, mode, granted in locks):
         known.company_at = known.finished_at
 
 
