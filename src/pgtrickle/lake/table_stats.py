@@ -27,22 +27,12 @@ _FIND_COLUMNS = """
       LEFT JOIN {column_stats} AS s USING (table_id, column_id)
      WHERE c.table_id = %s AND c.end_snapshot IS NULL
 """
-_INSERT_COLUMNS = "INSERT INTO {column_stats} SELECT %(id)s, n.*, NULL FROM {listed}"
-_UPDATE_COLUMNS = """
-    UPDATE {column_stats} AS s
-       SET contains_null = n.contains_null, contains_nan = n.contains_nan,
-           min_value = n.min_value, max_value = n.max_value
-      FROM {listed}
-     WHERE s.table_id = %(id)s AND s.column_id = n.column_id
+_INSERT_COLUMN = "INSERT INTO {column_stats} VALUES (%s, %s, %s, %s, %s, %s, NULL)"
+_UPDATE_COLUMN = """
+    UPDATE {column_stats}
+       SET contains_null = %s, contains_nan = %s, min_value = %s, max_value = %s
+     WHERE table_id = %s AND column_id = %s
 """
-_LISTED = """
-    ROWS FROM (pg_catalog.unnest(%(0)s::bigint[]), pg_catalog.unnest(%(1)s::boolean[]),
-               pg_catalog.unnest(%(2)s::boolean[]), pg_catalog.unnest(%(3)s::text[]),
-               pg_catalog.unnest(%(4)s::text[]))
-    AS n (column_id, contains_null, contains_nan, min_value, max_value)
-"""
-
-_Row = tuple[int, bool | None, bool | None, str | None, str | None]  # as n in _LISTED
 
 
 def widen_table_stats(
@@ -57,24 +47,19 @@ def widen_table_stats(
     values = {"rows": file.rows, "size": file.size, "id": table_id}
     connection.execute(_WIDEN_TABLE.format(**names).encode(), values)
     found = connection.execute(_FIND_COLUMNS.format(**names).encode(), [table_id]).fetchall()
-    new: list[_Row] = []
-    wider: list[_Row] = []
     for column_id, type_, known, null, nan, least, greatest in found:
         stats = file.stats.get(column_id)
         if stats is None:
             continue
         if not known:
-            new.append((column_id, stats.nulls > 0, stats.nan, stats.least, stats.greatest))
+            row = [table_id, column_id, stats.nulls > 0, stats.nan, stats.least, stats.greatest]
+            connection.execute(_INSERT_COLUMN.format(**names).encode(), row)
             continue
         low, high = _widened(type_, (least, greatest), stats)
-        row = (null or stats.nulls > 0, _either(nan, stats.nan), low, high)
-        if row != (null, nan, least, greatest):
-            wider.append((column_id, *row))
-    for statement, rows in ((_INSERT_COLUMNS, new), (_UPDATE_COLUMNS, wider)):
-        if rows:
-            listed = {str(n): list(one) for n, one in enumerate(zip(*rows, strict=True))}
-            text = statement.format(listed=_LISTED, **names)
-            connection.execute(text.encode(), {"id": table_id, **listed})
+        wider = [null or stats.nulls > 0, _either(nan, stats.nan), low, high]
+        if wider != [null, nan, least, greatest]:
+            row = [*wider, table_id, column_id]
+            connection.execute(_UPDATE_COLUMN.format(**names).encode(), row)
 
 
 def _widened(

@@ -22,7 +22,6 @@ from typing import NamedTuple
 from psycopg import Connection
 
 from pgtrickle.lake.catalog import LakeCatalog
-from pgtrickle.model.names import quote_literal
 
 AUTHOR = "pgtrickle"  # of our snapshots; all others are by somebody else
 
@@ -35,12 +34,11 @@ _GLANCE = 0.001
 
 _TURN = "SELECT pg_catalog.pg_advisory_xact_lock(%s, %s::pg_catalog.regclass::oid::integer)"
 _LOCK_CLASS = 0x70677473  # 'pgts': arbitrary, and ours alone
-# In one go, since others wait from here on.
-_LOCK_AND_READ = """
-    LOCK TABLE {snapshot} IN SHARE ROW EXCLUSIVE MODE;
+_LOCK = "LOCK TABLE {snapshot} IN SHARE ROW EXCLUSIVE MODE"
+_HEAD = """
     SELECT s.snapshot_id, s.schema_version, s.next_catalog_id, s.next_file_id,
-           s.snapshot_id > 0 AND c.author IS DISTINCT FROM {author}
-           AND s.snapshot_time > pg_catalog.clock_timestamp() - {company}
+           s.snapshot_id > 0 AND c.author IS DISTINCT FROM %s
+           AND s.snapshot_time > pg_catalog.clock_timestamp() - %s * INTERVAL '1 s'
       FROM {snapshot} AS s LEFT JOIN {changes} AS c USING (snapshot_id)
      ORDER BY s.snapshot_id DESC LIMIT 1
 """
@@ -49,6 +47,12 @@ _LIST_LOCKS = """
       FROM pg_catalog.pg_locks AS l JOIN pg_catalog.pg_database AS d ON d.oid = l.database
      WHERE l.locktype = 'relation' AND l.relation = %s::pg_catalog.regclass
        AND d.datname = pg_catalog.current_database()
+"""
+# Others wait for the answer, so it asks no more than it must: another database does no harm.
+_IS_AWAITED = """
+    SELECT EXISTS (SELECT FROM pg_catalog.pg_locks AS l
+                    WHERE NOT l.granted AND l.mode = 'RowExclusiveLock'
+                      AND l.relation = %s::pg_catalog.regclass)
 """
 
 
@@ -84,15 +88,12 @@ def take_turn(connection: Connection, catalog: LakeCatalog) -> Head:
     connection.execute(_TURN, [_LOCK_CLASS, catalog.table("snapshot")])
     if time.monotonic() < known.company_at + _COMPANY_SECONDS:
         _make_room(connection, catalog, known, asked)
-    statement = _LOCK_AND_READ.format(
-        snapshot=catalog.table("snapshot"),
-        changes=catalog.table("snapshot_changes"),
-        author=quote_literal(AUTHOR),
-        company=f"INTERVAL '{_COMPANY_SECONDS} s'",
-    )
-    cursor = connection.execute(statement.encode(), prepare=False)
-    cursor.nextset()
-    [(*head, in_company)] = cursor.fetchall()
+    snapshot, changes = catalog.table("snapshot"), catalog.table("snapshot_changes")
+    connection.execute(_LOCK.format(snapshot=snapshot).encode())
+    statement = _HEAD.format(snapshot=snapshot, changes=changes)
+    [(*head, in_company)] = connection.execute(
+        statement.encode(), [AUTHOR, _COMPANY_SECONDS]
+    ).fetchall()
     known.taken_at = time.monotonic()
     if in_company:
         known.company_at = known.taken_at
@@ -102,9 +103,9 @@ def take_turn(connection: Connection, catalog: LakeCatalog) -> Head:
 def end_turn(connection: Connection, catalog: LakeCatalog) -> None:
     """Note who waits for the turn to end; the caller commits soon."""
     known = _known.setdefault(catalog, _Known())
-    locks = connection.execute(_LIST_LOCKS, [catalog.table("snapshot")]).fetchall()
+    [(awaited,)] = connection.execute(_IS_AWAITED, [catalog.table("snapshot")]).fetchall()
     known.finished_at = time.monotonic()
-    if not all(granted for *_, granted in locks):
+    if awaited:
         known.company_at = known.finished_at
 
 
