@@ -128,8 +128,8 @@ def _dying(call: Callable[..., Any], *, before: bool) -> Callable[..., Any]:
 def _dying_in_commit(call: Callable[..., Any]) -> Callable[..., Any]:
     """Let the process die when the lake has been told to commit, and before it answers."""
 
-    def called(runtime: Any, ends: Ends, *arguments: Any) -> Any:
-        call(runtime, ends, *arguments)
+    def called(runtime: Any, ends: Ends, *arguments: Any, **named: Any) -> Any:
+        call(runtime, ends, *arguments, **named)
         ends.lake.pgconn.send_query(b"COMMIT")
         ends.lake.pgconn.flush()
         _die()

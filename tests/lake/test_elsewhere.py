@@ -257,8 +257,9 @@ def test_connection_that_is_ended_before_its_commit_leaves_nothing(
     assert set(far.files()) == far.known()
 
 
+# For its turn, that is.
 _WAITING = (
-    "SELECT FROM pg_locks WHERE NOT granted AND relation = 'lake.ducklake_snapshot'::regclass"
+    "SELECT FROM pg_locks WHERE NOT granted AND locktype = 'advisory'"
     " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )
 
