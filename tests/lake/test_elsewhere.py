@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -22,9 +23,10 @@ from pgtrickle.lake.ends import Ends
 from pgtrickle.service import lake_maintain, lake_sink
 from pgtrickle.settings import load_settings
 from tests.fakes.engine import DuckDbEngine
+from tests.fakes.spreading import SpreadingEngine
 from tests.fixtures.engines import Borrowed
 from tests.fixtures.restartable import OwnServer
-from tests.lake.shore import COPY, LAKE_DSN, SUMS, FarShore
+from tests.lake.shore import COPY, LAKE_DSN, SOURCE, SUMS, FarShore, open_far_shore
 from tests.lake.test_delivery import down
 from tests.service.hearing import PATIENCE
 
@@ -255,6 +257,45 @@ def test_connection_that_is_ended_before_its_commit_leaves_nothing(
     far.check("sums")
     assert len(far.snapshots()) == 2
     assert set(far.files()) == far.known()
+
+
+_MORE = "INSERT INTO t SELECT i, i % 5, i, 's' || i FROM generate_series({}, {}) AS i"
+_GROUPS = "SELECT id % 1000 AS g, sum(v) AS total, count(*) AS n FROM t GROUP BY 1"
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_large_load_and_large_difference_are_written_in_parts_and_settled(
+    database: str,
+    other_database: str,
+    spreading: SpreadingEngine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    committed: bool,
+):
+    monkeypatch.setenv(LAKE_DSN, other_database)
+    monkeypatch.setattr(lake_sink, "largest_in_place", lambda _: 10_000)
+    with open_far_shore(database, other_database, spreading, tmp_path) as far:
+        far.run(*SOURCE, _MORE.format(101, 1000))
+        far.create("groups", _GROUPS)
+        assert spreading.spreads == [4]
+        far.check("groups")
+        row_ids = dict(far.ask("SELECT g, rowid FROM groups"))
+
+        _lose(monkeypatch, lake_sink, "commit_intent", committed=committed)
+        far.run(_MORE.format(1001, 2000))
+        far.trickle.refresh_stream_table("groups")
+        assert far.intents() == 1
+        far.run("UPDATE t SET v = v + 1 WHERE id % 2 = 0")
+        far.trickle.retry_sink("groups")
+        far.window("groups", _MORE.format(2001, 3000), "DELETE FROM t WHERE id % 20 = 3")
+
+        assert far.intents() == 0
+        assert far.provenance() == far.snapshots()
+        after = dict(far.ask("SELECT g, rowid FROM groups"))
+        assert after == {g: row_id for g, row_id in row_ids.items() if g % 20 != 3}
+        far.trickle.maintain_lake(older_than=timedelta(0))
+        assert set(far.files()) == far.known()
 
 
 # For its turn, that is.
