@@ -16,7 +16,7 @@ LONGEST_BACKOFF = timedelta(minutes=5)
 AT_ONCE = datetime.min.replace(tzinfo=UTC)
 
 _FIRST_BACKOFF = timedelta(seconds=1)
-NAP = timedelta(seconds=8)  # between two looks at what a bell is sure to wake
+NAP = timedelta(seconds=8)  # at most, between two looks at what a bell is sure to wake
 _LATE = 3
 _LONGEST_STRETCH = 8
 
@@ -118,10 +118,21 @@ def due_at(
     if attempt is not None:
         after = attempt.at + attempt.pause
         if attempt.asleep and not awake:
-            after = max(after, attempt.at + NAP)
+            after = max(after, _end_of_nap(attempt.at))
         if schedule.cron is not None:
             return after if attempt.failures else schedule.next_after(attempt.at, zone)
         return max(schedule.next_after(attempt.at, zone, times=attempt.stretch), after)
     if last_refresh_at is not None:
         return schedule.next_after(last_refresh_at, zone)
     return AT_ONCE
+
+
+def _end_of_nap(began: datetime) -> datetime:
+    """Return when who sleeps is looked at again: with all others, since one look is cheaper.
+
+    >>> noon, second = datetime(2026, 1, 1, 12, tzinfo=UTC), timedelta(seconds=1)
+    >>> [_end_of_nap(noon + after * second).second for after in (0, 1, 7, 8, 9)]
+    [8, 8, 8, 16, 16]
+    """
+    end = began + NAP
+    return end - (end - AT_ONCE) % NAP

@@ -14,6 +14,7 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
@@ -42,6 +43,8 @@ logger = logging.getLogger(__name__)
 _PULSE_SECONDS = 0.25
 _BEAT_EVERY = 4  # pulses
 _SWEEP_EVERY = 40
+_LOOK_EVERY = 2  # while nobody has asked for anything in a while
+_ASKED_LATELY = 60.0  # seconds
 
 
 class RequestServer:
@@ -57,6 +60,7 @@ class RequestServer:
         self._draining = threading.Event()
         self._closed = threading.Event()
         self._heard = False  # callers know of this server
+        self._asked_at = time.monotonic()  # when there last was something to do
         self._workers = workers
         self._pool = ThreadPoolExecutor(max(workers, 1), "pgtrickle-request")
         self._serving: list[Future[None]] = []
@@ -144,7 +148,8 @@ class RequestServer:
                     self._beat()
                 self._stop_unwanted()
                 if self._leads():
-                    self._look_for_work()
+                    if pulse % _LOOK_EVERY == 0 or self._asked_lately:
+                        self._look_for_work()
                     if pulse % _SWEEP_EVERY == 0:
                         self._sweep()
             except TrickleError as error:
@@ -173,8 +178,14 @@ class RequestServer:
             requests, notices = find_work(connection)
             if notices:
                 tell_pending(connection, self._runtime.settings.notify_coalesce_ms)
+        if requests or notices:
+            self._asked_at = time.monotonic()
         if requests:
             self._wake_worker()
+
+    @property
+    def _asked_lately(self) -> bool:
+        return time.monotonic() < self._asked_at + _ASKED_LATELY
 
     def _wake_worker(self) -> None:
         """Let one more worker look, if not all are busy."""
