@@ -47,12 +47,8 @@ def decide(facts: Facts) -> Decision:
 
 def _first_rule(facts: Facts) -> Decision:
     table = facts.stream_table
-    if table.frontier is None or not table.populated:
-        return Decision(Action.FULL, "first load")
-    if (reason := _start_anew(facts, table.frontier)) is not None:
-        return Decision(Action.REINITIALIZE, reason)
-    if facts.requested_full:
-        return Decision(Action.FULL, "requested")
+    if (decision := _without_contents(facts)) is not None:
+        return decision
     if facts.polled and facts.refusal is None:
         return Decision(Action.FULL, f"{', '.join(facts.polled)} changed, as polling shows")
     if not facts.changed_rows and not facts.truncated and not facts.polled:
@@ -91,18 +87,26 @@ def decide_circle(members: Sequence[Facts], *, grown: bool) -> Decision:
 def _anew(facts: Facts) -> Decision | None:
     """Say why the contents of a member are nothing to go on from, if they are not."""
     table = facts.stream_table
-    if table.frontier is None or not table.populated:
-        return Decision(Action.FULL, "first load")
-    if (reason := _start_anew(facts, table.frontier)) is not None:
-        return Decision(Action.REINITIALIZE, reason)
-    if facts.requested_full:
-        return Decision(Action.FULL, "requested")
+    if (decision := _without_contents(facts)) is not None:
+        return decision
     if facts.polled:
         return Decision(Action.FULL, f"{', '.join(facts.polled)} changed, as polling shows")
     if facts.truncated:
         return Decision(Action.FULL, f"{', '.join(facts.truncated)} was truncated")
     if facts.changed_rows and table.refresh_mode is RefreshMode.FULL:
         return Decision(Action.FULL, "refresh_mode is FULL")
+    return None
+
+
+def _without_contents(facts: Facts) -> Decision | None:
+    """Choose what begins with nothing, where nothing else is possible or it was asked for."""
+    table = facts.stream_table
+    if table.frontier is None or not table.populated:
+        return Decision(Action.FULL, "first load")
+    if (reason := _start_anew(facts, table.frontier)) is not None:
+        return Decision(Action.REINITIALIZE, reason)
+    if facts.requested_full:
+        return Decision(Action.FULL, "requested")
     return None
 
 

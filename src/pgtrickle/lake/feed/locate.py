@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
 
 from psycopg import Connection
 
@@ -45,9 +48,10 @@ def locate(connection: Connection, catalog: LakeCatalog, source: LakeSource, hea
                 f" detach {source.landing}.",
             ) from None
         gap = f'the lake table "{source.lake_table}" was made anew'
-        columns = _same_names(source, list_columns(connection, catalog, table.id, head))
+        key = attrgetter("name")
     else:
-        columns = _same_columns(source, list_columns(connection, catalog, table.id, head))
+        key = attrgetter("id")  # a new name in the lake changes nothing here
+    columns = _followed(source, list_columns(connection, catalog, table.id, head), key)
     verbs = None if gap is not None else _find_verbs(connection, catalog, source, head)
     if verbs is None:
         return Located(table, columns, gap, touched=True, renumbered=True)
@@ -85,24 +89,16 @@ def _find_verbs(
     return {verb for (changes,) in found for verb in verbs_of(changes, source.table_id)}
 
 
-def _same_columns(source: LakeSource, listed: tuple[ReadColumn, ...]) -> tuple[ReadColumn, ...]:
-    """Return the followed columns by their ids; a new name in the lake changes nothing here."""
-    by_id = {one.id: one for one in listed}
+def _followed(
+    source: LakeSource, listed: tuple[ReadColumn, ...], key: Callable[[Any], object]
+) -> tuple[ReadColumn, ...]:
+    """Return the columns that are followed, found again by what stays the same of them."""
+    by_key = {key(one): one for one in listed}
     for column in source.columns:
-        found = by_id.get(column.id)
+        found = by_key.get(key(column))
         if found is None or found.kind != column.kind:
             raise _misfit(source, column.name, None if found is None else found.kind)
-    return tuple(by_id[column.id] for column in source.columns)
-
-
-def _same_names(source: LakeSource, listed: tuple[ReadColumn, ...]) -> tuple[ReadColumn, ...]:
-    """Return the followed columns of a table that was made anew."""
-    by_name = {one.name: one for one in listed}
-    for column in source.columns:
-        found = by_name.get(column.name)
-        if found is None or found.kind != column.kind:
-            raise _misfit(source, column.name, None if found is None else found.kind)
-    return tuple(by_name[column.name] for column in source.columns)
+    return tuple(by_key[key(column)] for column in source.columns)
 
 
 def _misfit(source: LakeSource, column: str, kind: str | None) -> LakeSourceError:
