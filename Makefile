@@ -44,7 +44,7 @@ PITFALLS := $(foreach n,08 09 10 11 12 13 14 15 16 17 45 47 51 52 53 54 55 56,te
 test-oldest: setup  ## capture and sources on PostgreSQL 15, where it is installed
 	@if [ -x $(OLDEST)/initdb ]; then \
 	  PGTRICKLE_TEST_BINDIR=$(OLDEST) $(BIN)/pytest -n auto --dist loadscope tests/capture tests/service \
-	    -k "capture or $(PITFALLS) test_sources or test_guard or test_watch or test_schema_changes \
+	    tests/security -k "capture or security or $(PITFALLS) test_sources or test_guard or test_watch or test_schema_changes \
 	     or test_control or test_durability or test_buffer_sizes or test_restored or test_replaced_files"; \
 	else echo "PostgreSQL 15 is not in $(OLDEST): not tested."; fi
 

@@ -21,7 +21,8 @@ pytest.register_assert_rewrite("tests.service.lab")  # before its first import
 # starts Spark is in the lane whose tests share one JVM.
 _LANES = {
     **dict.fromkeys(
-        ("catalog", "capture", "storage", "embedded", "service", "cli", "lake"), "postgres"
+        ("catalog", "capture", "storage", "embedded", "service", "cli", "lake", "security"),
+        "postgres",
     ),
     **dict.fromkeys(("workloads", "soak", "chaos"), "postgres"),
     "spark": "spark",

@@ -1,0 +1,1 @@
+"""Attacks by other roles of the same server; each must be refused."""
