@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup format lint unit test test-oldest fuzz fuzz-pipeline workloads soak chaos bench-race lake-random lake-kill \
+.PHONY: help setup format lint unit test test-long test-oldest fuzz fuzz-pipeline workloads soak chaos bench-race lake-random lake-kill \
   lake-crowd demo demo-lake bench bench-latency bench-capture bench-wal bench-idle bench-daemon bench-throughput bench-tpch \
   bench-flatness bench-cost-model bench-large bench-memory bench-lake bench-report bench-check check ci docs clean
 
@@ -32,10 +32,18 @@ lint: setup  ## format, lint, types, layers: no writing
 unit: setup  ## the fast lane, no services
 	$(BIN)/pytest -n auto -m unit
 
-# Two runs: pure and PostgreSQL tests share the cores, Spark tests share one JVM.
+# Two runs: pure and PostgreSQL tests share the cores, Spark tests share one JVM. The second runs also if the
+# first has failed. Seeds and examples are fixed, so that every run is the same: test-long draws new ones.
+ORDER = $(if $(PGTRICKLE_NEW_CASES),,--randomly-seed=20261115)
+
 test: setup  ## every lane
-	$(BIN)/pytest -n auto --dist loadscope -m "unit or postgres"
-	$(BIN)/pytest -m "spark or end_to_end"
+	@status=0; \
+	$(BIN)/pytest -n auto --dist loadscope $(ORDER) -m "unit or postgres" || status=1; \
+	$(BIN)/pytest $(ORDER) -m "spark or end_to_end" || status=1; \
+	[ $$status = 0 ] || echo "A lane has failed: see its summary above." >&2; exit $$status
+
+test-long: export PGTRICKLE_NEW_CASES = 1
+test-long: test  ## every lane, with new random cases
 
 # Capture, and every pitfall of sources, on the oldest supported server.
 OLDEST ?= /usr/lib/postgresql/15/bin
@@ -77,6 +85,8 @@ chaos: setup  ## kill daemons, JVMs, backends and the server while money moves: 
 bench-race: setup  ## two daemons that take the lead from one another: no refresh twice, none left out
 	$(CHAOS) --seconds $(or $(SECONDS),3600) --daemons $(or $(DAEMONS),2) --daemon-kills $(or $(DAEMON_KILLS),20) \
 	  --jvm-kills 0 --backend-kills 0 --restarts 0 --pauses $(or $(PAUSES),60)
+
+lake-random lake-kill: export PGTRICKLE_NEW_CASES = 1
 
 lake-random: setup  ## a thousand random refreshes to a lake that DuckDB reads, and from one it writes: REFRESHES=n SEED=s
 	PGTRICKLE_LAKE_REFRESHES=$(or $(REFRESHES),1000) $(if $(SEED),PGTRICKLE_LAKE_SEED=$(SEED)) \

@@ -19,6 +19,7 @@ from psycopg.conninfo import make_conninfo
 import pgtrickle
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.daemons import await_
+from tests.seeds import seed_of
 
 _DOOMED = "doomed"
 _TABLES = {
@@ -104,7 +105,7 @@ def is_left_alone(dsn: str) -> bool:
 def test_killed_refreshes_lose_nothing_and_count_nothing_twice(
     database: str, engine: str, kills: int, longest: float
 ) -> None:
-    seed = random.SystemRandom().randrange(2**32)
+    seed = seed_of("PGTRICKLE_KILL_SEED", 7)
     print(f"seed {seed}")
     chance = random.Random(seed)
     with pgtrickle.connect(database, engine=DuckDbEngine()) as trickle:

@@ -1,6 +1,6 @@
-"""Random cases with a fresh seed each run, and every case that ever failed.
+"""Random cases of one seed, and every case that ever failed.
 
-``PGTRICKLE_FUZZ_SEED`` repeats a run, ``PGTRICKLE_FUZZ_CASES`` makes it longer or shorter.
+``PGTRICKLE_FUZZ_SEED`` names another seed, ``PGTRICKLE_FUZZ_CASES`` makes it longer or shorter.
 """
 
 from __future__ import annotations

@@ -35,13 +35,14 @@ from tests.lake.die_at import (
     STEPS,
 )
 from tests.lake.shore import COPY, LAKE_DSN, SUMS, FarShore, Shore
+from tests.seeds import seed_of
 
 _KILLS = int(os.environ.get("PGTRICKLE_LAKE_KILLS", len(STEPS)))
 _LOAD_KILLS = int(os.environ.get("PGTRICKLE_LAKE_KILLS", len(LOAD_STEPS)))
 _DIFFERENCE_KILLS = int(os.environ.get("PGTRICKLE_LAKE_KILLS", len(DIFFERENCE_STEPS)))
 _FAR_KILLS = int(os.environ.get("PGTRICKLE_LAKE_KILLS", len(ELSEWHERE_STEPS)))
 _SETTLE_KILLS = int(os.environ.get("PGTRICKLE_LAKE_KILLS", len(SETTLE_STEPS)))
-_SEED = int(os.environ.get("PGTRICKLE_LAKE_SEED", random.SystemRandom().randrange(10**9)))
+_SEED = seed_of("PGTRICKLE_LAKE_SEED", 7)
 _NAMES = ("sums", "copies")
 _DOOMED = "doomed"
 _LONGEST_LIFE = 60.0

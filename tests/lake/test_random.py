@@ -26,9 +26,10 @@ from pgtrickle.service import lake_sink
 from tests.fakes.spreading import SpreadingEngine
 from tests.fixtures.ducklake import PERSISTENT, lake_client
 from tests.lake.shore import Shore, open_shore
+from tests.seeds import seed_of
 
 _REFRESHES = int(os.environ.get("PGTRICKLE_LAKE_REFRESHES", "150"))
-_SEED = int(os.environ.get("PGTRICKLE_LAKE_SEED", random.SystemRandom().randrange(10**9)))
+_SEED = seed_of("PGTRICKLE_LAKE_SEED", 7)
 
 _TABLES = {
     "groups": "SELECT k, sum(n) AS total, count(*) AS rows, min(d) AS first FROM r GROUP BY k",

@@ -14,11 +14,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tests.lake.shore import Shore
+from tests.seeds import seed_of
 
-_ASKED = os.environ.get("PGTRICKLE_LAKE_REFRESHES")
-_REFRESHES = int(_ASKED or "56")
-_ANY = random.SystemRandom().randrange(10**9)
-_SEED = int(os.environ.get("PGTRICKLE_LAKE_SEED", _ANY if _ASKED else 738968791))
+_REFRESHES = int(os.environ.get("PGTRICKLE_LAKE_REFRESHES", "56"))
+_SEED = seed_of("PGTRICKLE_LAKE_SEED", 738968791)
 
 _QUERIES = {
     "joined": "SELECT t.k, t.s, e.id, e.v, e.n FROM events AS e JOIN t ON t.id = e.t_id",
