@@ -34,9 +34,9 @@ from pgtrickle.model.tier import parse_tier
 from pgtrickle.scheduler.bell import Bell
 from pgtrickle.service.alter import alter_stream_table
 from pgtrickle.service.bell import listening_for_changes
+from pgtrickle.service.bind_again import Mended
 from pgtrickle.service.capture_mode import tend_capture
 from pgtrickle.service.control import (
-    Mended,
     change_durability,
     pause_cdc,
     rebuild_cdc_triggers,

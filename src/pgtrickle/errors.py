@@ -170,6 +170,10 @@ class CapturePausedError(TrickleError, code="ST305"):
     """The capture of a source is paused, and the operation would have to change it."""
 
 
+class MeaningChangedError(TrickleError, code="ST306"):
+    """The defining query no longer means what it meant when the stream table was created."""
+
+
 class WalUnavailableError(TrickleError, code="ST320"):
     """The changes of a source cannot be captured from the write-ahead log."""
 

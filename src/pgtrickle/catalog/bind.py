@@ -8,13 +8,14 @@ The view lives inside a savepoint that is always rolled back.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import psycopg
 from psycopg import Connection, Rollback
 
+from pgtrickle.catalog.bound_objects import read_bound_objects
 from pgtrickle.catalog.sql_types import resolve_types
 from pgtrickle.errors import (
     PrivilegeError,
@@ -26,6 +27,7 @@ from pgtrickle.errors import (
     UnsupportedSourceError,
     VolatileFunctionError,
 )
+from pgtrickle.model.bound_object import BoundObject
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.sql_type import Column, SqlType
 from pgtrickle.sql.bound import BoundQuery, Relation
@@ -129,17 +131,25 @@ class Binding:
     time_dependent: bool  # its answer changes while no source does
     problems: tuple[TrickleError, ...] = ()  # why it cannot be a stream table at all
     functions: tuple[int, ...] = ()  # those it calls that are not PostgreSQL's own
+    objects: tuple[BoundObject, ...] = ()  # all that it uses and that is not PostgreSQL's own
 
 
-def bind_query(connection: Connection, user_sql: str) -> Binding:
-    """Resolve ``user_sql`` under the session's ``search_path``; leaves no trace."""
-    binding = examine_query(connection, user_sql)
+Check = Callable[[Sequence[BoundObject]], None]
+
+
+def bind_query(connection: Connection, user_sql: str, check: Check | None = None) -> Binding:
+    """Resolve ``user_sql`` under the session's ``search_path``; leaves no trace.
+
+    ``check`` is shown what the query uses before any of it runs, as functions of constants do
+    when PostgreSQL plans.
+    """
+    binding = examine_query(connection, user_sql, check)
     for problem in binding.problems:
         raise problem
     return binding
 
 
-def examine_query(connection: Connection, user_sql: str) -> Binding:
+def examine_query(connection: Connection, user_sql: str, check: Check | None = None) -> Binding:
     """Do the same, but collect the reasons why a query cannot define a stream table.
 
     Raises only what PostgreSQL itself refuses.
@@ -148,10 +158,14 @@ def examine_query(connection: Connection, user_sql: str) -> Binding:
         view = int(str(_scalar(connection, f"SELECT '{_VIEW}'::pg_catalog.regclass::oid")))
         rules = _read_rules(connection, view)
         trees = [tree for tree, _ in rules.values()]
+        functions = _Functions.read(connection, trees)
+        objects = read_bound_objects(connection, view, rules, functions.own)
+        if check is not None:
+            check(objects)
+        _plan(connection, user_sql)
         problems: list[TrickleError] = []
         relations = _read_relations(connection, rules, trees, problems)
         problems += _refused_clauses(trees, user_sql)
-        functions = _Functions.read(connection, trees)
         problems += functions.volatile(user_sql)
         return Binding(
             BoundQuery(
@@ -166,6 +180,7 @@ def examine_query(connection: Connection, user_sql: str) -> Binding:
             functions.time_dependent(trees),
             tuple(problems),
             functions.own,
+            objects,
         )
 
 
@@ -184,12 +199,19 @@ def _scratch_view(connection: Connection, user_sql: str) -> Iterator[str]:
             # By the extended protocol, which "binary" asks for: only then does PostgreSQL refuse
             # more than one statement.
             connection.execute(statement.encode(), binary=True)
-            connection.execute(f"SELECT * FROM {_VIEW} LIMIT 0")
         except psycopg.Error as error:
             raise _translate(error, user_sql) from error
         connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
         yield search_path
         raise Rollback(savepoint)
+
+
+def _plan(connection: Connection, user_sql: str) -> None:
+    """Let PostgreSQL check what it checks when it plans a query and begins to run it."""
+    try:
+        connection.execute(f"SELECT * FROM {_VIEW} LIMIT 0")
+    except psycopg.Error as error:
+        raise _translate(error, user_sql) from error
 
 
 def _refused_clauses(trees: Iterable[str], user_sql: str) -> Iterator[TrickleError]:

@@ -84,6 +84,7 @@ _ADOPT_DEFINITION = """
            effective_refresh_mode = n.effective_refresh_mode,
            downgrade_reason = n.downgrade_reason,
            function_hashes = n.function_hashes,
+           bound = n.bound,
            -- What was measured of another query says nothing about this one.
            measured_since = (SELECT COALESCE(max(h.refresh_id), 0)
                                FROM pgtrickle.pgt_refresh_history AS h

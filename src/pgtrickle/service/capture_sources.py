@@ -9,6 +9,7 @@ from psycopg import Connection
 
 from pgtrickle.capture.fingerprint import list_fingerprints
 from pgtrickle.capture.triggers import drop_capture, renew_capture
+from pgtrickle.catalog.bound_objects import record_bound_objects
 from pgtrickle.catalog.change_tracking import (
     delete_change_tracking,
     insert_change_tracking,
@@ -41,6 +42,7 @@ def capture_sources(connection: Connection, stream_table_id: int, compiled: Comp
     columns = compiled.captured_columns()
     record_dependencies(connection, stream_table_id, compiled)
     record_functions(connection, stream_table_id, compiled.binding.functions)
+    record_bound_objects(connection, stream_table_id, compiled.binding.objects)
     lock_sources(connection, columns)
     # In the order of oids, so that two creations at once cannot deadlock.
     for relid in sorted(columns):

@@ -6,22 +6,24 @@ whole, which a FULL refresh can read, and the refusal says why.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import psycopg
 from psycopg import Connection
+from psycopg.pq import TransactionStatus
 from sqlglot.errors import SqlglotError
 
 from pgtrickle.algebra.nodes import Output, Query, Scan, Source, SourceKind
 from pgtrickle.catalog.bind import Binding, bind_query
+from pgtrickle.catalog.bound_objects import check_meaning, get_bound_text, record_bound_objects
 from pgtrickle.catalog.distinct_values import list_distinct_values
-from pgtrickle.catalog.stream_tables import get_query_search_path
 from pgtrickle.catalog.typer import PgTyper
 from pgtrickle.catalog.unique_keys import list_unique_keys
 from pgtrickle.delta.cut import AggregateStage, RowsStage, StagedQuery, cut
 from pgtrickle.delta.narrow import Key
 from pgtrickle.errors import UnsupportedExpressionError, UnsupportedQueryError
+from pgtrickle.model.bound_object import BoundObject
 from pgtrickle.model.sql_type import Column
 from pgtrickle.model.stream_table import RefreshMode, StreamTable
 from pgtrickle.refresh.stages import Known, StagePlan, plan_differential, plan_full, sources_of
@@ -33,6 +35,7 @@ from pgtrickle.sql.refusal import Refusal, unsupported
 from pgtrickle.sql.scalars import bare_column, column_scalar
 from pgtrickle.sql.translate import Dialect
 
+OUR_PATH = "pg_catalog, pg_temp"
 _TIME_WORDS = (
     "now",
     "current_date",
@@ -106,9 +109,39 @@ class Compiled:
 
 
 def compile_stream_table(connection: Connection, stream_table: StreamTable) -> Compiled:
-    """Compile the query of a stream table under the ``search_path`` it was written for."""
-    path = get_query_search_path(connection, stream_table.id)
-    return compile_query(connection, stream_table.original_query, path)
+    """Compile what was bound when a stream table was created, or raise ST306 (docs/adr/0030).
+
+    The text on record has every name qualified that is not PostgreSQL's own, so nothing that is
+    created later is found under the names that are not.
+    """
+    recorded = get_bound_text(connection, stream_table.id)
+
+    def check(found: Sequence[BoundObject]) -> None:
+        if recorded.objects is not None:
+            check_meaning(connection, stream_table.name, recorded.objects, found)
+
+    with connection.transaction(force_rollback=True):
+        set_search_path(connection, OUR_PATH)
+        binding = bind_query(connection, recorded.sql, check)
+        compiled = compile_bound(connection, binding, stream_table.original_query)
+    if _lacks_record(recorded.objects, binding.objects) and _may_write(connection):
+        record_bound_objects(connection, stream_table.id, binding.objects)
+    return compiled
+
+
+def _lacks_record(recorded: Sequence[BoundObject] | None, found: Sequence[BoundObject]) -> bool:
+    """Tell whether there is none yet, or one in which other functions have the same names."""
+    if recorded is None:
+        return True
+    before = {(one.class_, one.name): one.candidates for one in recorded}
+    return any(
+        before.get((one.class_, one.name), one.candidates) != one.candidates for one in found
+    )
+
+
+def _may_write(connection: Connection) -> bool:
+    """Tell whether no transaction of the caller's is open, which may be read only or roll back."""
+    return connection.info.transaction_status is TransactionStatus.IDLE
 
 
 def compile_query(

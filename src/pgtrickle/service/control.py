@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from psycopg import Connection
 
@@ -31,6 +30,7 @@ from pgtrickle.catalog.dependencies import list_dependencies
 from pgtrickle.catalog.stream_tables import get_stream_table
 from pgtrickle.errors import SettingError, SourceNotFoundError
 from pgtrickle.model.names import QualifiedName
+from pgtrickle.service.bind_again import Mended, bind_again
 from pgtrickle.service.capture_mode import leave_wal
 from pgtrickle.service.hand_over import install_source
 from pgtrickle.service.ownership import check_owner
@@ -40,14 +40,6 @@ from pgtrickle.storage.apply import ensure_guard
 # What may have let changes pass unseen; the other alerts have a gap of their own.
 _DAMAGES = frozenset({"triggers_missing", "triggers_disabled", "buffer_missing"})
 _DURABILITIES = ("unlogged", "logged", "sync")
-
-
-@dataclass(frozen=True, slots=True)
-class Mended:
-    """What was done about one source."""
-
-    source: str
-    what: str
 
 
 def show_cdc_health(runtime: Runtime) -> list[CaptureHealth]:
@@ -108,17 +100,22 @@ def rebuild_cdc_triggers(runtime: Runtime) -> list[Mended]:
 def repair_stream_table(runtime: Runtime, name: QualifiedName) -> list[Mended]:
     """Mend the captures, the guard and the status of a stream table; it then starts anew.
 
-    Return what was done.  Doing it twice does no harm.
+    Its query is bound again, and from now on means what it means now.  Return what was done.
+    Doing it twice does no harm.
     """
     with runtime.connection() as connection:
         stream_table = get_stream_table(connection, name)
         check_owner(connection, stream_table)
         read = {one.source_relid for one in list_dependencies(connection, stream_table.id)}
         note_crashes(connection)
-    mended = []
+    mended = bind_again(runtime, stream_table)
     for tracking in _tracked(runtime, ()):
         if tracking.source_relid in read:
-            mended += _rebuild(runtime, tracking)
+            try:
+                mended += _rebuild(runtime, tracking)
+            except SourceNotFoundError:
+                # If something else has its name by now, the next refresh captures that.
+                mended.append(Mended(str(tracking.source), "is gone"))
     with runtime.connection() as connection, connection.transaction():
         if ensure_guard(connection, name):
             mended.append(Mended(str(name), "guard made anew"))

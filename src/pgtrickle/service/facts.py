@@ -14,6 +14,7 @@ from pgtrickle.capture.fingerprint import (
 )
 from pgtrickle.capture.polling import add_up_rows
 from pgtrickle.capture.windows import SourceChanges, changed_sources
+from pgtrickle.catalog.bound_objects import find_disturbance
 from pgtrickle.catalog.capture_gaps import list_capture_gaps
 from pgtrickle.catalog.dependencies import Dependency, SourceType
 from pgtrickle.catalog.functions_used import list_changed_functions
@@ -41,10 +42,18 @@ class Findings:
     plan: dict[str, dict[str, str]]
 
 
-def find_reshaped(
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """How what a stream table relies on differs from what it was."""
+
+    reshaped: tuple[str, ...]  # in words: it has to be compiled, captured and loaded anew
+    rivals: bool  # names that it uses may mean something else: it has to be compiled anew
+
+
+def look_at_ground(
     connection: Connection, stream_table: StreamTable, dependencies: Sequence[Dependency]
-) -> tuple[str, ...]:
-    """Say of what a stream table relies on how it changed; nothing if all is as it was."""
+) -> Ground:
+    """Compare what a stream table relies on with what it was."""
     prints = list_fingerprints(
         connection, {one.source_relid: one.columns_used for one in dependencies}
     )
@@ -57,7 +66,8 @@ def find_reshaped(
             found.append(explain_difference(str(one.source), one.schema_fingerprint, now))
     for function, gone in list_changed_functions(connection, stream_table.id):
         found.append(f"the function {function} was {'dropped' if gone else 'replaced'}")
-    return tuple(found)
+    disturbance = find_disturbance(connection, stream_table.id)
+    return Ground((*found, *disturbance.changes), disturbance.rivals)
 
 
 def gather_facts(

@@ -66,7 +66,7 @@ from pgtrickle.service.capture_sources import renew_captures
 from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import Compiled, compile_stream_table
 from pgtrickle.service.costs import record_costs
-from pgtrickle.service.facts import Findings, captured, find_reshaped, gather_facts
+from pgtrickle.service.facts import Findings, captured, gather_facts, look_at_ground
 from pgtrickle.service.failures import note_failure
 from pgtrickle.service.follow_lake import follow_sources, tell_positions
 from pgtrickle.service.fuse import check_fuse
@@ -234,8 +234,10 @@ class Refresh:
             if self.runtime.compiled_for.get(self.stream_table.id) != _shape(found):
                 self.runtime.compiled.pop(key, None)
             if again or restored or key not in self.runtime.compiled:
-                reshaped = restored or find_reshaped(connection, self.stream_table, found)
-                if reshaped:
+                ground = look_at_ground(connection, self.stream_table, found)
+                if ground.rivals:
+                    self.runtime.compiled.pop(key, None)
+                if reshaped := restored or ground.reshaped:
                     prepare_reinitialize(self.runtime, self.stream_table, reshaped)
                     self.reshaped += reshaped
                     found = list_dependencies(connection, self.stream_table.id)
@@ -328,7 +330,8 @@ class Refresh:
             self.unsettled, self.decision = True, Decision(Action.REINITIALIZE, "")
             return None
         with self.timed("decide"):
-            if find_reshaped(snapshot.connection, self.stream_table, dependencies):
+            ground = look_at_ground(snapshot.connection, self.stream_table, dependencies)
+            if ground.reshaped or ground.rivals:
                 return None
             findings = gather_facts(
                 self.runtime,
