@@ -25,9 +25,14 @@ _LOCKS = 256
 _WILLING = """pg_catalog.current_setting('pg_trickle.event_wakeup', true) IS DISTINCT FROM 'off'
        AND (pg_catalog.current_setting('max_prepared_transactions') = '0'
             OR pg_catalog.current_setting('pg_trickle.event_wakeup', true) = 'on')"""
+# NOTIFY fails at commit while the server's queue is full, which anybody can bring about who lets a
+# session listen in an open transaction.  A writer may commit long after it rang, so it rings only
+# while nearly all of the queue is free; what it does not say is found when somebody looks.
+_ROOM = "pg_catalog.pg_notification_queue_usage() < 0.01"
 _RING = sql.SQL(f"""
     IF NOT pg_catalog.pg_try_advisory_xact_lock_shared({{lock_class}}, {{lock}})
        AND {_WILLING}
+       AND {_ROOM}
        AND {{touched}} THEN
         PERFORM pg_catalog.pg_notify({{channel}}, {{relid}});
     END IF;""")

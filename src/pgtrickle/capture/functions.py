@@ -8,7 +8,9 @@ because the server answers them from its caches; a query of the catalog would co
 that are stored alike change without a new file, but each can be assigned to the other.
 
 If the answer is no, the statements are written anew each time, by functions of the catalog, until
-the next refresh has replaced the function.
+the next refresh has replaced the function.  What fails then is a gap, and not the write.  The same
+holds for rows that may not fit into the buffer, and for a buffer that is gone.  The block that
+catches an error costs a subtransaction, with an id of its own: that is too much for every write.
 """
 
 from __future__ import annotations
@@ -21,6 +23,22 @@ from psycopg import sql
 from pgtrickle.capture.control import PAUSED, Options, prelude
 from pgtrickle.capture.sources import Member
 from pgtrickle.model.names import QualifiedName
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A buffer, as a capture function has to know it.
+
+    Without ``exact_types`` the columns are of types that may change into others that cannot be
+    assigned back, without a new file: then each statement is written anew.  Without ``fits`` a row
+    may be too long for the buffer, which adds two columns to it.
+    """
+
+    relid: int
+    name: QualifiedName
+    columns: Sequence[str]
+    exact_types: bool
+    fits: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +68,28 @@ _FUNCTION = sql.SQL("""
 DECLARE
     __types pg_catalog.oid[];
 BEGIN{prelude}
-    IF {unchanged} THEN {fast}
-    ELSE {slow}
+    IF {writable} AND {unchanged} THEN {fast}
+    ELSE{slow}
     END IF;
     RETURN NULL;
 END""")
 _MARK = sql.SQL("""
 BEGIN{prelude}
-    INSERT INTO {buffer} (__xid, __weight) VALUES (pg_catalog.pg_current_xact_id(), 0);
+    IF {writable} THEN
+        INSERT INTO {buffer} (__xid, __weight) VALUES (pg_catalog.pg_current_xact_id(), 0);
+    ELSE
+        PERFORM pgtrickle.note_gap({source}::pg_catalog.oid, 'its buffer could not be written');
+    END IF;
     RETURN NULL;
 END""")
+# Of a buffer that is gone the answer is NULL, which is not "yes".
+_WRITABLE = sql.SQL("pg_catalog.has_table_privilege({buffer}::pg_catalog.oid, 'INSERT')")
+_OR_GAP = sql.SQL("""
+        BEGIN{statements}
+        EXCEPTION WHEN OTHERS THEN
+            PERFORM pgtrickle.note_gap(
+                {source}::pg_catalog.oid, 'a change could not be captured: ' || SQLSTATE);
+        END;""")
 _SAME_FILE = sql.SQL("pg_catalog.pg_relation_filenode({relid}::pg_catalog.oid) = {file}")
 _HAS_COLUMN = sql.SQL(
     "pg_catalog.has_column_privilege({relid}::pg_catalog.oid, {number}::pg_catalog.int2, 'SELECT')"
@@ -79,25 +109,22 @@ _COPY_SLOWLY = sql.SQL("""
 def function_text(
     event: Event,
     member: Member,
-    buffer: QualifiedName,
-    columns: Sequence[str],
+    buffer: Buffer,
     *,
     by_row: bool,
-    exact_types: bool,
     source_relid: int,
     options: Options,
 ) -> sql.Composable:
-    """Write the body of one trigger function.
-
-    Without ``exact_types`` the columns are of types that may change into others that cannot be
-    assigned back, without a new file: then each statement is written anew.
-    """
+    """Write the body of one trigger function."""
     if options.paused:
         return PAUSED
-    table = sql.Identifier(buffer.schema, buffer.name)
+    table = sql.Identifier(buffer.name.schema, buffer.name.name)
+    source = sql.Literal(source_relid)
+    writable = _WRITABLE.format(buffer=sql.Literal(buffer.relid))
     head = prelude(source_relid, options, _touched(event, by_row=by_row))
     if not event.images:
-        return _MARK.format(buffer=table, prelude=head)
+        return _MARK.format(buffer=table, prelude=head, source=source, writable=writable)
+    columns = buffer.columns
     numbers = [member.columns[name][0] for name in columns]
     live = [number for number in member.live if number <= max(numbers, default=0)]
     texts = {
@@ -113,7 +140,7 @@ def function_text(
     slow = [
         _COPY_SLOWLY.format(
             relid=sql.Literal(member.relid),
-            buffer=sql.Literal(buffer.sql),
+            buffer=sql.Literal(buffer.name.sql),
             names=_array(columns, "text"),
             numbers=_array(numbers, "int2"),
             types=_array([member.columns[name][1] for name in columns], "oid"),
@@ -125,9 +152,12 @@ def function_text(
     ]
     return _FUNCTION.format(
         prelude=head,
-        unchanged=_unchanged(member, live) if exact_types else sql.SQL("false"),
-        fast=sql.Composed(fast),
-        slow=sql.Composed(slow),
+        unchanged=_unchanged(member, live) if buffer.exact_types else sql.SQL("false"),
+        writable=writable,
+        fast=sql.Composed(fast)
+        if buffer.fits
+        else _OR_GAP.format(statements=sql.Composed(fast), source=source),
+        slow=_OR_GAP.format(statements=sql.Composed(slow), source=source),
     )
 
 

@@ -32,11 +32,12 @@ from pgtrickle.capture.buffers import (
     loosen_buffer,
 )
 from pgtrickle.capture.control import PAUSED, get_options
-from pgtrickle.capture.functions import EVENTS, Event, function_text
+from pgtrickle.capture.functions import EVENTS, Buffer, Event, function_text
 from pgtrickle.capture.newcomers import (
     create_newcomer_triggers,
     newcomers_function,
     watches_newcomers,
+    write_newcomers_function,
 )
 from pgtrickle.capture.sources import Member, Source, get_source
 from pgtrickle.errors import CapturePausedError
@@ -55,7 +56,7 @@ class Capture:
 
 _CREATE_FUNCTION = sql.SQL("""
     CREATE OR REPLACE FUNCTION {function}() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = 0
     AS {source_text}
 """)
 _REVOKE_FUNCTION = sql.SQL("REVOKE ALL ON FUNCTION {function}() FROM PUBLIC")
@@ -88,6 +89,8 @@ def install_capture(
             hint="Resume it with: pgtrickle cdc resume.",
         )
     wanted = _wanted(connection, source, columns)
+    if list_buffer_columns(connection, relid) is None:
+        create_buffer(connection, relid, [source.columns[name] for name in wanted])
     _create_triggers(connection, source, wanted)
     locked = get_source(connection, relid, columns)
     if locked != source:
@@ -119,10 +122,12 @@ def renew_capture(connection: Connection[TupleRow], relid: int) -> bool:
         if name in present and present[name] == column.type
     ]
     written = _list_functions(connection, relid)
-    exact = _types_are_exact(connection, source, columns)
+    buffer = _describe_buffer(connection, source, columns)
     for member, event, name in _triggers(source):
         if name in written:
-            _create_function(connection, source, member, event, name, columns, exact=exact)
+            _create_function(connection, source, member, event, name, buffer)
+    if newcomers_function(relid) in written:
+        write_newcomers_function(connection, relid)
     return True
 
 
@@ -134,7 +139,7 @@ def pause_capture(connection: Connection[TupleRow], relid: int) -> None:
     """
     lock_capture(connection, relid)
     for name in _list_functions(connection, relid):
-        _write_function(connection, name, PAUSED)
+        _write_function(connection, name, PAUSED, for_everyone=name == newcomers_function(relid))
 
 
 def _wanted(
@@ -146,10 +151,7 @@ def _wanted(
 
 
 def _fit_buffer(connection: Connection[TupleRow], source: Source, wanted: Sequence[str]) -> None:
-    present = list_buffer_columns(connection, source.relid)
-    if present is None:
-        create_buffer(connection, source.relid, [source.columns[name] for name in wanted])
-        return
+    present = list_buffer_columns(connection, source.relid) or {}
     loosen_buffer(connection, source.relid)
     # A column whose type changed starts anew: every consumer of it has to start anew as well.
     stale = [
@@ -173,9 +175,9 @@ def _triggers(source: Source) -> Iterator[tuple[Member, Event, str]]:
 def _create_triggers(
     connection: Connection[TupleRow], source: Source, columns: Sequence[str]
 ) -> None:
-    exact = _types_are_exact(connection, source, columns)
+    buffer = _describe_buffer(connection, source, columns)
     for member, event, function in _triggers(source):
-        _create_function(connection, source, member, event, function, columns, exact=exact)
+        _create_function(connection, source, member, event, function, buffer)
         table = sql.Identifier(member.name.schema, member.name.name)
         own = "" if member.relid == source.relid else f"_{source.relid:d}"
         trigger = sql.Identifier(f"pgtrickle_capture{own}_{event.name}")
@@ -204,48 +206,64 @@ def _create_function(
     member: Member,
     event: Event,
     name: str,
-    columns: Sequence[str],
-    *,
-    exact: bool,
+    buffer: Buffer,
 ) -> None:
     text = function_text(
         event,
         member,
-        buffer_of(source.relid),
-        columns,
+        buffer,
         by_row=source.by_row,
-        exact_types=exact,
         source_relid=source.relid,
         options=get_options(connection, source.relid),
     )
     _write_function(connection, name, text)
 
 
-def _write_function(connection: Connection[TupleRow], name: str, text: sql.Composable) -> None:
+def _write_function(
+    connection: Connection[TupleRow],
+    name: str,
+    text: sql.Composable,
+    *,
+    for_everyone: bool = False,
+) -> None:
     function = sql.Identifier(BUFFER_SCHEMA, name)
     source_text = sql.Literal(text.as_string(connection))
     connection.execute(_CREATE_FUNCTION.format(function=function, source_text=source_text))
-    connection.execute(_REVOKE_FUNCTION.format(function=function))
+    if not for_everyone:
+        connection.execute(_REVOKE_FUNCTION.format(function=function))
 
 
-# xml is the only such type of PostgreSQL's own: it becomes text as it stands, and text does not
-# become xml by assignment.
-_FIND_ONE_WAY_TYPE = """
-    SELECT FROM pg_catalog.pg_cast AS c
-     WHERE c.castsource = ANY(%(types)s::pg_catalog.oid[]) AND c.castmethod = 'b'
-       AND NOT EXISTS (SELECT FROM pg_catalog.pg_cast AS back
-                        WHERE back.castsource = c.casttarget AND back.casttarget = c.castsource
-                          AND back.castcontext IN ('a', 'i'))
-     LIMIT 1
+# Whether any type these columns can get without a new file can be assigned back: xml is the only
+# one of PostgreSQL's own that cannot, it becomes text as it stands.  And how long a row can become:
+# a value of varying length that is not stored elsewhere takes up to 24 bytes, and 7 to align it.
+_DESCRIBE = """
+    SELECT pg_catalog.to_regclass(%(buffer)s)::pg_catalog.oid,
+           NOT EXISTS (
+               SELECT FROM pg_catalog.pg_cast AS c
+                WHERE c.castsource = ANY(%(types)s::pg_catalog.oid[]) AND c.castmethod = 'b'
+                  AND NOT EXISTS (
+                          SELECT FROM pg_catalog.pg_cast AS back
+                           WHERE back.castsource = c.casttarget AND back.casttarget = c.castsource
+                             AND back.castcontext IN ('a', 'i'))),
+           (SELECT pg_catalog.count(*) / 8
+                   + pg_catalog.sum(CASE WHEN t.typlen > 0 THEN t.typlen ELSE 24 END + 7)
+              FROM pg_catalog.unnest(%(types)s::pg_catalog.oid[]) AS one (type)
+              JOIN pg_catalog.pg_type AS t ON t.oid = one.type)
 """
+# What a page has for one row, less the two columns that every buffer adds, and some.
+_ROW_BYTES = 8000
 
 
-def _types_are_exact(
+def _describe_buffer(
     connection: Connection[TupleRow], source: Source, columns: Sequence[str]
-) -> bool:
-    """Tell whether any type these columns can get without a new file can be assigned back."""
-    types = [member.columns[name][1] for member in source.members[:1] for name in columns]
-    return connection.execute(_FIND_ONE_WAY_TYPE, {"types": types}).fetchone() is None
+) -> Buffer:
+    """Say what the capture functions of a source have to know of its buffer."""
+    name = buffer_of(source.relid)
+    types = [member.columns[one][1] for member in source.members[:1] for one in columns]
+    [(relid, exact, longest)] = connection.execute(
+        _DESCRIBE, {"buffer": name.sql, "types": types}
+    ).fetchall()
+    return Buffer(relid or 0, name, columns, exact, (longest or 0) <= _ROW_BYTES)
 
 
 _LIST_FUNCTIONS = """

@@ -185,7 +185,7 @@ def _set(
 
 
 _NOTIFY = """
-    SELECT pg_catalog.pg_notify('pg_trickle_alert', pg_catalog.json_build_object(
+    SELECT pgtrickle.notify('pg_trickle_alert', pg_catalog.json_build_object(
         'event', %(event)s::text, 'source', %(source)s::text, 'rows', %(rows)s::bigint)::text)
 """
 

@@ -23,7 +23,7 @@ def tells_of_crash(gap: str) -> bool:
 
 _INSERT = """
     INSERT INTO pgtrickle.pgt_capture_gaps (source_relid, pgt_id, reason)
-    VALUES (%(relid)s, %(stream_table_id)s, %(reason)s)
+    VALUES (%(relid)s, %(stream_table_id)s, %(reason)s) ON CONFLICT DO NOTHING
 """
 
 

@@ -158,7 +158,7 @@ def note_source_failure(connection: Connection[TupleRow], source_id: int, error:
 
 
 _ALERT = """
-    SELECT pg_catalog.pg_notify('pg_trickle_alert', pg_catalog.json_build_object(
+    SELECT pgtrickle.notify('pg_trickle_alert', pg_catalog.json_build_object(
         'event', %(event)s::pg_catalog.text, 'name', %(name)s::pg_catalog.text,
         'reason', %(reason)s::pg_catalog.text)::pg_catalog.text)
 """

@@ -50,7 +50,7 @@ _BLOW = """
      WHERE pgt_id = %(id)s
 """
 _ALERT = """
-    SELECT pg_catalog.pg_notify('pg_trickle_alert', pg_catalog.json_build_object(
+    SELECT pgtrickle.notify('pg_trickle_alert', pg_catalog.json_build_object(
                'event', 'fuse_blown', 'name', %(name)s::pg_catalog.text,
                'reason', %(reason)s::pg_catalog.text)::pg_catalog.text)
 """

@@ -48,7 +48,7 @@ def starts_anew(error: TrickleError) -> bool:
 
 
 _ALERT = """
-    SELECT pg_catalog.pg_notify('pg_trickle_alert', pg_catalog.json_build_object(
+    SELECT pgtrickle.notify('pg_trickle_alert', pg_catalog.json_build_object(
                'event', 'auto_suspended', 'name', %(name)s::pg_catalog.text,
                'error_code', %(code)s::pg_catalog.text,
                'consecutive_errors', %(errors)s::pg_catalog.int4)::pg_catalog.text)

@@ -491,7 +491,7 @@ def _fail(
     )
     if permanent:
         writer.execute(
-            "SELECT pg_catalog.pg_notify(%s, pg_catalog.json_build_object("
+            "SELECT pgtrickle.notify(%s, pg_catalog.json_build_object("
             "'event', 'ducklake_sink_failed', 'stream_table', %s::text,"
             " 'attempts', %s::int, 'error', %s::text)::text)",
             [_ALERTS, str(stream_table.name), delivery.attempts + 1, str(error)],

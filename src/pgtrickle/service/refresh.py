@@ -668,8 +668,8 @@ class Refresh:
         )
         # Nobody is told of a successor: what it holds is not to be seen yet.
         if (applied.inserted or applied.deleted) and not is_successor(self.stream_table.name):
-            writer.execute(
-                "SELECT pg_catalog.pg_notify(%s, pg_catalog.json_build_object("
+            [(told,)] = writer.execute(
+                "SELECT pgtrickle.notify(%s, pg_catalog.json_build_object("
                 "'name', %s::text, 'refresh_id', %s::bigint, 'action', %s::text,"
                 " 'inserted_count', %s::bigint, 'deleted_count', %s::bigint)::text)",
                 [
@@ -680,7 +680,12 @@ class Refresh:
                     applied.inserted,
                     applied.deleted,
                 ],
-            )
+            ).fetchall()
+            if not told:
+                logger.warning(
+                    "the queue of notifications is filling up: a refresh is not told to listeners",
+                    extra={"stream_table": str(self.stream_table.name), "refresh_id": refresh_id},
+                )
             tell_subscribers(
                 writer,
                 self.stream_table.id,

@@ -30,7 +30,7 @@ _GET_DATABASE = (
     "SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()"
 )
 _NOTIFY = """
-    SELECT pg_catalog.pg_notify('pg_trickle_alert', pg_catalog.json_build_object(
+    SELECT pgtrickle.notify('pg_trickle_alert', pg_catalog.json_build_object(
                'event', %(event)s::pg_catalog.text, 'slot', %(slot)s::pg_catalog.text,
                'lag_bytes', %(lag)s::pg_catalog.int8)::pg_catalog.text)
 """

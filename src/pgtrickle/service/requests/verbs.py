@@ -264,7 +264,7 @@ def _rows(report: RefreshReport | None) -> dict[str, Any]:
 
 
 _TELL_RESUMED = """
-    SELECT pg_catalog.pg_notify('pg_trickle_alert', pg_catalog.json_build_object(
+    SELECT pgtrickle.notify('pg_trickle_alert', pg_catalog.json_build_object(
         'event', 'resumed', 'name', %s::pg_catalog.text)::pg_catalog.text)
 """
 
