@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
@@ -9,7 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-import psycopg
 from psycopg import Connection
 from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool
@@ -18,7 +18,13 @@ from pgtrickle.catalog.capture_control import list_held_back
 from pgtrickle.catalog.graph import get_schedule_version
 from pgtrickle.catalog.holds import list_holds
 from pgtrickle.catalog.migrate import check_version, migrate
-from pgtrickle.catalog.settings_table import list_stored_settings, record_settings, set_setting
+from pgtrickle.catalog.settings_table import (
+    list_session_settings,
+    list_stored_settings,
+    record_settings,
+    set_setting,
+)
+from pgtrickle.catalog.trust import trusted_session
 from pgtrickle.catalog.watch import install_watch
 from pgtrickle.embedded.server import start_embedded
 from pgtrickle.errors import TrickleError
@@ -93,6 +99,7 @@ if TYPE_CHECKING:
 
 
 _RECONNECT_SECONDS = 5.0
+_TRUST_SECONDS = 60.0  # after which a daemon looks again at who owns what in the catalog
 
 
 def connect(
@@ -114,7 +121,7 @@ def connect(
         address = settings.dsn
         if not address:
             address = stack.enter_context(start_embedded(directory)).dsn
-        stored = _read_stored_settings(address, settings)
+        address, stored = _read_stored_settings(address, settings)
         if not fixed:
             settings = load_settings(stored=stored, dsn=dsn)
         runtime = stack.enter_context(_Adapters(address, settings, engine)).runtime
@@ -128,18 +135,17 @@ def connect(
         )
 
 
-def _read_stored_settings(dsn: str, settings: Settings) -> dict[str, str]:
-    """Return the settings that the database holds.
+def _read_stored_settings(dsn: str, settings: Settings) -> tuple[str, dict[str, str]]:
+    """Return the DSN of the catalog's owner, and the settings that the database holds.
 
     Fails at once and with the server's own reason, where a pool would go on trying.
     """
     timeout = int(settings.connection_timeout_seconds)
-    with (
-        translated_errors(),
-        psycopg.connect(dsn, connect_timeout=timeout, prepare_threshold=None) as connection,
-    ):
+    with translated_errors(), trusted_session(dsn, timeout) as (address, standing, connection):
+        if standing.owner is None:  # whatever appears meanwhile was not looked at
+            return address, list_session_settings(connection)
         session, table = list_stored_settings(connection)
-    return table | session
+    return address, table | session
 
 
 def diagnose(
@@ -216,6 +222,7 @@ class Trickle(SchedulerControl):
         self._applied = applied or []  # migrations
         self._runtime = runtime
         self._resources = resources
+        self._trusted_at = time.monotonic()  # when nobody had set a trap in the catalog
 
     def __enter__(self) -> Self:
         return self
@@ -473,9 +480,13 @@ class Trickle(SchedulerControl):
             return held_back | list_holds(connection)
 
     def check_catalog(self) -> None:
-        """Raise if another version of the package has taken the catalog over."""
+        """Raise if another version of the package, or a stranger, has taken the catalog over."""
+        now = time.monotonic()
+        trusted = now - self._trusted_at < _TRUST_SECONDS
         with self._runtime.connection() as connection:
-            check_version(connection)
+            check_version(connection, trusted=trusted)
+        if not trusted:
+            self._trusted_at = now
 
     def time_zone(self) -> str:
         """Return the time zone in which cron schedules are meant: the server's."""

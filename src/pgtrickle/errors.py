@@ -162,6 +162,10 @@ class PrivilegeError(TrickleError, code="ST303"):
     """The current role lacks a privilege that the operation needs."""
 
 
+class ForeignCatalogError(PrivilegeError, code="ST215"):
+    """The catalog belongs to another role, or holds something that others can change."""
+
+
 class ReservedColumnError(TrickleError, code="ST304"):
     """A source table has a column whose name the change buffer reserves."""
 

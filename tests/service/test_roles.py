@@ -10,6 +10,7 @@ from psycopg.conninfo import make_conninfo
 
 import pgtrickle
 from pgtrickle.errors import (
+    ForeignCatalogError,
     NotOwnerError,
     PrivilegeError,
     UnsupportedSourceError,
@@ -296,40 +297,38 @@ def test_no_create_on_the_schema(ordinary: Lab, admin: psycopg.Connection):
     assert ordinary.leftovers() == []
 
 
-@pytest.fixture
-def stranger(
-    ordinary: Lab,
-    database: str,
-    other_role: str,
-    admin: psycopg.Connection,
-    duckdb_engine: DuckDbEngine,
-) -> Iterator[Lab]:
-    """Work as a second role, which may use everything but owns nothing."""
+def test_role_that_may_use_everything_but_owns_nothing(
+    ordinary: Lab, database: str, other_role: str, admin: psycopg.Connection
+):
     for schema in ("pgtrickle", "pgtrickle_changes", "pgtrickle_state"):
         admin.execute(f"GRANT ALL ON SCHEMA {schema} TO {other_role}".encode())
         admin.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO {other_role}".encode())
         admin.execute(f"GRANT ALL ON ALL SEQUENCES IN SCHEMA {schema} TO {other_role}".encode())
-    dsn = make_conninfo(database, user=other_role)
-    with (
-        pgtrickle.connect(dsn, engine=Borrowed(duckdb_engine)) as trickle,
-        psycopg.connect(dsn, autocommit=True) as connection,
-    ):
-        yield Lab(trickle, connection)
+
+    with pytest.raises(ForeignCatalogError) as caught:
+        pgtrickle.connect(make_conninfo(database, user=other_role), engine=Borrowed(DuckDbEngine()))
+
+    assert "Connect as" in caught.value.hint
 
 
-def test_only_the_owner_may_touch_a_stream_table(ordinary: Lab, stranger: Lab):
+def test_only_the_owner_may_touch_a_stream_table(
+    ordinary: Lab, other_role: str, admin: psycopg.Connection
+):
     ordinary.run(*T)
     ordinary.create("counts", COUNTS)
+    give = "UPDATE pgtrickle.pgt_stream_tables SET owner_role = %s"
+    admin.execute(give, [other_role])
 
     for act in (
-        stranger.trickle.refresh_stream_table,
-        stranger.trickle.drop_stream_table,
-        stranger.trickle.alter_stream_table,
-        stranger.trickle.verify_stream_table,
+        ordinary.trickle.refresh_stream_table,
+        ordinary.trickle.drop_stream_table,
+        ordinary.trickle.alter_stream_table,
+        ordinary.trickle.verify_stream_table,
     ):
         with pytest.raises(NotOwnerError) as caught:
             act("counts")
         assert "Connect as" in caught.value.hint
+    admin.execute(give, [ordinary.connection.info.user])
     ordinary.window("INSERT INTO t VALUES (3, 3)")
 
 

@@ -14,9 +14,10 @@ from functools import cache
 from importlib import resources
 
 import psycopg
-from psycopg import Connection
+from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
+from pgtrickle.catalog.trust import check_trust
 from pgtrickle.errors import (
     CatalogCorruptError,
     CatalogMissingError,
@@ -69,6 +70,8 @@ def migrate(connection: Connection[TupleRow]) -> list[int]:
     _check_server(connection)
     applied: list[int] = []
     try:
+        with connection.transaction():
+            _prepare_schemas(connection)
         for migration in list_migrations():
             with connection.transaction():
                 if _apply(connection, migration):
@@ -101,8 +104,6 @@ def _apply(connection: Connection[TupleRow], migration: Migration) -> bool:
     _check_recorded(recorded)
     missing = migration.version not in recorded
     if missing:
-        if not recorded:
-            _check_schemas(connection)
         connection.execute(migration.sql.encode())
         connection.execute(
             _RECORD,
@@ -165,38 +166,42 @@ def _check_server(connection: Connection[TupleRow]) -> None:
         )
 
 
-_CHECK_SCHEMAS = """
-    SELECT wanted.name, n.oid IS NOT NULL,
-           CASE WHEN n.oid IS NULL
-                THEN pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE')
-                ELSE pg_catalog.pg_has_role(n.nspowner, 'USAGE') END,
+_LIST_MISSING_SCHEMAS = """
+    SELECT wanted.name,
+           pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE'),
            current_user, pg_catalog.current_database()
       FROM (VALUES ('pgtrickle'), ('pgtrickle_changes'), ('pgtrickle_state')) AS wanted (name)
-      LEFT JOIN pg_catalog.pg_namespace AS n ON n.nspname = wanted.name
+     WHERE pg_catalog.to_regnamespace(wanted.name) IS NULL
 """
 
 
-def _check_schemas(connection: Connection[TupleRow]) -> None:
-    """Refuse a schema of someone else: its owner could drop or read what we keep in it."""
-    for schema, exists, allowed, role, database in connection.execute(_CHECK_SCHEMAS):
-        if allowed:
-            continue
-        if exists:
+def _prepare_schemas(connection: Connection[TupleRow]) -> None:
+    """Refuse schemas of someone else, and create those that are missing.
+
+    Whoever creates one meanwhile makes this fail: from here on they are ours, and so is what is
+    read from them.
+    """
+    connection.execute(_LOCK_CATALOG)
+    check_trust(connection)
+    for schema, allowed, role, database in connection.execute(_LIST_MISSING_SCHEMAS).fetchall():
+        if not allowed:
             raise PrivilegeError(
-                f'the schema "{schema}" exists and does not belong to "{role}"',
-                hint=f'Ask its owner to run: ALTER SCHEMA "{schema}" OWNER TO "{role}";',
+                f'the role "{role}" may not create schemas in the database "{database}"',
+                hint=f'Ask the owner to run: GRANT CREATE ON DATABASE "{database}" TO "{role}";',
             )
-        raise PrivilegeError(
-            f'the role "{role}" may not create schemas in the database "{database}"',
-            hint=f'Ask the owner to run: GRANT CREATE ON DATABASE "{database}" TO "{role}";',
-        )
+        connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
 
 
 _GET_VERSION = "SELECT pg_catalog.max(version) FROM pgtrickle.pgt_schema_version"
 
 
-def check_version(connection: Connection[TupleRow]) -> None:
-    """Raise unless the catalog has exactly the version this package expects."""
+def check_version(connection: Connection[TupleRow], *, trusted: bool = False) -> None:
+    """Raise unless the catalog has exactly the version this package expects.
+
+    And unless nobody set a trap in it, which may be ``trusted`` if it was looked at lately.
+    """
+    if not trusted:
+        check_trust(connection)
     try:
         # A transaction or a savepoint of its own: a missing table must not spoil the caller's.
         with connection.transaction():

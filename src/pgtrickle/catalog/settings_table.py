@@ -22,13 +22,18 @@ _LIST_TABLE = """
 """
 
 
+def list_session_settings(connection: Connection[TupleRow]) -> dict[str, str]:
+    """Return what is set for the role or the database."""
+    return dict(connection.execute(_FIND_SESSION, {"names": storable_settings()}).fetchall())
+
+
 def list_stored_settings(connection: Connection[TupleRow]) -> tuple[dict[str, str], dict[str, str]]:
     """Return what is set for the role or database, and what the table says.
 
     Neither is there before the catalog is.
     """
     names = {"names": storable_settings()}
-    session: dict[str, str] = dict(connection.execute(_FIND_SESSION, names).fetchall())
+    session = list_session_settings(connection)
     [(exists,)] = connection.execute(_FIND_TABLE).fetchall()
     table: dict[str, str] = {}
     if exists:

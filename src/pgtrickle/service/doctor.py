@@ -10,7 +10,10 @@ from psycopg import Connection, sql
 
 from pgtrickle.catalog.migrate import check_version
 from pgtrickle.catalog.stream_tables import list_stream_tables
+from pgtrickle.catalog.trust import check_trust
+from pgtrickle.catalog.watch import list_unsafe_watch
 from pgtrickle.errors import TrickleError
+from pgtrickle.model.names import quote_identifier
 from pgtrickle.model.stream_table import Status
 from pgtrickle.service.index_advice import IndexAdvice, advise_indexes
 from pgtrickle.service.runtime import Runtime
@@ -43,6 +46,8 @@ def check_server(runtime: Runtime) -> list[Check]:
             _server(connection),
             _standby(connection),
             _catalog(connection),
+            _owner(connection),
+            _event_triggers(connection),
             _privileges(connection),
             _settings(connection),
             _stream_tables(connection),
@@ -98,6 +103,30 @@ def _catalog(connection: Connection) -> Check:
     except TrickleError as error:
         return Check("catalog", ok=False, detail=str(error), hint=error.hint)
     return Check("catalog", ok=True, detail="up to date")
+
+
+def _owner(connection: Connection) -> Check:
+    """Tell whose catalog it is, and whether anybody else can put code of his into it."""
+    name = "owner of the catalog"
+    try:
+        standing = check_trust(connection)
+    except TrickleError as error:
+        return Check(name, ok=False, detail=str(error), hint=error.hint)
+    return Check(name, ok=True, detail=f'role "{standing.owner}"')
+
+
+def _event_triggers(connection: Connection) -> Check:
+    unsafe = list_unsafe_watch(connection)
+    if not unsafe:
+        return Check("event triggers", ok=True, detail="none that others can change")
+    called = ", ".join(f"{name} calls what {role} can replace" for name, role in unsafe)
+    return Check(
+        "event triggers",
+        ok=False,
+        detail=f"{called}: it runs in sessions of superusers",
+        hint="Let a superuser run: "
+        + " ".join(f"DROP EVENT TRIGGER {quote_identifier(name)};" for name, _ in unsafe),
+    )
 
 
 def _privileges(connection: Connection) -> Check:
