@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup format lint unit test test-long test-oldest fuzz fuzz-pipeline workloads soak chaos bench-race lake-random lake-kill \
+.PHONY: help setup format lint unit test test-long test-oldest fuzz fuzz-pipeline workloads soak chaos hostile bench-race lake-random lake-kill \
   lake-crowd demo demo-lake bench bench-latency bench-capture bench-wal bench-idle bench-daemon bench-throughput bench-tpch \
   bench-flatness bench-cost-model bench-large bench-memory bench-lake bench-report bench-check check ci docs clean
 
@@ -81,6 +81,10 @@ chaos: setup  ## kill daemons, JVMs, backends and the server while money moves: 
 	$(CHAOS) --seconds $(or $(SECONDS),1800) --daemons $(or $(DAEMONS),1) --daemon-kills $(or $(DAEMON_KILLS),50) \
 	  --jvm-kills $(or $(JVM_KILLS),20) --backend-kills $(or $(BACKEND_KILLS),100) \
 	  --restarts $(or $(RESTARTS),5) --pauses $(or $(PAUSES),0)
+
+hostile: setup  ## attackers beside writers and a daemon, 20 minutes: SECONDS=n RATE=n SEED=s
+	$(BIN)/python -m tests.hostile $(if $(SECONDS),--seconds $(SECONDS)) $(if $(RATE),--rate $(RATE)) \
+	  $(if $(SEED),--seed $(SEED))
 
 bench-race: setup  ## two daemons that take the lead from one another: no refresh twice, none left out
 	$(CHAOS) --seconds $(or $(SECONDS),3600) --daemons $(or $(DAEMONS),2) --daemon-kills $(or $(DAEMON_KILLS),20) \

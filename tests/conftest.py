@@ -25,7 +25,7 @@ _LANES = {
         ("catalog", "capture", "storage", "embedded", "service", "cli", "lake", "security"),
         "postgres",
     ),
-    **dict.fromkeys(("workloads", "soak", "chaos"), "postgres"),
+    **dict.fromkeys(("workloads", "soak", "chaos", "hostile"), "postgres"),
     "spark": "spark",
     "end_to_end": "end_to_end",
 }
