@@ -19,9 +19,12 @@ _RESOLVE = """
           FROM wanted AS w JOIN pg_catalog.pg_type AS t ON t.oid = w.base_oid
          WHERE t.typtype = 'd'
     )
-    SELECT pg_catalog.format_type(w.type_oid, w.modifier), t.typname, t.typcategory::text,
-           w.base_modifier
+    SELECT pg_catalog.format_type(w.type_oid, w.modifier),
+           CASE WHEN t.typnamespace = 'pg_catalog'::pg_catalog.regnamespace THEN t.typname::text
+                ELSE pg_catalog.format('%%I.%%I', n.nspname, t.typname) END,
+           t.typcategory::text, w.base_modifier
       FROM wanted AS w JOIN pg_catalog.pg_type AS t ON t.oid = w.base_oid
+      JOIN pg_catalog.pg_namespace AS n ON n.oid = t.typnamespace
      WHERE t.typtype <> 'd'
      ORDER BY w.n
 """

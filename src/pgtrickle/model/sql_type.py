@@ -10,7 +10,9 @@ class SqlType:
     """A type with its modifier: ``display`` is what ``format_type`` prints, schema included."""
 
     display: str  # e.g. 'numeric(12,2)', 'character(3)', '"app"."mood"'
-    base: str  # pg_type.typname of the type, domains resolved, e.g. 'numeric', 'bpchar', 'mood'
+    # pg_type.typname, domains resolved, e.g. 'numeric', 'bpchar'; with its schema, e.g. 'app.mood',
+    # if the type is not PostgreSQL's own: a user may call his type "date".
+    base: str
     category: str = ""  # pg_type.typcategory of the base, e.g. 'N', 'S', 'E', 'A'
     precision: int | None = None  # numeric only
     scale: int | None = None  # numeric only
@@ -21,6 +23,27 @@ class SqlType:
 
     def __str__(self) -> str:
         return self.display
+
+
+# Types whose output text is one to one with the value, as the reader's settings fix it.
+CANONICAL_TEXT = frozenset(
+    [
+        "uuid",
+        "bytea",
+        "time",
+        "timetz",
+        "inet",
+        "cidr",
+        "macaddr",
+        "macaddr8",
+        "bit",
+        "varbit",
+        "money",
+        "pg_lsn",
+        "xid8",
+        "char",
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from enum import Enum
 
 import pyarrow as pa
 
-from pgtrickle.model.sql_type import SqlType
+from pgtrickle.model.sql_type import CANONICAL_TEXT, SqlType
 
 MAX_DECIMAL_DIGITS = 38
 
@@ -98,26 +98,7 @@ _DATETIME: dict[str, pa.DataType] = {
 }
 _STRINGS = frozenset({"text", "varchar", "bpchar", "name"})
 _BYTE_ORDERED = frozenset({"C", "POSIX", "C.UTF-8", "C.utf8", "ucs_basic", "pg_c_utf8"})
-# Types whose output text is one to one with the value (as the reader's settings fix it) ...
-_CANONICAL_TEXT = frozenset(
-    [
-        "uuid",
-        "bytea",
-        "time",
-        "timetz",
-        "inet",
-        "cidr",
-        "macaddr",
-        "macaddr8",
-        "bit",
-        "varbit",
-        "money",
-        "pg_lsn",
-        "xid8",
-        "char",
-    ]
-)
-# ... and of those, the ones whose text also sorts by bytes as the values do.
+# Types whose output text is one to one with the value, and also sorts by bytes as the values do.
 _TEXT_IN_ORDER = frozenset({"uuid", "bytea", "time"})
 _CANONICAL_ELEMENTS = (
     frozenset(
@@ -134,7 +115,7 @@ _CANONICAL_ELEMENTS = (
             "timestamptz",
         ]
     )
-    | _CANONICAL_TEXT
+    | CANONICAL_TEXT
 )
 
 
@@ -225,7 +206,7 @@ def _text_carrier(sql_type: SqlType) -> Carrier:
     base = sql_type.base
     array = sql_type.category == "A" and base.startswith("_")
     canonical = (
-        base in _CANONICAL_TEXT
+        base in CANONICAL_TEXT
         or sql_type.category == "E"
         or (array and base[1:] in _CANONICAL_ELEMENTS)
     )

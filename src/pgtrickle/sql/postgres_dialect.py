@@ -1,7 +1,7 @@
 """PostgreSQL's dialect for text that has to be written again exactly as it was read.
 
 The parser takes some functions for ones of its own, and then prints another function or reads a
-column as a word.  Here they are functions like any other.
+column as a word.  Here they are functions like any other.  It does not know ``bit varying``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.parsers.postgres import PostgresParser
+from sqlglot.tokenizer_core import TokenType
 
 _OTHERWISE = ("DATE_PART", "DATE_BIN", "TO_HEX")
 
@@ -23,12 +24,22 @@ class _Parser(PostgresParser):
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = _without(PostgresParser.FUNCTION_PARSERS)
 
 
+class _Tokenizer(Postgres.Tokenizer):
+    KEYWORDS: ClassVar[dict[str, TokenType]] = {
+        **Postgres.Tokenizer.KEYWORDS,
+        "BIT VARYING": TokenType.VAR,
+    }
+
+
 class PrintedPostgres(Postgres):
     """The dialect in which PostgreSQL prints queries.
 
     >>> import sqlglot
     >>> sqlglot.parse_one("date_part('year', d)", dialect=PrintedPostgres).sql(dialect="postgres")
     "DATE_PART('year', d)"
+    >>> sqlglot.parse_one("b::bit varying(5)", dialect=PrintedPostgres).sql(dialect="postgres")
+    'CAST(b AS BIT VARYING(5))'
     """
 
+    Tokenizer = _Tokenizer
     Parser = _Parser

@@ -55,7 +55,9 @@ _BASES = {
 def _cast(node: exp.Expr, visit: Visit) -> Term:
     if not isinstance(node, exp.Cast):
         raise refuse(node)
-    operand, target = node.this.unnest(), _base(node.to)
+    operand, target = node.this.unnest(), base_of(node.to)
+    if isinstance(operand, exp.Null) and target != "numeric":
+        return _typed_null(target)
     size = [parameter.this for parameter in node.to.expressions]
     if target == "numeric":
         return _to_numeric(node, visit(operand), size)
@@ -70,14 +72,19 @@ def _cast(node: exp.Expr, visit: Visit) -> Term:
             return typed_literal(node, str(operand.this), target)
     term = visit(operand)
     if term.base == NULL:
-        sql = f"CAST(NULL AS {SPARK_TYPES.get(target or '', 'STRING')})"
-        return Term(sql, target or NULL, literal="")
+        return _typed_null(target)
     if target in {"text", "varchar"}:
         return _to_text(node, term, size)
     convert = _CONVERSIONS.get(target or "")
     if convert is None:
         raise refuse(node)
     return term if term.base == target else convert(node, term)
+
+
+def _typed_null(target: str | None) -> Term:
+    """Write NULL as the type in which values of the target are carried, whatever its size."""
+    sql = f"CAST(NULL AS {SPARK_TYPES.get(target or '', 'STRING')})"
+    return Term(sql, target or NULL, literal="")
 
 
 def _to_numeric(node: exp.Expr, term: Term, size: list[exp.Expr]) -> Term:
@@ -100,7 +107,7 @@ def _to_numeric(node: exp.Expr, term: Term, size: list[exp.Expr]) -> Term:
 
 
 def _to_text(node: exp.Expr, term: Term, size: list[exp.Expr]) -> Term:
-    base = _base(node.args["to"]) or "text"
+    base = base_of(node.args["to"]) or "text"
     if term.base == "bpchar":
         sql = f"rtrim({term.sql})"
     else:
@@ -120,7 +127,7 @@ def _to_text(node: exp.Expr, term: Term, size: list[exp.Expr]) -> Term:
 
 
 def _to_integer(node: exp.Expr, term: Term) -> Term:
-    target = _base(node.args["to"]) or ""
+    target = base_of(node.args["to"]) or ""
     spark = SPARK_TYPES[target]
     if term.base in INTEGERS or (term.base == "bool" and target == "int4"):
         return Term(f"CAST({term.sql} AS {spark})", target, literal=term.literal)
@@ -203,5 +210,6 @@ _CONVERSIONS: dict[str, Callable[[exp.Expr, Term], Term]] = {
 RULES: dict[type[exp.Expr], Rule] = {exp.Cast: _cast}
 
 
-def _base(type_: exp.DataType) -> str | None:
+def base_of(type_: exp.DataType) -> str | None:
+    """Return the name of a type of PostgreSQL's own, if casts to it are known."""
     return _BASES.get(type_.this) if isinstance(type_.this, exp.DType) else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from pgtrickle.model.sql_type import CANONICAL_TEXT
 from pgtrickle.sql.translate import moments
 from pgtrickle.sql.translate.term import (
     EXPLICIT_C,
@@ -138,6 +139,8 @@ def _comparable(node: exp.Expr, left: Term, right: Term, *, ordered: bool) -> tu
     if pair <= TEXTS and (is_ordered(left, right) if ordered else is_deterministic(left, right)):
         return left, right
     if len(pair) == 1 and pair <= {"bool", *MOMENTS, *_CARRIED_AS_TEXT}:
+        return left, right
+    if len(pair) == 1 and not ordered and pair <= CANONICAL_TEXT:
         return left, right
     if len(pair) == 1 and not ordered and left.is_enum and right.is_enum:
         return left, right

@@ -22,7 +22,7 @@ from pgtrickle.sql.translate import (
     text,
 )
 from pgtrickle.sql.translate.dialect import Dialect, quote_name
-from pgtrickle.sql.translate.term import MAX_DIGITS, Rule, Term, refuse
+from pgtrickle.sql.translate.term import MAX_DIGITS, SPARK_TYPES, Rule, Term, refuse
 
 RULES: dict[type[exp.Expr], Rule] = {
     **literals.RULES,
@@ -58,7 +58,16 @@ def translate(scalar: Scalar, types: Mapping[str, SqlType], dialect: Dialect) ->
 
 @lru_cache(maxsize=4096)
 def _to_duckdb(sql: str) -> str:
-    return parse_scalar(sql).sql(dialect="duckdb")
+    return parse_scalar(sql).transform(_plain_null).sql(dialect="duckdb")
+
+
+def _plain_null(node: exp.Expr) -> exp.Expr:
+    """Write NULL of a type that travels as text as one of text: DuckDB lacks the type itself."""
+    if isinstance(node, exp.Cast) and isinstance(node.this, exp.Null):
+        base = casts.base_of(node.to)
+        if base != "numeric" and base not in SPARK_TYPES:
+            return exp.cast(exp.null(), "text")
+    return node
 
 
 class _Walk:
