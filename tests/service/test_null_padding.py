@@ -41,8 +41,8 @@ _CHANGES = (
     "DELETE FROM t WHERE id = 2",
     "UPDATE t SET c = NULL WHERE id = 1",
 )
-# PostgreSQL compares these by more than their text, or a list of them is one value: a join by them is
-# not incremental.
+# PostgreSQL compares these by more than their text, or a list of them is one value: a join by them
+# is not incremental.
 _NOT_JOINED = ("int4range", "int4multirange", "interval", "jsonb", "int[]", "text[]", "mood[]")
 
 
