@@ -100,6 +100,7 @@ if TYPE_CHECKING:
 
 _RECONNECT_SECONDS = 5.0
 _TRUST_SECONDS = 60.0  # after which a daemon looks again at who owns what in the catalog
+_LOCK_TIMEOUT = "5s"  # unless a transaction says otherwise: nothing of ours waits for ever
 
 
 def connect(
@@ -167,6 +168,9 @@ def _read_dates(connection: Connection[TupleRow]) -> None:
     The order in which a date is read stays the database's own: it is part of what a query means.
     """
     connection.execute("SET DateStyle = 'ISO'")
+    [(pid,)] = connection.execute("SELECT pg_catalog.pg_backend_pid()").fetchall()
+    if pid == connection.info.backend_pid:  # a pooler would give the session to others next
+        connection.execute(f"SET lock_timeout = '{_LOCK_TIMEOUT}'".encode())
 
 
 class _Adapters:

@@ -276,6 +276,13 @@ class Settings:
     ducklake_keep_seconds: float = _setting(
         0.0, "The age from which a daemon forgets snapshots of the lake; 0: never.", 0, 31_536_000
     )
+    lock_wait_seconds: float = _setting(
+        60.0,
+        "How long create, drop, alter and others go on asking for a lock that somebody has, a tenth"
+        " of a second at a time so that nobody has to wait behind them, before they give up.",
+        0,
+        86400,
+    )
     connection_timeout_seconds: float = _setting(
         30.0, "How long to wait for a connection to PostgreSQL.", 1, 3600
     )

@@ -346,6 +346,8 @@ def test_trigger_privilege_is_enough(
 
 
 def test_missing_trigger_privilege_tells_what_to_grant(connection: Database, role: str):
+    connection.execute(f'GRANT USAGE ON SCHEMA pgtrickle TO "{role}"'.encode())
+    connection.execute(f'GRANT ALL ON pgtrickle.pgt_locks TO "{role}"'.encode())
     become(connection, role)
 
     with pytest.raises(PrivilegeError) as caught:

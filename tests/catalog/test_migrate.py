@@ -57,6 +57,7 @@ RELEASED = {
     36: "3874250b58bd1dbb6d6e6253d2505c8e45b9b327f25743934dd1ef2920cc504e",
     37: "224b5734ce79b6fd4020af9494e5d040f8b8bd83406134662ed989d1e0ad09ab",
     40: "701727ed38cb4d5df9a71c55c4999ee5da5e5c98a8d9587246bad4f7af9a342b",
+    43: "6ce975dca2246409ed89aaeb02003728693dbec287ba54ccece1074d659b93a0",
 }
 ALL = [migration.version for migration in list_migrations()]
 

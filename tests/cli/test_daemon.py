@@ -16,10 +16,13 @@ import pytest
 import pgtrickle
 from pgtrickle.cli.health import Health, serving_health
 from pgtrickle.errors import SettingError
+from pgtrickle.scheduler.loop import Loop
 from tests.fixtures.daemons import Daemon, await_
 from tests.fixtures.restartable import OwnServer
+from tests.scheduler.shop import Clock, Shop, Watched
 
 _TAKE_OVER = timedelta(seconds=10)  # as promised
+_NOTICED = 12.0  # seconds
 
 
 def leader(dsn: str) -> str | None:
@@ -169,3 +172,49 @@ def test_daemon_without_a_server_is_alive_but_not_ready() -> None:
     health.problem = "could not connect to PostgreSQL"
 
     assert (health.alive, health.ready) == (True, False)
+
+
+def test_daemon_whose_server_does_not_answer_is_not_ready_soon(
+    own_server: OwnServer, start: Callable[..., Daemon]
+) -> None:
+    daemon = start(own_server.dsn, "--health-port", "0")
+    await_(lambda: answer(f"{daemon.health}/ready")[0] == 200)
+
+    own_server.stop()
+    gone = time.monotonic()
+
+    await_(lambda: answer(f"{daemon.health}/ready")[0] == 503)
+    assert time.monotonic() - gone < _NOTICED
+    assert answer(f"{daemon.health}/live")[0] == 200
+
+
+def test_scheduler_that_decides_nothing_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    health, loop = Health(), Loop(Shop(Clock()), Watched())
+    health.checks = [loop.find_problem]
+    health.round("leading")
+    assert health.ready
+
+    monkeypatch.setattr("pgtrickle.scheduler.loop._DECIDES_WITHIN", -1.0)
+
+    assert (health.alive, health.ready) == (True, False)
+    assert health.document()["problem"]
+
+
+def test_leader_that_could_not_prolong_its_lease_does_not_say_that_it_leads() -> None:
+    health = Health(leads=lambda: False)
+    health.round("leading")
+
+    assert not health.leading
+    assert health.document()["state"] == "standing by"
+
+
+def test_health_is_served_on_another_address() -> None:
+    with serving_health(Health(), 0, address="0.0.0.0") as port:  # noqa: S104 - that is the point
+        assert answer(f"http://127.0.0.1:{port}/live")[0] == 200
+    with serving_health(Health(), 0, address="::1") as port:
+        assert answer(f"http://[::1]:{port}/live")[0] == 200
+    with (
+        pytest.raises(SettingError, match="cannot be used"),
+        serving_health(Health(), 0, address="192.0.2.1"),
+    ):
+        pass

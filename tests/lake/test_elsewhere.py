@@ -301,7 +301,7 @@ def test_large_load_and_large_difference_are_written_in_parts_and_settled(
 
 # For its turn, that is.
 _WAITING = (
-    "SELECT FROM pg_locks WHERE NOT granted AND locktype = 'advisory'"
+    "SELECT FROM pg_locks WHERE NOT granted AND mode = 'ShareUpdateExclusiveLock'"
     " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )
 

@@ -104,7 +104,7 @@ def test_client_that_has_read_the_head_commits_first(workshop: Workshop, known, 
 
     writer = threading.Thread(target=commit)
     writer.start()
-    _await(lambda: _exists(workshop, "locktype = 'advisory' AND granted"))
+    _await(lambda: _exists(workshop, "mode = 'ShareUpdateExclusiveLock' AND granted"))
     workshop.rows("COMMIT")
     writer.join()
 
@@ -147,8 +147,8 @@ def test_our_writers_wait_for_each_other_outside_of_the_queue_for_the_table(work
         with psycopg.connect(workshop.connection.info.dsn, autocommit=True) as other:
             writer = threading.Thread(target=_commit, args=[workshop, other])
             writer.start()
-            _await(lambda: _exists(workshop, "locktype = 'advisory' AND NOT granted"))
-            assert not _exists(workshop, "locktype = 'relation' AND NOT granted")
+            _await(lambda: _exists(workshop, "mode = 'ShareUpdateExclusiveLock' AND NOT granted"))
+            assert not _exists(workshop, "mode <> 'ShareUpdateExclusiveLock' AND NOT granted")
             ours.rollback()
             writer.join()
 

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from pgtrickle.capture.bell import CHANNEL, hold_locks
-from pgtrickle.catalog.wal_capture import try_lock_wal
+from pgtrickle.capture.bell import CHANNEL, flag_of, raise_flags
 from pgtrickle.scheduler.bell import Bell
 from pgtrickle.scheduler.loop import Loop
 from tests.fixtures.daemons import await_
@@ -18,7 +17,17 @@ from tests.scheduler.shop import Watched
 from tests.service.hearing import PATIENCE, heard
 from tests.service.lab import Lab
 
-_HELD = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid = x'70677477'::int"
+# How many flags are up.
+_HELD = """
+    SELECT COALESCE(sum(bit_count((last_value & x'ffffffff'::int8)::bit(64))), 0)
+      FROM pg_sequences
+     WHERE schemaname = 'pgtrickle_changes' AND sequencename LIKE 'bell%'
+       AND last_value >> 32 > extract(epoch FROM clock_timestamp() - timestamptz '2020-01-01 UTC')
+"""
+_END_LISTENER = (
+    "SELECT bool_and(pg_terminate_backend(pid)) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND application_name = 'pgtrickle bell'"
+)
 
 
 @pytest.fixture
@@ -115,16 +124,13 @@ def test_writers_send_nothing_while_nobody_listens(shop: Lab, bell: Bell):
 def test_bell_outlives_its_connection_and_what_others_send(shop: Lab, bell: Bell):
     watch(bell, shop, "of_t")
     shop.run(f"NOTIFY {CHANNEL}, 'nonsense'")
-    shop.run(
-        "SELECT pg_terminate_backend(pid) FROM pg_locks"
-        " WHERE locktype = 'advisory' AND classid = x'70677477'::int"
-    )
-    await_(lambda: shop.value(_HELD) == 0)
-    await_(lambda: shop.value(_HELD) == 1)
+    assert shop.value(_END_LISTENER)
 
-    shop.run("INSERT INTO t VALUES (1)")
+    def write() -> bool:
+        shop.run("INSERT INTO t VALUES (1)")
+        return bell.rung
 
-    await_(lambda: bell.rung)
+    await_(write)
 
 
 def test_loop_follows_a_change_long_before_it_is_due(shop: Lab, bell: Bell):
@@ -143,15 +149,26 @@ def test_loop_follows_a_change_long_before_it_is_due(shop: Lab, bell: Bell):
         thread.join()
 
 
-def test_bell_does_not_keep_the_log_from_being_read(lab: Lab):
-    """The locks of both have numbers from 0 on."""
-    with psycopg.connect(lab.trickle.dsn, autocommit=True) as listener:
-        held = hold_locks(listener, range(3))
+def test_flags_of_a_listener_that_died_count_for_a_while(shop: Lab):
+    relid = shop.value("SELECT 't'::regclass::oid")
+    assert isinstance(relid, int)
+    with psycopg.connect(shop.trickle.dsn, autocommit=True) as listener:
+        listener.execute(f"LISTEN {CHANNEL}".encode())
+        raise_flags(listener, [flag_of(relid)])
+        shop.run("INSERT INTO t VALUES (1)")
+        assert heard(shop, listener, CHANNEL) == [str(relid)]
+        shop.run(
+            "SELECT setval(name::regclass, last_value - (20::int8 << 32))"
+            f" FROM (SELECT 'pgtrickle_changes.bell_{flag_of(relid) // 32}' AS name) AS n,"
+            f" pgtrickle_changes.bell_{flag_of(relid) // 32}"
+        )
+        shop.run("INSERT INTO t VALUES (1)")
+        assert heard(shop, listener, CHANNEL) == []
 
-        with lab.connection.transaction():
-            assert try_lock_wal(lab.connection)
 
-    assert held == {0, 1, 2}
+@pytest.mark.parametrize("schema", ["pgtrickle", "pgtrickle_changes", "pgtrickle_state"])
+def test_writers_do_not_fail_where_a_schema_of_ours_was_dropped(shop: Lab, schema: str):
+    shop.run("BEGIN", f"DROP SCHEMA {schema} CASCADE", "INSERT INTO t VALUES (1)", "ROLLBACK")
 
 
 @pytest.fixture
@@ -193,10 +210,7 @@ def test_bell_that_can_hear_no_more_wakes_everybody(shop: Lab, trusted: Bell):
     both = {number(shop, "of_t"), number(shop, "of_u")}
     await_(lambda: trusted.sure_of(both) == both)
 
-    shop.value(
-        "SELECT bool_and(pg_terminate_backend(pid)) FROM pg_locks"
-        " WHERE locktype = 'advisory' AND classid = x'70677477'::int"
-    )
+    assert shop.value(_END_LISTENER)
 
     await_(lambda: trusted.rung)
     assert trusted.answer() == both

@@ -140,6 +140,7 @@ def test_p17_changes_have_no_number_that_a_session_could_take_ahead(
     assert not shared.value(
         "SELECT count(*) FROM pg_class"
         " WHERE relkind = 'S' AND relnamespace = 'pgtrickle_changes'::regnamespace"
+        " AND relname !~ '^bell_[0-7]$'"  # they hold flags, and number nothing
     )
 
 

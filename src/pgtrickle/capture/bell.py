@@ -1,24 +1,32 @@
 """The bell that a writer rings for a scheduler at rest, and only then.
 
 NOTIFY makes transactions commit one after another, which would be a high price for writers while
-nobody sleeps.  So the listener holds a lock while it wants to be woken, and a writer rings if it
-cannot share that lock: with nobody at rest, a statement pays for one lock in memory.  A writer
-that has the lock keeps it to its end, and until then the listener does not get it.  What slips
-through between a look that found nothing and the listening is found by the next look.
+nobody sleeps.  So the listener raises a flag while it wants to be woken, and a writer rings if it
+sees one: with nobody at rest, a statement pays for a look at a page in memory.  A writer looks
+after it has written to the buffer, and keeps its lock on that to its end.  So the listener knows,
+from the locks, which writers may have looked before the flag was raised; when those have ended,
+nobody is left who writes and does not ring.
 
-One lock serves several sources, or a thousand of them would fill the server's table of locks.
+The flags are bits of sequences, which only we may read or set, and which every transaction sees at
+once, whatever its snapshot.  They count until the time that stands above them, or a listener that
+died would make writers ring for ever.  One flag serves several sources.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection
 
 from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
+from pgtrickle.capture.buffers import BUFFER_SCHEMA
+
 CHANNEL = "pg_trickle_wake"
-_LOCK_CLASS = 0x70677477  # 'pgtw': arbitrary, and ours alone
-_LOCKS = 256
+_SEQUENCES = 8
+_BITS = 32
+_FLAGS = _SEQUENCES * _BITS
+FLAGS_LAST = 10  # seconds, unless they are raised again
 
 # Who has executed NOTIFY cannot prepare its transaction, and capture must never make a write fail:
 # where transactions can be prepared, somebody has to say that nobody does.
@@ -29,8 +37,13 @@ _WILLING = """pg_catalog.current_setting('pg_trickle.event_wakeup', true) IS DIS
 # session listen in an open transaction.  A writer may commit long after it rang, so it rings only
 # while nearly all of the queue is free; what it does not say is found when somebody looks.
 _ROOM = "pg_catalog.pg_notification_queue_usage() < 0.01"
+# It is where the function is, and goes with it.
+_VALUE = "pg_catalog.pg_sequence_last_value({sequence}::pg_catalog.regclass)"
+# Seconds since 2020, so that they fit beside the flags until 2088.
+_NOW = "(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) - 1577836800)::pg_catalog.int8"
 _RING = sql.SQL(f"""
-    IF NOT pg_catalog.pg_try_advisory_xact_lock_shared({{lock_class}}, {{lock}})
+    IF {_VALUE} & {{mask}} <> 0
+       AND {_VALUE} >> {_BITS} > {_NOW}
        AND {_WILLING}
        AND {_ROOM}
        AND {{touched}} THEN
@@ -38,48 +51,80 @@ _RING = sql.SQL(f"""
     END IF;""")
 
 
-def lock_of(source_relid: int) -> int:
-    """Return the lock that stands for a source.
+def flag_of(source_relid: int) -> int:
+    """Return the flag that stands for a source.
 
-    >>> lock_of(16_385), lock_of(16_385 + 256)
+    >>> flag_of(16_385), flag_of(16_385 + 256)
     (1, 1)
     """
-    return source_relid % _LOCKS
+    return source_relid % _FLAGS
 
 
 def ring(source_relid: int, touched: sql.Composable) -> sql.Composed:
-    """Write the part of a capture function that rings; ``touched`` tells whether there is a row."""
+    """Write the part of a capture function that rings; ``touched`` tells whether there is a row.
+
+    It comes after what writes to the buffer.
+    """
+    sequence, bit = divmod(flag_of(source_relid), _BITS)
     return _RING.format(
-        lock_class=sql.Literal(_LOCK_CLASS),
-        lock=sql.Literal(lock_of(source_relid)),
+        sequence=sql.Literal(_sequence(sequence)),
+        mask=sql.SQL(f"{1 << bit}::pg_catalog.int8"),
         touched=touched,
         channel=sql.Literal(CHANNEL),
         relid=sql.Literal(str(source_relid)),
     )
 
 
-_HOLD = """
-    SELECT one.lock FROM pg_catalog.unnest(%(locks)s::pg_catalog.int4[]) AS one (lock)
-     WHERE pg_catalog.pg_try_advisory_lock(%(class)s, one.lock)
-"""
-_LET_GO = """
-    SELECT pg_catalog.pg_advisory_unlock(%(class)s, one.lock)
-      FROM pg_catalog.unnest(%(locks)s::pg_catalog.int4[]) AS one (lock)
+_RAISE = f"""
+    SELECT pg_catalog.setval(one.sequence::pg_catalog.regclass,
+                             ({_NOW} + %(seconds)s << {_BITS}) | one.flags)
+      FROM ROWS FROM (pg_catalog.unnest(%(sequences)s::pg_catalog.text[]),
+                      pg_catalog.unnest(%(flags)s::pg_catalog.int8[])) AS one (sequence, flags)
 """
 
 
-def hold_locks(connection: Connection[TupleRow], locks: Collection[int]) -> set[int]:
-    """Take those locks that no writer has, for the session, and return them."""
-    values = {"class": _LOCK_CLASS, "locks": sorted(locks)}
-    return {lock for (lock,) in connection.execute(_HOLD, values)}
+def raise_flags(
+    connection: Connection[TupleRow], flags: Collection[int], lowered: Collection[int] = ()
+) -> None:
+    """Raise flags for a while, or for longer if they are up, and lower those given."""
+    values: dict[int, int] = {flag // _BITS: 0 for flag in {*flags, *lowered}}
+    for flag in set(flags):
+        values[flag // _BITS] |= 1 << flag % _BITS
+    connection.execute(
+        _RAISE.encode(),
+        {
+            "seconds": FLAGS_LAST,
+            "sequences": [_sequence(number) for number in values],
+            "flags": list(values.values()),
+        },
+    )
 
 
-def let_go(connection: Connection[TupleRow], locks: Collection[int]) -> None:
-    """Give locks back."""
-    connection.execute(_LET_GO, {"class": _LOCK_CLASS, "locks": sorted(locks)})
+_LIST_WRITERS = """
+    SELECT pg_catalog.substr(c.relname, 9)::pg_catalog.int8, l.virtualtransaction
+      FROM pg_catalog.pg_locks AS l
+      JOIN pg_catalog.pg_database AS d ON d.oid = l.database
+      JOIN pg_catalog.pg_class AS c ON c.oid = l.relation
+      JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+     WHERE l.locktype = 'relation' AND l.mode = 'RowExclusiveLock' AND l.granted
+       AND d.datname = pg_catalog.current_database()
+       AND n.nspname = 'pgtrickle_changes' AND c.relname ~ '^changes_[0-9]+$'
+"""
+
+
+def list_writers(connection: Connection[TupleRow]) -> dict[int, set[str]]:
+    """Return the transactions that have written to buffers and not ended, by flag."""
+    found: defaultdict[int, set[str]] = defaultdict(set)
+    for relid, transaction in connection.execute(_LIST_WRITERS):
+        found[flag_of(relid)].add(transaction)
+    return found
 
 
 def writers_ring(connection: Connection[TupleRow]) -> bool:
     """Tell whether writers ring here; one whose role or session says otherwise does not."""
     [(they_do,)] = connection.execute(f"SELECT {_WILLING}".encode()).fetchall()
     return bool(they_do)
+
+
+def _sequence(number: int) -> str:
+    return f"{BUFFER_SCHEMA}.bell_{number}"

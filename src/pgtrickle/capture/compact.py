@@ -17,7 +17,7 @@ from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
 from pgtrickle.capture.buffers import buffer_of, list_buffer_columns
-from pgtrickle.capture.trim import try_lock_buffer
+from pgtrickle.capture.locks import try_lock_buffer
 from pgtrickle.capture.windows import window_predicate
 from pgtrickle.model.frontier import PgSnapshot
 

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
-from pgtrickle.capture.bell import ring
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -59,7 +57,6 @@ _DELAY = sql.SQL("""
 def prelude(relid: int, options: Options, touched: sql.Composable) -> sql.Composed:
     """Write the head of a capture function; ``touched`` tells whether there is a row at all."""
     parts: list[sql.Composable] = [_SWITCH.format(relid=sql.Literal(relid), touched=touched)]
-    parts.append(ring(relid, touched))
     if options.sync:
         parts.append(_SYNC)
     if options.delay_ms:

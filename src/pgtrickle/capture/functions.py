@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from psycopg import sql
 
+from pgtrickle.capture.bell import ring
 from pgtrickle.capture.control import PAUSED, Options, prelude
 from pgtrickle.capture.sources import Member
 from pgtrickle.model.names import QualifiedName
@@ -70,7 +71,7 @@ DECLARE
 BEGIN{prelude}
     IF {writable} AND {unchanged} THEN {fast}
     ELSE{slow}
-    END IF;
+    END IF;{ring}
     RETURN NULL;
 END""")
 _MARK = sql.SQL("""
@@ -79,7 +80,7 @@ BEGIN{prelude}
         INSERT INTO {buffer} (__xid, __weight) VALUES (pg_catalog.pg_current_xact_id(), 0);
     ELSE
         PERFORM pgtrickle.note_gap({source}::pg_catalog.oid, 'its buffer could not be written');
-    END IF;
+    END IF;{ring}
     RETURN NULL;
 END""")
 # Of a buffer that is gone the answer is NULL, which is not "yes".
@@ -121,9 +122,10 @@ def function_text(
     table = sql.Identifier(buffer.name.schema, buffer.name.name)
     source = sql.Literal(source_relid)
     writable = _WRITABLE.format(buffer=sql.Literal(buffer.relid))
-    head = prelude(source_relid, options, _touched(event, by_row=by_row))
+    touched = _touched(event, by_row=by_row)
+    ends = {"prelude": prelude(source_relid, options, touched), "ring": ring(source_relid, touched)}
     if not event.images:
-        return _MARK.format(buffer=table, prelude=head, source=source, writable=writable)
+        return _MARK.format(buffer=table, source=source, writable=writable, **ends)
     columns = buffer.columns
     numbers = [member.columns[name][0] for name in columns]
     live = [number for number in member.live if number <= max(numbers, default=0)]
@@ -151,7 +153,7 @@ def function_text(
         for image, weight in event.images
     ]
     return _FUNCTION.format(
-        prelude=head,
+        **ends,
         unchanged=_unchanged(member, live) if buffer.exact_types else sql.SQL("false"),
         writable=writable,
         fast=sql.Composed(fast)

@@ -33,6 +33,7 @@ from pgtrickle.capture.buffers import (
 )
 from pgtrickle.capture.control import PAUSED, get_options
 from pgtrickle.capture.functions import EVENTS, Buffer, Event, function_text
+from pgtrickle.capture.locks import forget_locks, lock_capture, try_lock_capture
 from pgtrickle.capture.newcomers import (
     create_newcomer_triggers,
     newcomers_function,
@@ -66,9 +67,6 @@ _CREATE_TRIGGER = sql.SQL("""
 """)
 # Also under session_replication_role = replica, which loading tools set. Only an owner may.
 _ENABLE_ALWAYS = sql.SQL("ALTER TABLE ONLY {table} ENABLE ALWAYS TRIGGER {trigger}")
-_LOCK_CAPTURE = "SELECT pg_catalog.pg_advisory_xact_lock(%(class)s, %(relid)s)"
-_TRY_LOCK_CAPTURE = "SELECT pg_catalog.pg_try_advisory_xact_lock(%(class)s, %(relid)s)"
-_LOCK_CLASS = 0x70677463  # 'pgtc': arbitrary, and ours alone
 
 
 def install_capture(
@@ -111,7 +109,7 @@ def renew_capture(connection: Connection[TupleRow], relid: int) -> bool:
     What is captured stays the same: a column that is gone stays in the buffer until
     ``install_capture`` runs.  Does nothing and returns False while somebody else works on it.
     """
-    if not _try_lock(connection, relid) or get_options(connection, relid).paused:
+    if not try_lock_capture(connection, relid) or get_options(connection, relid).paused:
         return False
     source = get_source(connection, relid, ())
     loosen_buffer(connection, relid)
@@ -301,21 +299,4 @@ def drop_capture(connection: Connection[TupleRow], relid: int) -> None:
     lock_capture(connection, relid)
     _drop_functions(connection, relid)
     drop_buffer(connection, relid)
-
-
-def lock_capture(connection: Connection[TupleRow], relid: int) -> None:
-    """Wait for the right to change the capture of a source, until the commit.
-
-    Whoever changes what the catalog says of it, too, does so after this.
-    """
-    connection.execute(_LOCK_CAPTURE, _lock_key(relid))
-
-
-def _try_lock(connection: Connection[TupleRow], relid: int) -> bool:
-    row = connection.execute(_TRY_LOCK_CAPTURE, _lock_key(relid)).fetchone()
-    return row is not None and bool(row[0])
-
-
-def _lock_key(relid: int) -> dict[str, int]:
-    # Two keys of 32 bits, signed; an oid is unsigned.
-    return {"class": _LOCK_CLASS, "relid": relid - (1 << 32) if relid >= 1 << 31 else relid}
+    forget_locks(connection, relid)

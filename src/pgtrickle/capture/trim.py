@@ -11,6 +11,7 @@ from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
 from pgtrickle.capture.buffers import buffer_of, settled_of
+from pgtrickle.capture.locks import try_lock_buffer
 from pgtrickle.capture.windows import consumed_predicate
 from pgtrickle.model.frontier import PgSnapshot
 from pgtrickle.model.names import QualifiedName
@@ -18,8 +19,6 @@ from pgtrickle.model.names import QualifiedName
 # Below this size a sequential scan takes about as long as its round trip.
 _SETTLE_FROM_BYTES = 4 * 1024 * 1024
 
-_TRY_LOCK = "SELECT pg_catalog.pg_try_advisory_xact_lock(%(class)s, %(relid)s)"
-_LOCK_CLASS = 0x70677474  # 'pgtt': arbitrary, and ours alone
 _DELETE = sql.SQL("""
     DELETE FROM ONLY {table}
      WHERE ctid = ANY (ARRAY(
@@ -91,14 +90,6 @@ def settle_buffer(
     if moved:
         connection.execute(_ANALYZE.format(settled=settled))
     return moved
-
-
-def try_lock_buffer(connection: Connection[TupleRow], relid: int) -> bool:
-    """Claim the right to delete from a buffer until the transaction ends, or give way."""
-    # Two keys of 32 bits, signed; an oid is unsigned.
-    key = relid - (1 << 32) if relid >= 1 << 31 else relid
-    row = connection.execute(_TRY_LOCK, {"class": _LOCK_CLASS, "relid": key}).fetchone()
-    return row is not None and bool(row[0])
 
 
 def _condition(frontiers: Sequence[PgSnapshot]) -> sql.SQL:

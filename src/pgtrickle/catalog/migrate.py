@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import resources
+from typing import TypeVar
 
 import psycopg
 from psycopg import Connection, sql
@@ -23,9 +26,12 @@ from pgtrickle.errors import (
     CatalogMissingError,
     CatalogTooNewError,
     PrivilegeError,
+    ServerBusyError,
     ServerVersionError,
     StandbyError,
 )
+
+T = TypeVar("T")
 
 _OLDEST_SERVER = 150000
 _HINT_INIT = "Run: pgtrickle init"
@@ -68,14 +74,17 @@ def migrate(connection: Connection[TupleRow]) -> list[int]:
     call this at once: the second waits, then finds nothing to do.
     """
     _check_server(connection)
-    applied: list[int] = []
     try:
+        _when_free(connection, lambda: _prepare_schemas(connection))
         with connection.transaction():
-            _prepare_schemas(connection)
-        for migration in list_migrations():
-            with connection.transaction():
-                if _apply(connection, migration):
-                    applied.append(migration.version)
+            recorded = _list_recorded(connection)
+        _check_recorded(recorded)
+        applied = [
+            migration.version
+            for migration in list_migrations()
+            if migration.version not in recorded
+            and _when_free(connection, partial(_apply, connection, migration))
+        ]
     except psycopg.errors.InsufficientPrivilege as error:
         raise PrivilegeError(
             f"the current role may not migrate the catalog: {error.diag.message_primary}",
@@ -84,8 +93,47 @@ def migrate(connection: Connection[TupleRow]) -> list[int]:
     return applied
 
 
-# The number is arbitrary and ours alone: 'pgtrickl' read as eight ASCII bytes.
-_LOCK_CATALOG = "SELECT pg_catalog.pg_advisory_xact_lock(8099291749254689644)"
+_PATIENCE_SECONDS = 60.0
+_PAUSE_SECONDS = 0.2
+# Who waits for a lock holds up those who come later: it is given up soon and asked for again.
+_BE_IMPATIENT = "SET LOCAL lock_timeout = '200ms'"
+# What is met by who creates a schema or the first table at the same time as another, having waited
+# for that one.
+_RIVALRY = (
+    psycopg.errors.UniqueViolation,
+    psycopg.errors.DuplicateSchema,
+    psycopg.errors.DuplicateTable,
+    psycopg.errors.DuplicateObject,
+)
+_RIVALS = 5
+
+
+def _when_free(connection: Connection[TupleRow], block: Callable[[], T]) -> T:
+    """Run a block in a transaction, again for as long as others use what it locks."""
+    end = time.monotonic() + _PATIENCE_SECONDS
+    rivals = 0
+    while True:
+        try:
+            with connection.transaction():
+                connection.execute(_BE_IMPATIENT)
+                return block()
+        except psycopg.errors.LockNotAvailable as error:
+            if time.monotonic() > end:
+                raise ServerBusyError(
+                    "the catalog could not be migrated: others have used it for"
+                    f" {_PATIENCE_SECONDS:.0f} seconds",
+                    hint="Look in pg_stat_activity for a transaction that is left open, end it and"
+                    " run: pgtrickle init",
+                ) from error
+        except _RIVALRY:
+            rivals += 1
+            if rivals > _RIVALS:
+                raise
+        time.sleep(_PAUSE_SECONDS)
+
+
+# Of those who migrate one goes on at a time; who only reads the versions is not held up.
+_LOCK_CATALOG = "LOCK TABLE pgtrickle.pgt_schema_version IN SHARE ROW EXCLUSIVE MODE"
 _FIX_SEARCH_PATH = """
     SELECT pg_catalog.current_setting('search_path'),
            pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)
@@ -98,7 +146,9 @@ _RECORD = """
 
 
 def _apply(connection: Connection[TupleRow], migration: Migration) -> bool:
-    connection.execute(_LOCK_CATALOG)
+    # Before the table is there, whoever creates it first holds up the others.
+    if connection.execute(_FIND_VERSION_TABLE).fetchone() is not None:
+        connection.execute(_LOCK_CATALOG)
     [(search_path, _)] = connection.execute(_FIX_SEARCH_PATH).fetchall()
     recorded = _list_recorded(connection)
     _check_recorded(recorded)
@@ -178,10 +228,9 @@ _LIST_MISSING_SCHEMAS = """
 def _prepare_schemas(connection: Connection[TupleRow]) -> None:
     """Refuse schemas of someone else, and create those that are missing.
 
-    Whoever creates one meanwhile makes this fail: from here on they are ours, and so is what is
-    read from them.
+    Whoever creates one meanwhile makes this fail, and is looked at by the next attempt: from here
+    on they are ours, and so is what is read from them.
     """
-    connection.execute(_LOCK_CATALOG)
     check_trust(connection)
     for schema, allowed, role, database in connection.execute(_LIST_MISSING_SCHEMAS).fetchall():
         if not allowed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
+import psycopg
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
@@ -23,20 +24,25 @@ class WalSlot:
     position: Lsn  # transactions that committed before it are in the buffers
 
 
-_LOCK = "SELECT pg_catalog.pg_advisory_xact_lock(%(class)s, 0)"
-_TRY_LOCK = "SELECT pg_catalog.pg_try_advisory_xact_lock(%(class)s, 0)"
-_LOCK_CLASS = 0x7067746C  # 'pgtl': arbitrary, ours alone, and not that of the bell
+# On the table and not on its row, which would give the transaction an id: a slot that is made
+# meanwhile waits for all that have one.  Others may read it and write to it, by this right.
+_LOCK = "LOCK TABLE pgtrickle.pgt_wal_slots IN SHARE UPDATE EXCLUSIVE MODE"
+_TRY_LOCK = f"{_LOCK} NOWAIT"
 
 
 def lock_wal(connection: Connection[TupleRow]) -> None:
     """Wait for the right to read the slot or to change who captures a source, until the commit."""
-    connection.execute(_LOCK, {"class": _LOCK_CLASS})
+    connection.execute(_LOCK)
 
 
 def try_lock_wal(connection: Connection[TupleRow]) -> bool:
     """Take the same right if nobody has it."""
-    [(taken,)] = connection.execute(_TRY_LOCK, {"class": _LOCK_CLASS}).fetchall()
-    return bool(taken)
+    try:
+        with connection.transaction():
+            connection.execute(_TRY_LOCK)
+    except psycopg.errors.LockNotAvailable:
+        return False
+    return True
 
 
 _FIND_SLOT = """

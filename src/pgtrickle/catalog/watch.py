@@ -51,7 +51,9 @@ _CREATE = (
       EXECUTE FUNCTION pgtrickle.watch_ddl()
     """,
 )
-_TRY_LOCK = "SELECT pg_catalog.pg_try_advisory_xact_lock(8099291749254689645)"  # ours alone
+_TRY_LOCK = """
+    SELECT FROM pgtrickle.pgt_locks WHERE purpose = 'watch' FOR UPDATE SKIP LOCKED
+"""
 _DROP = sql.SQL("DROP EVENT TRIGGER IF EXISTS {}")
 _NAMES = ("pgtrickle_watch", "pgtrickle_watch_drop")
 
@@ -67,14 +69,14 @@ def install_watch(connection: Connection[TupleRow]) -> bool:
         return False
     try:
         with connection.transaction():
-            [(locked,)] = connection.execute(_TRY_LOCK).fetchall()
+            locked = connection.execute(_TRY_LOCK).fetchone() is not None
             if locked:
                 _drop(connection, _NAMES)
                 for statement in _CREATE:
                     connection.execute(statement)
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UniqueViolation):
         return False
-    return bool(locked)
+    return locked
 
 
 def list_unsafe_watch(connection: Connection[TupleRow]) -> list[tuple[str, str]]:

@@ -1,13 +1,16 @@
 """Liveness and readiness of the daemon over HTTP, for systemd, Kubernetes and people.
 
-``/live`` answers 200 as long as the scheduler makes its rounds, ``/ready`` once this process
-leads or stands by on a server that answers; 503 otherwise.  Both tell why as JSON.  ``/metrics``
-is written elsewhere (``cli/metrics.py``) and always answers 200.
+``/live`` answers 200 as long as the scheduler's thread turns, ``/ready`` once this process leads
+or stands by on a server that answers, and gets on with it; 503 otherwise.  Both tell why as JSON.
+``/metrics`` is written elsewhere (``cli/metrics.py``) and always answers 200.
+
+What can be asked is asked when somebody wants to know, and not by the thread that may be stuck.
 """
 
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,8 +21,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from pgtrickle.errors import SettingError
 
-_LOOPBACK = "127.0.0.1"
+LOOPBACK = "127.0.0.1"
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+_ASKING_SECONDS = 10  # after which a client that asks nothing is sent away
 _PATIENCE = 60.0  # seconds without a round after which the scheduler is taken for dead
 
 
@@ -30,6 +34,8 @@ class Health:
     state: str = "starting"  # starting, waiting, standing by, leading, stopping
     problem: str | None = None  # why it cannot work at the moment
     last_round: float = field(default_factory=time.monotonic)
+    leads: Callable[[], bool] = lambda: True  # as far as it is known now
+    checks: list[Callable[[], str | None]] = field(default_factory=list)  # each finds a problem
 
     def round(self, state: str) -> None:
         """Take note of a round of the scheduler."""
@@ -43,7 +49,18 @@ class Health:
     @property
     def ready(self) -> bool:
         """Whether it can do its part."""
-        return self.alive and self.problem is None and self.state in {"leading", "standing by"}
+        return (
+            self.alive and self.state in {"leading", "standing by"} and self.find_problem() is None
+        )
+
+    @property
+    def leading(self) -> bool:
+        """Whether it leads: not beyond what it could prolong."""
+        return self.state == "leading" and self.leads()
+
+    def find_problem(self) -> str | None:
+        """Return why it cannot work at the moment, if so."""
+        return self.problem or next(filter(None, (check() for check in self.checks)), None)
 
     @property
     def seconds_since_last_round(self) -> float:
@@ -53,17 +70,26 @@ class Health:
     def document(self) -> dict[str, object]:
         """Return what a probe is told."""
         return {
-            "state": self.state,
-            "problem": self.problem,
+            "state": "standing by" if self.state == "leading" and not self.leading else self.state,
+            "problem": self.find_problem(),
             "seconds_since_last_round": round(self.seconds_since_last_round, 1),
         }
 
 
+class _Server(ThreadingHTTPServer):
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        super().__init__(address, handler)
+
+
 @contextmanager
 def serving_health(
-    health: Health, port: int | None, metrics: Callable[[], bytes] | None = None
+    health: Health,
+    port: int | None,
+    metrics: Callable[[], bytes] | None = None,
+    address: str = LOOPBACK,
 ) -> Iterator[int | None]:
-    """Answer probes on a port of the loopback interface, 0 for a free one; yields the port.
+    """Answer probes on a port of an address, 0 for a free one; yields the port.
 
     ``metrics`` writes what ``/metrics`` answers, in a thread of its own for each that asks.
     """
@@ -72,6 +98,8 @@ def serving_health(
         return
 
     class Handler(BaseHTTPRequestHandler):
+        timeout = _ASKING_SECONDS
+
         def do_GET(self) -> None:
             answers = {"/live": health.alive, "/ready": health.ready}
             if self.path == "/metrics" and metrics is not None:
@@ -93,11 +121,12 @@ def serving_health(
             """Probes are no news."""
 
     try:
-        server = ThreadingHTTPServer((_LOOPBACK, port), Handler)
+        server = _Server((address, port), Handler)
     except OSError as error:
         raise SettingError(
-            f"the port {port} cannot be used for health checks: {error.strerror}",
-            hint="Choose another with --health-port.",
+            f"the port {port} cannot be used for health checks on {address}: {error.strerror}",
+            hint="Choose another with --health-port, or an address of this machine with"
+            " --health-address.",
         ) from error
     thread = threading.Thread(target=server.serve_forever, name="pgtrickle-health", daemon=True)
     thread.start()

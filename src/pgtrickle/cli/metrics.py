@@ -95,7 +95,7 @@ class Metrics:
         running, queued = (0, 0) if loop is None else loop.busy()
         with self._lock:
             yield _family(metrics.VERSION, {(__version__,): 1})
-            yield _family(metrics.LEADING, {(): health.state == "leading"})
+            yield _family(metrics.LEADING, {(): health.leading})
             yield _family(metrics.READY, {(): health.ready})
             yield _family(metrics.LAST_ROUND, {(): health.seconds_since_last_round})
             for metric in (metrics.REFRESHES, metrics.FAILURES, metrics.ROWS):
@@ -116,7 +116,7 @@ class Metrics:
     def _read(self) -> Iterator[Family]:
         figures = None
         try:
-            if self.figures is not None and self.health.state == "leading":
+            if self.figures is not None and self.health.leading:
                 figures = self.figures()
         except TrickleError:
             with self._lock:

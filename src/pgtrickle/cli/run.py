@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pgtrickle.cli.documents import error_document, report_document
-from pgtrickle.cli.health import Health, serving_health
+from pgtrickle.cli.health import LOOPBACK, Health, serving_health
 from pgtrickle.cli.log_lines import LogFormat, logging_lines
 from pgtrickle.cli.options import Dsn, Json
 from pgtrickle.cli.output import errors_as_exit_codes, print_error, print_json, stderr, stdout
@@ -45,9 +45,16 @@ def run(
         typer.Option(
             min=0,
             max=65535,
-            help="Answer /live, /ready and /metrics on this port of the loopback interface.",
+            help="Answer /live, /ready and /metrics on this port.",
         ),
     ] = None,
+    health_address: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="The address of that port; 0.0.0.0 or :: for all of this machine's.",
+        ),
+    ] = LOOPBACK,
     log_format: Annotated[
         LogFormat | None,
         typer.Option(case_sensitive=False, help="Write a log to standard error, line by line."),
@@ -72,11 +79,12 @@ def run(
     with (
         errors_as_exit_codes(ctx, as_json=as_json),
         logging_lines(log_format),
-        serving_health(health, health_port, metrics.page) as port,
+        serving_health(health, health_port, metrics.page, health_address) as port,
         _stopped_by_signals() as stop,
     ):
         if port is not None and not once:
-            stderr().print(f"health checks on http://127.0.0.1:{port}", markup=False)
+            host = f"[{health_address}]" if ":" in health_address else health_address
+            stderr().print(f"health checks on http://{host}:{port}", markup=False)
         with _connected_to_primary(ctx, dsn, stop, health, patient=not once) as trickle:
             if trickle is not None:
                 _keep_fresh(trickle, printer, stop, metrics, once=once)
@@ -133,11 +141,11 @@ def _keep_fresh(
         ):
 
             def leads() -> bool:
-                health.problem = None if leadership.problem is None else str(leadership.problem)
                 health.round("leading" if leadership.leads else "standing by")
                 return leadership.leads
 
-            loop.leads = leads
+            loop.leads, health.leads = leads, lambda: leadership.leads
+            health.checks = [leadership.find_problem, loop.find_problem]
             with trickle.serving_requests(lambda: leadership.leads and not stop.is_set()):
                 executor.submit(loop.run, stop).result()
                 health.state = "stopping"

@@ -32,8 +32,8 @@ _LONGEST_REST = 0.06
 _PATIENCE = 0.05  # DuckDB takes 5 ms from the head to its insert where it has a core for itself
 _GLANCE = 0.001
 
-_TURN = "SELECT pg_catalog.pg_advisory_xact_lock(%s, %s::pg_catalog.regclass::oid::integer)"
-_LOCK_CLASS = 0x70677473  # 'pgts': arbitrary, and ours alone
+# It stands in the way of itself and of the lock below, and of no client that reads or inserts.
+_TURN = "LOCK TABLE {snapshot} IN SHARE UPDATE EXCLUSIVE MODE"
 _LOCK = "LOCK TABLE {snapshot} IN SHARE ROW EXCLUSIVE MODE"
 _HEAD = """
     SELECT s.snapshot_id, s.schema_version, s.next_catalog_id, s.next_file_id,
@@ -43,9 +43,9 @@ _HEAD = """
      ORDER BY s.snapshot_id DESC LIMIT 1
 """
 _LIST_LOCKS = """
-    SELECT l.virtualtransaction, l.pid = pg_catalog.pg_backend_pid(), l.mode, l.granted
+    SELECT l.virtualtransaction, l.pid = pg_catalog.pg_backend_pid(), l.mode
       FROM pg_catalog.pg_locks AS l JOIN pg_catalog.pg_database AS d ON d.oid = l.database
-     WHERE l.locktype = 'relation' AND l.relation = %s::pg_catalog.regclass
+     WHERE l.locktype = 'relation' AND l.relation = %s::pg_catalog.regclass AND l.granted
        AND d.datname = pg_catalog.current_database()
 """
 # Others wait for the answer, so it asks no more than it must: another database does no harm.
@@ -85,10 +85,10 @@ def take_turn(connection: Connection, catalog: LakeCatalog) -> Head:
     """
     known = _known.setdefault(catalog, _Known())
     asked = time.monotonic()
-    connection.execute(_TURN, [_LOCK_CLASS, catalog.table("snapshot")])
+    snapshot, changes = catalog.table("snapshot"), catalog.table("snapshot_changes")
+    connection.execute(_TURN.format(snapshot=snapshot).encode())
     if time.monotonic() < known.company_at + _COMPANY_SECONDS:
         _make_room(connection, catalog, known, asked)
-    snapshot, changes = catalog.table("snapshot"), catalog.table("snapshot_changes")
     connection.execute(_LOCK.format(snapshot=snapshot).encode())
     statement = _HEAD.format(snapshot=snapshot, changes=changes)
     [(*head, in_company)] = connection.execute(
@@ -138,6 +138,6 @@ def _rest(held: float) -> float:
 def _open_transactions(connection: Connection, catalog: LakeCatalog) -> frozenset[str] | None:
     """Return the transactions of others that have read the head; None if the lock is ours."""
     locks = connection.execute(_LIST_LOCKS, [catalog.table("snapshot")]).fetchall()
-    if any(ours and mode == "ShareRowExclusiveLock" for _, ours, mode, _ in locks):
+    if any(ours and mode == "ShareRowExclusiveLock" for _, ours, mode in locks):
         return None
-    return frozenset(transaction for transaction, ours, *_ in locks if not ours)
+    return frozenset(transaction for transaction, ours, _ in locks if not ours)

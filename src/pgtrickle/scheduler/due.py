@@ -32,6 +32,7 @@ class Attempt:
     stretch: int = 1  # by which the time to the next is longer than the schedule says
     worked: datetime | None = None  # when it last was more than a look; None: this time
     asleep: bool = False  # a bell is sure to ring when there is something to do
+    longest_pause: timedelta = LONGEST_BACKOFF  # after failures
 
     def succeeded(self, began: datetime, took: timedelta, every: timedelta | None) -> Attempt:
         """Return what is left of this one after a refresh that took so long.
@@ -58,14 +59,18 @@ class Attempt:
         """Return what is left of this one after a look that found nothing to do."""
         return Attempt(at, worked=self.worked or self.at)
 
-    def failed(self, at: datetime, jitter: float) -> Attempt:
+    def failed(
+        self, at: datetime, jitter: float, longest_pause: timedelta = LONGEST_BACKOFF
+    ) -> Attempt:
         """Return what is left of this one after a failure."""
-        return Attempt(at, self.failures + 1, jitter, self.late, self.stretch)
+        return Attempt(
+            at, self.failures + 1, jitter, self.late, self.stretch, longest_pause=longest_pause
+        )
 
     @property
     def pause(self) -> timedelta:
         """How long to wait after it at least."""
-        return backoff(self.failures) * self.jitter
+        return min(backoff(self.failures), self.longest_pause) * self.jitter
 
 
 def backoff(failures: int) -> timedelta:

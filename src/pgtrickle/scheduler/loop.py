@@ -12,25 +12,36 @@ due again by then, and must not go first for ever.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from pgtrickle.errors import InternalError, Retry, TrickleError
+from pgtrickle.errors import (
+    InternalError,
+    LeaseHeldError,
+    Retry,
+    ServerBusyError,
+    TrickleError,
+)
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.schedule import parse_schedule
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.scheduler.bell import Bell, NoBell
 from pgtrickle.scheduler.cadence import is_known
-from pgtrickle.scheduler.due import backoff
+from pgtrickle.scheduler.due import LONGEST_BACKOFF, backoff
 from pgtrickle.scheduler.timetable import Timetable
 from pgtrickle.scheduler.units import Shape, Unit
 
 _TICK = timedelta(seconds=2)  # how soon a new or altered stream table is noticed
 _CLOSE_TICK = timedelta(seconds=1)  # and that another does not lead any more, or writes to a lake
 _LONGEST_PAUSE = timedelta(seconds=5)  # after which a server that came back is noticed
+_LEASE_LOOKED_AT = timedelta(seconds=0.5)  # again, while somebody else has it
+_LONGEST_LOCK_PAUSE = timedelta(seconds=15)
+_DECIDES_WITHIN = 30.0  # seconds; it is stuck if it does not
+_MOVES_WITHIN = 300.0  # seconds, while something waits for a worker
 _STOP_NOTICED = timedelta(seconds=0.1)  # while workers are busy
 
 
@@ -119,6 +130,10 @@ class Loop:
     workers: Callable[[], Executor] = lambda: worker_threads(1)
     timetable: Timetable = field(default_factory=Timetable)
     bell: Bell = field(default_factory=NoBell)
+    # On the monotonic clock: when all that was due was last decided about, and a worker was free.
+    _decided_at: float = field(default_factory=time.monotonic)
+    _moved_at: float = field(default_factory=time.monotonic)
+    _trouble: str = ""  # that the last pass met
     _version: str | None = None  # of what the timetable was loaded from
     _tick: timedelta = _TICK
     _in_flight: dict[Unit, Future[_Outcome]] = field(default_factory=dict)
@@ -132,11 +147,11 @@ class Loop:
             while not stop.is_set():
                 try:
                     next_due = self._pass(pool, stop)
-                    failures = 0
+                    failures, self._decided_at, self._trouble = 0, time.monotonic(), ""
                 except TrickleError as error:
                     if error.retry is not Retry.BACKOFF:
                         raise
-                    failures += 1
+                    failures, self._trouble = failures + 1, f": {error}"
                     pause = min(backoff(failures), _LONGEST_PAUSE)
                     self.watcher.failed(None, error, pause)
                 else:
@@ -168,6 +183,18 @@ class Loop:
         running = sum(future.running() for future in futures)
         unstarted = sum(not future.running() and not future.done() for future in futures)
         return running, unstarted + len(self._waited)
+
+    def find_problem(self) -> str | None:
+        """Return why it does not get on, if so; any thread may ask."""
+        now = time.monotonic()
+        if (since := now - self._decided_at) > _DECIDES_WITHIN:
+            return f"nothing could be decided for {since:.0f} seconds{self._trouble}"
+        futures = list(self._in_flight.values())
+        if all(future.running() or future.done() for future in futures):
+            return None  # nobody waits for a worker
+        if (since := now - self._moved_at) > _MOVES_WITHIN:
+            return f"all workers are busy and none has ended for {since:.0f} seconds"
+        return None
 
     def _pass(
         self, pool: Executor, stop: threading.Event, decided: set[Unit] | None = None
@@ -230,6 +257,8 @@ class Loop:
                 self._note_idle(unit, members, sure)
                 left.append(unit)
             else:
+                if not self._in_flight:
+                    self._moved_at = time.monotonic()
                 self._in_flight[unit] = pool.submit(self._work, members, stop)
         return left
 
@@ -270,10 +299,16 @@ class Loop:
         """Take note of what the workers have finished."""
         for unit in [unit for unit, future in self._in_flight.items() if future.done()]:
             future = self._in_flight.pop(unit)
+            self._moved_at = time.monotonic()
             for waited in self._waited.values():
                 waited.add(unit)
-            if not future.cancelled():
-                self._note(unit, future.result())
+            outcome = None if future.cancelled() else future.result()
+            if outcome is not None and isinstance(outcome.error, LeaseHeldError):
+                # Somebody refreshes, verifies or alters it: no failure, and over soon.
+                self.timetable.postpone(unit, self.now() + _LEASE_LOOKED_AT)
+                continue
+            if outcome is not None:
+                self._note(unit, outcome)
             self.timetable.put_back(unit, self.now())
 
     def _note_idle(self, unit: Unit, asked: Sequence[StreamTable], sure: frozenset[int]) -> None:
@@ -289,7 +324,10 @@ class Loop:
         if outcome.error is not None:
             now = self.now()
             members = self.timetable.members(unit)
-            pauses = [self.timetable.note_failure(table, now) for table in members]
+            # What is locked may be free in a moment, and costs little to try.
+            locked = isinstance(outcome.error, ServerBusyError)
+            longest = _LONGEST_LOCK_PAUSE if locked else LONGEST_BACKOFF
+            pauses = [self.timetable.note_failure(table, now, longest) for table in members]
             retry_in = max(pauses, default=timedelta())
             self.watcher.failed(", ".join(unit.members), outcome.error, retry_in)
         if outcome.reports:

@@ -16,7 +16,7 @@ from pgtrickle.model.schedule import Schedule
 from pgtrickle.model.stream_table import Status, StreamTable
 from pgtrickle.model.tier import Tier
 from pgtrickle.scheduler.cadence import cadences, schedule_of
-from pgtrickle.scheduler.due import Attempt, due_at, due_if_changed
+from pgtrickle.scheduler.due import LONGEST_BACKOFF, Attempt, due_at, due_if_changed
 from pgtrickle.scheduler.units import Shape, Unit
 
 _SET_BACK = timedelta(seconds=2)  # from here on a clock was set, and is not merely adjusted
@@ -95,6 +95,12 @@ class Timetable:
         else:  # nobody listens to a bell for it
             self._put(unit, choose(one.due_awake for one in moments))
 
+    def postpone(self, unit: Unit, until: datetime) -> None:
+        """Let a unit that could not begin wait until then; nothing else is noted of it."""
+        self._resting.discard(unit)
+        if unit in self._places:
+            self._put(unit, until)
+
     def resting(self) -> list[int]:
         """Return the ids of the stream tables that a change would make due at once."""
         return [table.id for unit in self._resting for table in self.members(unit)]
@@ -138,11 +144,13 @@ class Timetable:
         before = self._attempts.get(table.id) or Attempt(table.last_refresh_at or now)
         self._attempts[table.id] = replace(before.found_nothing(now), asleep=asleep)
 
-    def note_failure(self, table: StreamTable, now: datetime) -> timedelta:
+    def note_failure(
+        self, table: StreamTable, now: datetime, longest_pause: timedelta = LONGEST_BACKOFF
+    ) -> timedelta:
         """Take note of a refresh that failed; return how long to wait for the next attempt."""
         # From the end of the attempt: one that took minutes to fail is not repeated at once.
         before = self._attempts.get(table.id) or Attempt(now)
-        self._attempts[table.id] = before.failed(now, self.jitter())
+        self._attempts[table.id] = before.failed(now, self.jitter(), longest_pause)
         return self._due_at(table, now) - now
 
     def _fill(self, now: datetime, taken: set[Unit]) -> None:

@@ -15,7 +15,14 @@ import psycopg
 from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
-from pgtrickle.capture.bell import CHANNEL, hold_locks, let_go, lock_of, writers_ring
+from pgtrickle.capture.bell import (
+    CHANNEL,
+    FLAGS_LAST,
+    flag_of,
+    list_writers,
+    raise_flags,
+    writers_ring,
+)
 from pgtrickle.catalog.dependencies import list_silent, list_source_relids
 from pgtrickle.scheduler.bell import Bell, NoBell
 from pgtrickle.service.runtime import Runtime
@@ -24,12 +31,13 @@ logger = logging.getLogger(__name__)
 
 _LISTEN = sql.SQL("LISTEN {channel}").format(channel=sql.Identifier(CHANNEL))
 _LOOK = 2.0  # seconds after which things are looked at again; news interrupts it
-_LOOK_SOON = 0.25  # while a writer has a lock that is wanted
+_LOOK_SOON = 0.25  # while a writer may have missed a flag
+_RENEW = FLAGS_LAST / 3
 _STOP_NOTICED = 0.1
 _SOURCES_LAST = 10.0  # seconds for which it is believed who reads what
 _RECONNECT = 5.0
 _PATIENCE = 2.0
-_DEAF = 5.0  # seconds for which a lock is left alone that rang for nobody
+_DEAF = 5.0  # seconds for which a flag is left alone that rang for nobody
 
 
 @dataclass(slots=True)
@@ -44,9 +52,9 @@ class ChangeBell:
     _answers: set[int] = field(default_factory=set)
     _sources: dict[int, frozenset[int]] = field(default_factory=dict)  # by stream table
     _sources_read: float = -_SOURCES_LAST
-    _locks_of: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())  # what is watched
-    _deaf_until: dict[int, float] = field(default_factory=dict)  # by lock
-    _held: frozenset[int] = frozenset()  # locks: a writer that cannot share one of them rings
+    _flags_of: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())  # what is watched
+    _deaf_until: dict[int, float] = field(default_factory=dict)  # by flag
+    _held: frozenset[int] = frozenset()  # flags that are up, and that all writers have seen
     _silent: frozenset[int] = frozenset()  # stream tables with a source that does not ring
     # Something new to watch, or the end, interrupts the listening.
     _news: tuple[socket.socket, socket.socket] = field(default_factory=socket.socketpair)
@@ -78,12 +86,12 @@ class ChangeBell:
     def sure_of(self, stream_table_ids: Collection[int]) -> Collection[int]:
         """Return those for which it has not rung and is sure to, from now on.
 
-        Writers who had not rung when a lock was taken had ended by then, so that whoever looks
-        after this was asked sees what they wrote.
+        Writers who had not seen a flag had ended by then, so that whoever looks after this was
+        asked sees what they wrote.
         """
         with self._lock:
             able = self._watched.difference(self._silent).intersection(stream_table_ids)
-            return {one for one in able if one in self._sources and self._locks(one) <= self._held}
+            return {one for one in able if one in self._sources and self._flags(one) <= self._held}
 
     def wait(self, stop: threading.Event, seconds: float) -> None:
         """Wait until it rings or something stops, and no longer than so many seconds."""
@@ -103,7 +111,7 @@ class ChangeBell:
             try:
                 with self._connected() as connection:
                     if _is_pooled(connection):
-                        # Behind a pooler no session is its own: locks and LISTEN go astray.
+                        # Behind a pooler no session is its own: LISTEN goes astray.
                         logger.info("behind a pooler: changes are looked for, not listened for")
                         return
                     self._serve(connection)
@@ -119,25 +127,37 @@ class ChangeBell:
             autocommit=True,
             connect_timeout=seconds,
             prepare_threshold=None,
+            application_name="pgtrickle bell",
         )
 
     def _serve(self, connection: Connection[TupleRow]) -> None:
         connection.execute(_LISTEN)
         rings = writers_ring(connection)
-        held: set[int] = set()
+        # Flags that are up, each with the transactions that may have looked before it was.
+        raised: dict[int, set[str]] = {}
+        renewed = 0.0
         while not self.done.is_set():
             wanted = self._wanted(connection)
-            if held - wanted:
-                self._hold(frozenset(held & wanted) if rings else frozenset())
-                let_go(connection, held - wanted)
-                held &= wanted
-            if wanted - held:
-                held |= hold_locks(connection, wanted - held)
-                self._hold(frozenset(held) if rings else frozenset())
+            if wanted != raised.keys() or (raised and time.monotonic() > renewed + _RENEW):
+                self._note(raised.keys() & wanted if rings else (), raised)
+                raise_flags(connection, wanted, raised.keys() - wanted)
+                renewed = time.monotonic()
+            if wanted != raised.keys() or any(raised.values()):
+                writers = list_writers(connection)
+                raised = {
+                    flag: writers.get(flag, set()) & raised.get(flag, writers.get(flag, set()))
+                    for flag in wanted
+                }
+                self._note(raised.keys() if rings else (), raised)
             # What came with the answers to these queries is not to be waited for.
             if not self._hear(connection):
-                self._await_news(connection, _LOOK_SOON if wanted - held else _LOOK)
+                self._await_news(connection, _LOOK_SOON if any(raised.values()) else _LOOK)
                 self._hear(connection)
+        raise_flags(connection, (), raised)
+
+    def _note(self, flags: Collection[int], raised: dict[int, set[str]]) -> None:
+        """Take note of the flags that every writer has seen who goes on."""
+        self._hold(frozenset(flag for flag in flags if not raised[flag]))
 
     def _hear(self, connection: Connection[TupleRow]) -> bool:
         """Ring for what has come by now; return whether anything has."""
@@ -166,7 +186,7 @@ class ChangeBell:
         self._interrupt()
 
     def _wanted(self, connection: Connection[TupleRow]) -> set[int]:
-        """Return the locks that stand for what is watched."""
+        """Return the flags that stand for what is watched."""
         with self._lock:
             watched = frozenset(self._watched)
         now = time.monotonic()
@@ -176,26 +196,26 @@ class ChangeBell:
             with self._lock:
                 self._silent = silent
                 self._sources = {one: found.get(one, frozenset()) for one in watched | found.keys()}
-            self._sources_read, self._locks_of = now, (frozenset(), frozenset())
-        if watched != self._locks_of[0]:
-            locks = {lock for one in watched for lock in self._locks(one)}
-            self._locks_of = watched, frozenset(locks)
-        return {lock for lock in self._locks_of[1] if self._deaf_until.get(lock, now) <= now}
+            self._sources_read, self._flags_of = now, (frozenset(), frozenset())
+        if watched != self._flags_of[0]:
+            flags = {flag for one in watched for flag in self._flags(one)}
+            self._flags_of = watched, frozenset(flags)
+        return {flag for flag in self._flags_of[1] if self._deaf_until.get(flag, now) <= now}
 
     def _ring(self, source_relid: int) -> None:
         with self._lock:
             woken = {one for one in self._watched if source_relid in self._sources.get(one, ())}
             self._wake(woken)
             if not woken:
-                # Another source with the same lock, and its writers would ring on and on.
-                self._deaf_until[lock_of(source_relid)] = time.monotonic() + _DEAF
+                # Another source with the same flag, and its writers would ring on and on.
+                self._deaf_until[flag_of(source_relid)] = time.monotonic() + _DEAF
 
     def _hold(self, held: frozenset[int]) -> None:
-        """Take note of the locks that are held; who relied on one that is not wakes up."""
+        """Take note of the flags that are sure; who relied on one that is not wakes up."""
         with self._lock:
             lost, self._held = self._held - held, held
             if lost:
-                self._wake({one for one in self._watched if self._locks(one) & lost})
+                self._wake({one for one in self._watched if self._flags(one) & lost})
 
     def _wake(self, woken: set[int]) -> None:
         self._watched -= woken
@@ -203,8 +223,8 @@ class ChangeBell:
         if woken:
             self._rung.set()
 
-    def _locks(self, stream_table_id: int) -> set[int]:
-        return {lock_of(relid) for relid in self._sources.get(stream_table_id, ())}
+    def _flags(self, stream_table_id: int) -> set[int]:
+        return {flag_of(relid) for relid in self._sources.get(stream_table_id, ())}
 
 
 def _is_pooled(connection: Connection[TupleRow]) -> bool:

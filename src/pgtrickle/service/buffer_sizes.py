@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from psycopg import Connection
 
 from pgtrickle.capture.compact import compact_buffer, count_rows
-from pgtrickle.capture.triggers import lock_capture, renew_capture
+from pgtrickle.capture.locks import lock_capture
+from pgtrickle.capture.triggers import renew_capture
 from pgtrickle.catalog.capture_control import (
     BufferWatch,
     list_watched,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
+import psycopg
 from psycopg import Connection
 
 from pgtrickle.catalog.leases import Lease, claim_lease, delete_ghost, release_lease
@@ -47,6 +48,12 @@ def _claim(runtime: Runtime, connection: Connection, stream_table_id: int) -> Le
     owner, duration = runtime.owner, runtime.settings.lease
     try:
         return claim_lease(connection, stream_table_id, owner, duration)
+    except psycopg.errors.LockNotAvailable as error:
+        # A transaction that refreshes several has it, and is about to commit.
+        raise LeaseHeldError(
+            "the stream table is being refreshed together with others",
+            hint="Try again when that is done.",
+        ) from error
     except LeaseHeldError:
         # Asked now: a thread that came after this one may have been quicker.
         with runtime.claims.closed(stream_table_id) as alone:

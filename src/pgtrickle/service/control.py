@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
 
 from psycopg import Connection
 
 from pgtrickle.capture.durability import store_buffer
-from pgtrickle.capture.triggers import (
-    lock_capture,
-    pause_capture,
-    renew_capture,
-)
+from pgtrickle.capture.locks import lock_capture
+from pgtrickle.capture.triggers import pause_capture, renew_capture
 from pgtrickle.catalog.capture_control import (
     CaptureHealth,
     check_cdc_health,
@@ -34,8 +33,11 @@ from pgtrickle.service.bind_again import Mended, bind_again
 from pgtrickle.service.capture_mode import leave_wal
 from pgtrickle.service.hand_over import install_source
 from pgtrickle.service.ownership import check_owner
+from pgtrickle.service.patience import until_free
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.storage.apply import ensure_guard
+
+T = TypeVar("T")
 
 # What may have let changes pass unseen; the other alerts have a gap of their own.
 _DAMAGES = frozenset({"triggers_missing", "triggers_disabled", "buffer_missing"})
@@ -57,13 +59,18 @@ def pause_cdc(runtime: Runtime, sources: Sequence[QualifiedName] = ()) -> list[s
     paused = []
     for tracking in _tracked(runtime, sources):
         leave_wal(runtime, tracking.source_relid)
-        with runtime.connection() as connection, connection.transaction():
-            lock_capture(connection, tracking.source_relid)
-            # In one transaction: whoever is not captured commits after this is on record.
-            if set_paused(connection, tracking.source_relid, paused=True):
-                pause_capture(connection, tracking.source_relid)
-                paused.append(str(tracking.source))
+        if _in_transaction(runtime, partial(_pause, tracking=tracking)):
+            paused.append(str(tracking.source))
     return paused
+
+
+def _pause(connection: Connection, tracking: ChangeTracking) -> bool:
+    lock_capture(connection, tracking.source_relid)
+    # In one transaction: whoever is not captured commits after this is on record.
+    if not set_paused(connection, tracking.source_relid, paused=True):
+        return False
+    pause_capture(connection, tracking.source_relid)
+    return True
 
 
 def resume_cdc(runtime: Runtime, sources: Sequence[QualifiedName] = ()) -> list[str]:
@@ -71,15 +78,26 @@ def resume_cdc(runtime: Runtime, sources: Sequence[QualifiedName] = ()) -> list[
 
     Waits for writers in flight.  Each consumer starts anew with its next refresh.
     """
-    resumed = []
-    for tracking in _tracked(runtime, sources):
-        with runtime.connection() as connection, connection.transaction():
-            lock_capture(connection, tracking.source_relid)
-            if set_paused(connection, tracking.source_relid, paused=False):
-                _install(connection, tracking)
-                insert_gap(connection, tracking.source_relid, "its capture was paused")
-                resumed.append(str(tracking.source))
-    return resumed
+    return [
+        str(tracking.source)
+        for tracking in _tracked(runtime, sources)
+        if _in_transaction(runtime, partial(_resume, tracking=tracking))
+    ]
+
+
+def _resume(connection: Connection, tracking: ChangeTracking) -> bool:
+    lock_capture(connection, tracking.source_relid)
+    if not set_paused(connection, tracking.source_relid, paused=False):
+        return False
+    _install(connection, tracking)
+    insert_gap(connection, tracking.source_relid, "its capture was paused")
+    return True
+
+
+def _in_transaction(runtime: Runtime, change: Callable[[Connection], T]) -> T:
+    """Change a capture in a transaction that holds no writer up for long."""
+    with runtime.connection() as connection:
+        return until_free(runtime, connection, lambda: change(connection))
 
 
 def rebuild_cdc_triggers(runtime: Runtime) -> list[Mended]:
@@ -135,9 +153,9 @@ def change_durability(runtime: Runtime, durability: str) -> list[str]:
         )
     changed = []
     for tracking in _tracked(runtime, ()):
-        with runtime.connection() as connection, connection.transaction():
-            _store(connection, tracking.source_relid, durability)
-            changed.append(str(tracking.source))
+        store = partial(_store, relid=tracking.source_relid, durability=durability)
+        _in_transaction(runtime, store)
+        changed.append(str(tracking.source))
     return changed
 
 
@@ -155,22 +173,25 @@ def _store(connection: Connection, relid: int, durability: str) -> None:
 
 
 def _rebuild(runtime: Runtime, tracking: ChangeTracking) -> list[Mended]:
-    with runtime.connection() as connection, connection.transaction():
-        health = [
-            one for one in check_cdc_health(connection) if one.source_relid == tracking.source_relid
-        ]
-        alerts = {one.alert for one in health}
-        if "paused" in alerts:
-            return [Mended(str(tracking.source), "is paused")]
-        _install(connection, tracking)
-        from_log = any(one.cdc_mode == "WAL" for one in health)
-        done = "is captured from the log" if from_log else "triggers made anew"
-        damages = sorted(one for one in alerts if one in _DAMAGES)
-        if not damages:
-            return [Mended(str(tracking.source), done)]
-        found = ", ".join(damages).replace("_", " ")
-        insert_gap(connection, tracking.source_relid, f"of its capture, {found}")
-        return [Mended(str(tracking.source), f"{done}: {found}")]
+    return _in_transaction(runtime, partial(_make_anew, tracking=tracking))
+
+
+def _make_anew(connection: Connection, tracking: ChangeTracking) -> list[Mended]:
+    health = [
+        one for one in check_cdc_health(connection) if one.source_relid == tracking.source_relid
+    ]
+    alerts = {one.alert for one in health}
+    if "paused" in alerts:
+        return [Mended(str(tracking.source), "is paused")]
+    _install(connection, tracking)
+    from_log = any(one.cdc_mode == "WAL" for one in health)
+    done = "is captured from the log" if from_log else "triggers made anew"
+    damages = sorted(one for one in alerts if one in _DAMAGES)
+    if not damages:
+        return [Mended(str(tracking.source), done)]
+    found = ", ".join(damages).replace("_", " ")
+    insert_gap(connection, tracking.source_relid, f"of its capture, {found}")
+    return [Mended(str(tracking.source), f"{done}: {found}")]
 
 
 def _install(connection: Connection, tracking: ChangeTracking) -> None:

@@ -35,7 +35,7 @@ from pgtrickle.service.compile import Compiled, compile_query, effective_mode
 from pgtrickle.service.control import decide_durability
 from pgtrickle.service.drop import drop_stream_table
 from pgtrickle.service.lake_control import DUCKLAKE, check_sink, enable_sink
-from pgtrickle.service.patience import try_again
+from pgtrickle.service.patience import until_free
 from pgtrickle.service.polled_sources import check_polled
 from pgtrickle.service.refresh_stream_table import refresh_when_free
 from pgtrickle.service.runtime import Runtime, translated_errors
@@ -85,26 +85,25 @@ def create_stream_table(
             raise compiled.refusal
 
         def transaction() -> None:
-            with translated_errors(), connection.transaction():
-                declare(connection, name, query, compiled, schedule, refresh_mode, fraction)
-                if cdc_mode is not None:
-                    stream_table = get_stream_table(connection, name)
-                    update_requested_cdc_mode(connection, stream_table.id, cdc_mode)
-                if diamond:
-                    update_diamond(connection, get_stream_table(connection, name).id, diamond)
-                if sink == DUCKLAKE:
-                    stream_table = get_stream_table(connection, name)
-                    enable_sink(
-                        runtime,
-                        connection,
-                        stream_table,
-                        path=ducklake_sink_path,
-                        lake_table=ducklake_table,
-                        partition_by=ducklake_partition_by,
-                    )
-                decide_durability(runtime, connection)
+            declare(connection, name, query, compiled, schedule, refresh_mode, fraction)
+            if cdc_mode is not None:
+                stream_table = get_stream_table(connection, name)
+                update_requested_cdc_mode(connection, stream_table.id, cdc_mode)
+            if diamond:
+                update_diamond(connection, get_stream_table(connection, name).id, diamond)
+            if sink == DUCKLAKE:
+                stream_table = get_stream_table(connection, name)
+                enable_sink(
+                    runtime,
+                    connection,
+                    stream_table,
+                    path=ducklake_sink_path,
+                    lake_table=ducklake_table,
+                    partition_by=ducklake_partition_by,
+                )
+            decide_durability(runtime, connection)
 
-        try_again(transaction)
+        until_free(runtime, connection, transaction)
     try:
         wanted = cdc_mode or parse_cdc_mode(runtime.settings.cdc_mode)
         strict = wanted is CdcMode.WAL

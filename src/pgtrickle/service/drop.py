@@ -14,6 +14,7 @@ from pgtrickle.service.capture_sources import release_sources
 from pgtrickle.service.lake_control import disable_sink, end_copies
 from pgtrickle.service.lake_elsewhere import Ending
 from pgtrickle.service.ownership import check_owner
+from pgtrickle.service.patience import until_free
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.service.wal_slot import drop_unused_slot
 from pgtrickle.storage.state_tables import drop_state_tables
@@ -21,11 +22,16 @@ from pgtrickle.storage.state_tables import drop_state_tables
 
 def drop_stream_table(runtime: Runtime, name: QualifiedName, *, cascade: bool) -> list[str]:
     """Drop a stream table, with ``cascade`` also those that read it; return their names."""
-    with runtime.connection() as connection, connection.transaction():
-        stream_table = get_stream_table(connection, name)
-        endings: list[Ending] = []
-        dropped = _drop(connection, stream_table, endings, cascade=cascade, seen=set())
-        release_sources(connection)
+    with runtime.connection() as connection:
+
+        def transaction() -> tuple[list[str], list[Ending]]:
+            stream_table = get_stream_table(connection, name)
+            endings: list[Ending] = []
+            dropped = _drop(connection, stream_table, endings, cascade=cascade, seen=set())
+            release_sources(connection)
+            return dropped, endings
+
+        dropped, endings = until_free(runtime, connection, transaction)
     end_copies(endings)
     drop_unused_slot(runtime)
     return dropped

@@ -14,7 +14,8 @@ from datetime import timedelta
 
 from psycopg import Connection
 
-from pgtrickle.capture.triggers import Capture, install_capture, lock_capture
+from pgtrickle.capture.locks import lock_capture
+from pgtrickle.capture.triggers import Capture, install_capture
 from pgtrickle.capture.wal.eligible import list_obstacles
 from pgtrickle.capture.wal.identity import restore_identity, set_full_identity
 from pgtrickle.capture.wal.publication import publish, unpublish

@@ -23,6 +23,8 @@ _ASK_EVERY = 1.5
 # A leader that has missed an occasion to prolong its lease is likely to be dead.
 _SILENT = _LEASE - timedelta(seconds=2 * _ASK_EVERY)
 
+_SILENCE_SECONDS = 5.0
+
 
 @dataclass(slots=True)
 class Leadership:
@@ -31,12 +33,23 @@ class Leadership:
     runtime: Runtime
     problem: TrickleError | None = None  # why it could not ask, if so
     _until: float = field(default=-1.0)  # on the monotonic clock
+    _answered: float = field(default_factory=time.monotonic)  # when the server last did
     _ready: bool = False  # Spark was started, or is about to be
 
     @property
     def leads(self) -> bool:
         """Whether this process leads: not beyond what it could prolong, even if nobody asked."""
         return time.monotonic() < self._until
+
+    def find_problem(self) -> str | None:
+        """Return why it cannot lead or stand by at the moment, if so."""
+        if self.problem is not None:
+            return str(self.problem)
+        # An attempt to reach a server that is gone takes long, and is no answer.
+        silence = time.monotonic() - self._answered
+        if silence > _SILENCE_SECONDS:
+            return f"PostgreSQL has not answered for {silence:.0f} seconds"
+        return None
 
     def ask(self) -> None:
         """Take or prolong the lead, if it is to be had."""
@@ -55,7 +68,7 @@ class Leadership:
                 logger.warning("waiting: %s", error, extra={"code": error.code})
             self.problem = error
             return
-        self.problem = None
+        self.problem, self._answered = None, time.monotonic()
         self._until = asked + _LEASE.total_seconds() if claimed else -1.0
         if before is not None and not claimed and before.remaining < _SILENT:
             self._get_ready()

@@ -1,20 +1,37 @@
-"""Transactions that do not wait for the locks of others for long."""
+"""Transactions that do not wait for the locks of others for long, and hold nobody up meanwhile.
+
+Who waits for a strong lock holds up everybody who comes later.  So it is given up after a tenth of
+a second and asked for again, for as long as the settings say; then the error names who has it.
+"""
 
 from __future__ import annotations
 
+import random
+import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Final, TypeVar
 
 from psycopg import Connection
 
-from pgtrickle.errors import ServerBusyError
+from pgtrickle.catalog.blockers import Blocker, find_blockers, find_holders
+from pgtrickle.errors import ServerBusyError, TrickleError
+from pgtrickle.service.runtime import Runtime, translated_errors
 
 T = TypeVar("T")
 
 ATTEMPTS: Final = 5
+HINT: Final = (
+    "Let it end, or end it with: SELECT pg_terminate_backend(pid). Nothing was changed; try again."
+)
 _PAUSE_SECONDS = 0.2
+_LONGEST_PAUSE = 1.0
+# Longer than the server's deadlock_timeout, after which autovacuum makes way for who waits.
+_BEHIND_VACUUM = "1200ms"
+_GLANCE = 0.03
+_LOCK_NOT_AVAILABLE = "55P03"
+_PASSING = (_LOCK_NOT_AVAILABLE, "40P01", "40001", None)
 
 _SET = "SELECT pg_catalog.set_config('lock_timeout', %s, true)"
 
@@ -35,3 +52,94 @@ def try_again(transaction: Callable[[], T], attempts: int = ATTEMPTS) -> T:
         except ServerBusyError:
             time.sleep(_PAUSE_SECONDS * attempt)
     return transaction()
+
+
+def until_free(
+    runtime: Runtime, connection: Connection, block: Callable[[], T], seconds: float | None = None
+) -> T:
+    """Run a block in a transaction that gives up locks soon, again until it gets them all.
+
+    After so many seconds, by default ``lock_wait_seconds``, ST408 tells who has what it wants.
+    """
+    end = time.monotonic() + (runtime.settings.lock_wait_seconds if seconds is None else seconds)
+    blockers: list[Blocker] = []
+    pause = _PAUSE_SECONDS / 2
+    while True:
+        only_vacuum = bool(blockers) and all(one.is_vacuum for one in blockers)
+        try:
+            with (
+                translated_errors(),
+                _watched(runtime, connection, blockers),
+                impatient(connection, _BEHIND_VACUUM if only_vacuum else "100ms"),
+            ):
+                return block()
+        except ServerBusyError as error:
+            if error.sqlstate not in _PASSING:  # it was cancelled
+                raise
+            if time.monotonic() > end:
+                raise named(error, blockers) from error
+        time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - nothing is to be kept secret
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+_LOCKED_FOR_READERS = ("AccessExclusiveLock",)
+_LOCKED_FOR_WRITERS = (
+    "ShareLock",
+    "ShareRowExclusiveLock",
+    "ExclusiveLock",
+    "AccessExclusiveLock",
+)
+
+
+def explained(
+    connection: Connection, error: TrickleError, read: Collection[int], written: Collection[int]
+) -> TrickleError:
+    """Return the error of a refresh, with the names of those who have locked what it needs."""
+    if not is_lock_timeout(error):
+        return error
+    holders = find_holders(connection, read, _LOCKED_FOR_READERS)
+    holders += find_holders(connection, written, _LOCKED_FOR_WRITERS)
+    return named(error, holders)
+
+
+def is_lock_timeout(error: TrickleError) -> bool:
+    """Tell whether work was given up because somebody has a lock that it needs."""
+    return isinstance(error, ServerBusyError) and error.sqlstate == _LOCK_NOT_AVAILABLE
+
+
+def named(error: TrickleError, blockers: Sequence[Blocker]) -> TrickleError:
+    """Return the error of a lock that was not to be had, with the names of those who have it."""
+    if not is_lock_timeout(error) or not blockers:
+        return error
+    found = ServerBusyError(
+        f"a lock is not to be had: {blockers[0]}",
+        detail="; ".join(map(str, blockers[1:])),
+        hint=HINT,
+    )
+    found.sqlstate = error.sqlstate
+    return found
+
+
+@contextmanager
+def _watched(runtime: Runtime, connection: Connection, blockers: list[Blocker]) -> Iterator[None]:
+    """Note, from a thread, who stands in the way of a connection during a block."""
+    done = threading.Event()
+    pid = connection.info.backend_pid
+
+    def look() -> None:
+        # What cannot be found out is left out; the error matters more than its explanation.
+        pause = _GLANCE
+        with suppress(TrickleError):
+            while not done.wait(pause):
+                pause = min(1.5 * pause, _LONGEST_PAUSE)
+                with runtime.connection() as observer:
+                    found = find_blockers(observer, pid)
+                blockers[:] = found or blockers
+
+    thread = threading.Thread(target=look, name="pgtrickle: look for blockers", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()

@@ -74,6 +74,7 @@ from pgtrickle.service.lake_sink import LeftDelivery, deliver_left, deliver_refr
 from pgtrickle.service.large_inputs import count_large_reads
 from pgtrickle.service.lease_keeper import keep_lease
 from pgtrickle.service.other_versions import add_versions, write_versions
+from pgtrickle.service.patience import explained
 from pgtrickle.service.progress import ProgressReporter
 from pgtrickle.service.read_inputs import count_reads
 from pgtrickle.service.reinitialize import prepare_reinitialize
@@ -205,16 +206,27 @@ class Refresh:
         except TrickleError as error:
             loss = ""
             # Nothing can be recorded without a server; the original error matters more.
+            told: TrickleError = error
             with suppress(TrickleError), self.runtime.connection() as connection:
                 loss = self._find_loss(connection)
-                self._record_failure(connection, error)
+                told = self._explained(connection, error)
+                self._record_failure(connection, told)
             if loss:
                 raise StreamTableNotFoundError(
                     f'the stream table "{self.stream_table.name}" {loss}',
                     hint="List what exists with: pgtrickle list; a lost table is cleared away with:"
                     f" pgtrickle drop {self.stream_table.name}.",
                 ) from error
+            if told is not error:
+                raise told from error
             raise
+
+    def _explained(self, connection: Connection, error: TrickleError) -> TrickleError:
+        """Return an error with the names of those who have locked what the refresh needs."""
+        sources = self.sources or [
+            one.source_relid for one in list_dependencies(connection, self.stream_table.id)
+        ]
+        return explained(connection, error, sources, [self.stream_table.relid])
 
     # Steps
 

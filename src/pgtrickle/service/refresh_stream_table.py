@@ -8,15 +8,17 @@ from typing import TypeVar
 
 from pgtrickle.catalog.circles import list_members
 from pgtrickle.catalog.graph import list_companions
-from pgtrickle.errors import LeaseHeldError
+from pgtrickle.errors import LeaseHeldError, ServerBusyError
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import InitiatedBy
+from pgtrickle.service.patience import is_lock_timeout
 from pgtrickle.service.refresh import refresh_alone
 from pgtrickle.service.refresh_together import refresh_together
 from pgtrickle.service.runtime import Runtime
 
 _LOOK_AGAIN_SECONDS = 0.05
+_LOCK_LOOKED_AT = 1.0  # likewise
 
 T = TypeVar("T")
 
@@ -59,11 +61,21 @@ def refresh_when_free(
 ) -> RefreshReport:
     """Do the same, and wait while another does it: what that one read may be older than the call.
 
-    ``waiting`` is told once why.  Without end: whoever loses patience interrupts it.
+    ``waiting`` is told once why.  Without end: whoever loses patience interrupts it.  What somebody
+    has locked is asked for again, for ``lock_wait_seconds``.
     """
-    return when_free(
-        lambda: refresh_stream_table(runtime, name, full=full, initiated_by=initiated_by), waiting
-    )
+    end = time.monotonic() + runtime.settings.lock_wait_seconds
+
+    def refresh() -> RefreshReport:
+        while True:
+            try:
+                return refresh_stream_table(runtime, name, full=full, initiated_by=initiated_by)
+            except ServerBusyError as error:
+                if not is_lock_timeout(error) or time.monotonic() > end:
+                    raise
+            time.sleep(_LOCK_LOOKED_AT)
+
+    return when_free(refresh, waiting)
 
 
 def when_free(

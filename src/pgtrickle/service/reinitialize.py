@@ -18,9 +18,12 @@ from pgtrickle.refresh.stages import looked_up_columns
 from pgtrickle.service.capture_sources import capture_sources, release_sources
 from pgtrickle.service.compile import Compiled, compile_stream_table, effective_mode
 from pgtrickle.service.control import decide_durability
+from pgtrickle.service.patience import until_free
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.storage.apply import stored_columns
 from pgtrickle.storage.state_tables import create_state_tables, drop_state_tables
+
+_PATIENCE_SECONDS = 2.0
 
 
 def prepare_reinitialize(
@@ -32,32 +35,37 @@ def prepare_reinitialize(
     Should that one fail, the mark that is left here makes the next one start anew as well.
     """
     runtime.compiled.pop((stream_table.id, stream_table.original_query), None)
-    with runtime.connection() as connection, connection.transaction():
-        compiled = _compile(connection, stream_table, reshaped)
-        stored = stored_columns(connection, stream_table.name)
-        wanted = [(column.name, column.type.display) for column in compiled.columns]
-        if stored != wanted:
-            raise SourceSchemaChangedError(
-                f'the query of "{stream_table.name}" has other columns than its table',
-                detail=f"stored: {stored}; now: {wanted}",
-                hint=f"Drop and create it again: pgtrickle drop {stream_table.name}.",
+    with runtime.connection() as connection:
+
+        def transaction() -> None:
+            compiled = _compile(connection, stream_table, reshaped)
+            stored = stored_columns(connection, stream_table.name)
+            wanted = [(column.name, column.type.display) for column in compiled.columns]
+            if stored != wanted:
+                raise SourceSchemaChangedError(
+                    f'the query of "{stream_table.name}" has other columns than its table',
+                    detail=f"stored: {stored}; now: {wanted}",
+                    hint=f"Drop and create it again: pgtrickle drop {stream_table.name}.",
+                )
+            effective, reason = effective_mode(compiled, stream_table.refresh_mode)
+            update_refresh_mode(
+                connection,
+                stream_table.id,
+                refresh_mode=stream_table.refresh_mode,
+                effective_refresh_mode=effective,
+                downgrade_reason=reason,
             )
-        effective, reason = effective_mode(compiled, stream_table.refresh_mode)
-        update_refresh_mode(
-            connection,
-            stream_table.id,
-            refresh_mode=stream_table.refresh_mode,
-            effective_refresh_mode=effective,
-            downgrade_reason=reason,
-        )
-        drop_state_tables(connection, stream_table.id)
-        create_state_tables(
-            connection, stream_table.id, compiled.staged, looked_up_columns(compiled.staged)
-        )
-        update_needs_reinit(connection, stream_table.id, needs_reinit=True)
-        capture_sources(connection, stream_table.id, compiled)
-        release_sources(connection)
-        decide_durability(runtime, connection)
+            drop_state_tables(connection, stream_table.id)
+            create_state_tables(
+                connection, stream_table.id, compiled.staged, looked_up_columns(compiled.staged)
+            )
+            update_needs_reinit(connection, stream_table.id, needs_reinit=True)
+            capture_sources(connection, stream_table.id, compiled)
+            release_sources(connection)
+            decide_durability(runtime, connection)
+
+        # Whoever asked goes on with something else meanwhile.
+        until_free(runtime, connection, transaction, _PATIENCE_SECONDS)
 
 
 def _compile(

@@ -59,7 +59,7 @@ from pgtrickle.service.drop import drop_stream_table
 from pgtrickle.service.lake_sink import track
 from pgtrickle.service.lease_keeper import keep_lease
 from pgtrickle.service.ownership import check_owner
-from pgtrickle.service.patience import try_again
+from pgtrickle.service.patience import until_free
 from pgtrickle.service.polled_sources import check_polled
 from pgtrickle.service.refresh import Refresh
 from pgtrickle.service.refresh_stream_table import refresh_when_free, when_free
@@ -80,6 +80,8 @@ from pgtrickle.storage.apply import (
 from pgtrickle.storage.state_tables import drop_state_tables, rename_state_tables
 
 logger = logging.getLogger(__name__)
+
+_END_SECONDS = 5.0
 
 _REASON = "its query was replaced"
 
@@ -121,8 +123,8 @@ def replace_query(
         raise
     _forget(runtime, stream_table, successor)
     try:
-        with runtime.connection() as connection, connection.transaction():
-            release_sources(connection)
+        with runtime.connection() as connection:
+            until_free(runtime, connection, lambda: release_sources(connection), _END_SECONDS)
         drop_unused_slot(runtime)
     except TrickleError as error:
         # The new query is in force; what captures for nobody ends with the next one that ends.
@@ -218,17 +220,16 @@ def _declare(
         )
 
     def transaction() -> StreamTable:
-        with translated_errors(), connection.transaction():
-            fraction, schedule = stream_table.max_delta_fraction, stream_table.schedule
-            declare(connection, name, query, compiled, schedule, refresh_mode, fraction)
-            successor = get_stream_table(connection, name)
-            if stream_table.cdc_mode is not None:
-                update_requested_cdc_mode(connection, successor.id, stream_table.cdc_mode)
-            decide_durability(runtime, connection)
-            insert_successor(connection, successor.id, runtime.settings.lease)
-            return successor
+        fraction, schedule = stream_table.max_delta_fraction, stream_table.schedule
+        declare(connection, name, query, compiled, schedule, refresh_mode, fraction)
+        successor = get_stream_table(connection, name)
+        if stream_table.cdc_mode is not None:
+            update_requested_cdc_mode(connection, successor.id, stream_table.cdc_mode)
+        decide_durability(runtime, connection)
+        insert_successor(connection, successor.id, runtime.settings.lease)
+        return successor
 
-    return try_again(transaction)
+    return until_free(runtime, connection, transaction)
 
 
 @contextmanager

@@ -18,7 +18,11 @@ from pgtrickle.service.runtime import Runtime
 from pgtrickle.spark.arrow_reader import FIXED_SETTINGS
 
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ"
-_EXPORT = "SELECT pg_catalog.pg_export_snapshot(), pg_catalog.clock_timestamp()"
+# What it reads may be locked for hours: then the refresh is tried again, and others go on.
+_EXPORT = """
+    SELECT pg_catalog.pg_export_snapshot(), pg_catalog.clock_timestamp(),
+           pg_catalog.set_config('lock_timeout', '1s', true)
+"""
 
 
 @dataclass(slots=True)
@@ -46,7 +50,7 @@ def open_snapshot(runtime: Runtime) -> Iterator[Snapshot]:
         try:
             connection.execute(_BEGIN)
             frontier = get_frontier(connection)
-            [(name, taken_at)] = connection.execute(_EXPORT).fetchall()
+            [(name, taken_at, _)] = connection.execute(_EXPORT).fetchall()
             yield Snapshot(connection, frontier, name, taken_at)
         finally:
             if not connection.closed:

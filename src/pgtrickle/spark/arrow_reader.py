@@ -27,12 +27,14 @@ from pgtrickle.spark.pg_errors import error_for
 
 _SNAPSHOT_ID = re.compile(r"[0-9A-F]+-[0-9A-F]+-[0-9]+")
 
-# What the text of a value depends on.  Local to the transaction, since a pooler shares sessions.
-# The time zone stays the database's own: expressions that depend on it are evaluated by the read,
-# and the text of a time with zone names its offset.
+# What the text of a value depends on, and how long a table is waited for that somebody has locked:
+# not long, because other refreshes wait for their turn.  Local to the transaction, since a pooler
+# shares sessions.  The time zone stays the database's own: expressions that depend on it are
+# evaluated by the read, and the text of a time with zone names its offset.
 FIXED_SETTINGS = """SELECT set_config('datestyle', 'ISO, MDY', true),
     set_config('intervalstyle', 'postgres', true),
-    set_config('bytea_output', 'hex', true), set_config('extra_float_digits', '1', true)"""
+    set_config('bytea_output', 'hex', true), set_config('extra_float_digits', '1', true),
+    set_config('lock_timeout', '1s', true)"""
 
 
 class ReadTooLargeError(Exception):

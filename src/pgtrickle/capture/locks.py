@@ -1,0 +1,70 @@
+"""Who may change the capture of a source, or delete from its buffer: by rows that only we can lock.
+
+Advisory locks would be simpler, but whoever may connect can take one and never give it back.  The
+rows of ``pgt_locks`` are never updated, so a lock can be taken under any snapshot.
+"""
+
+from __future__ import annotations
+
+from psycopg import Connection
+from psycopg.rows import TupleRow
+
+from pgtrickle.errors import ServerBusyError
+
+_TRIES = 10  # each ends in vain only if the row was made or deleted meanwhile
+
+# A row that this statement makes is as good as locked: others who want to make it wait.
+_LOCK = """
+    WITH made AS (
+        INSERT INTO pgtrickle.pgt_locks (purpose, relid)
+        SELECT p.purpose, %(relid)s
+          FROM (VALUES ('buffer'), ('capture')) AS p (purpose)
+            ON CONFLICT DO NOTHING
+        RETURNING purpose
+    ), locked AS (
+        SELECT l.purpose FROM pgtrickle.pgt_locks AS l
+         WHERE l.purpose = 'capture' AND l.relid = %(relid)s
+           FOR UPDATE
+    )
+    SELECT FROM made WHERE purpose = 'capture' UNION ALL SELECT FROM locked
+"""
+_TRY_LOCK = """
+    SELECT FROM pgtrickle.pgt_locks
+     WHERE purpose = %(purpose)s AND relid = %(relid)s
+       FOR UPDATE SKIP LOCKED
+"""
+_FORGET = "DELETE FROM pgtrickle.pgt_locks WHERE relid = %(relid)s"
+
+
+def lock_capture(connection: Connection[TupleRow], relid: int) -> None:
+    """Wait for the right to change the capture of a source, until the commit.
+
+    Whoever changes what the catalog says of it, too, does so after this.
+    """
+    for _ in range(_TRIES):
+        if connection.execute(_LOCK, {"relid": relid}).fetchone() is not None:
+            return
+    raise ServerBusyError(
+        f"the capture of the table with oid {relid} is made and dropped again and again",
+        hint="Try again when that is done.",
+    )
+
+
+def try_lock_capture(connection: Connection[TupleRow], relid: int) -> bool:
+    """Take the same right if nobody has it."""
+    return _try_lock(connection, "capture", relid)
+
+
+def try_lock_buffer(connection: Connection[TupleRow], relid: int) -> bool:
+    """Claim the right to delete from a buffer until the transaction ends, or give way."""
+    return _try_lock(connection, "buffer", relid)
+
+
+def forget_locks(connection: Connection[TupleRow], relid: int) -> None:
+    """Delete the rows of a source whose capture is dropped."""
+    connection.execute(_FORGET, {"relid": relid})
+
+
+def _try_lock(connection: Connection[TupleRow], purpose: str, relid: int) -> bool:
+    values = {"purpose": purpose, "relid": relid}
+    return connection.execute(_TRY_LOCK, values).fetchone() is not None
