@@ -178,6 +178,10 @@ class MeaningChangedError(TrickleError, code="ST306"):
     """The defining query no longer means what it meant when the stream table was created."""
 
 
+class TableNotSafeError(TrickleError, code="ST309"):
+    """Something on a stream table would run code of others, change rows or hide some of them."""
+
+
 class WalUnavailableError(TrickleError, code="ST320"):
     """The changes of a source cannot be captured from the write-ahead log."""
 

@@ -45,6 +45,7 @@ _PARTS = {
     "policies": "row security of {} changed",
     "partitions": "{} has other partitions or heirs",
     "parent": "{} was attached or detached",
+    "unlogged": "{} or a part of it became unlogged, or logged again",
     "replication": "replication into {} began or ended",
     "definition": "the view {} was replaced",
 }

@@ -173,7 +173,7 @@ class Closing:
                 translated_errors(),
                 rolled_back(connection),
             ):
-                snapshot = open_together(connection, leases)
+                snapshot = open_together(connection, leases, self.names)
                 reports = self._switch(snapshot, compiled)
                 if also is not None:
                     also(connection, get_stream_table(connection, self.stream_table.name))

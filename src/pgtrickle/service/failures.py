@@ -14,6 +14,7 @@ from pgtrickle.errors import (
     PrivilegeError,
     Retry,
     StatusForbidsError,
+    TableNotSafeError,
     TrickleError,
 )
 from pgtrickle.model.stream_table import InitiatedBy, StreamTable
@@ -26,6 +27,7 @@ _FORGIVEN = (
     StatusForbidsError,
     CapturePausedError,
     FuseBlownError,
+    TableNotSafeError,
 )
 
 

@@ -199,7 +199,11 @@ class _Group:
         reports: list[RefreshReport] = []
         changed: set[int] = set()
         with self.runtime.connection() as connection, rolled_back(connection):
-            snapshot = open_together(connection, [member.lease for member in self.members])
+            snapshot = open_together(
+                connection,
+                [member.lease for member in self.members],
+                [member.stream_table.name for member in self.members],
+            )
             buffers = BufferView(connection, snapshot.name)
             for step in self._steps:
                 found = self._step(snapshot, buffers, step, frozenset(changed))
@@ -263,7 +267,11 @@ class _Group:
                 member.prepare(again=attempt > 0)
             try:
                 with self.runtime.connection() as connection, rolled_back(connection):
-                    snapshot = open_together(connection, [member.lease for member in step])
+                    snapshot = open_together(
+                        connection,
+                        [member.lease for member in step],
+                        [member.stream_table.name for member in step],
+                    )
                     with open_buffers(self.runtime, snapshot, sources) as buffers:
                         reports = self._circle(snapshot, step).run(buffers)
                     if reports is not None:
@@ -301,9 +309,17 @@ _GET_OWN = (
 )
 
 
-def open_together(connection: Connection, leases: Sequence[Lease]) -> Snapshot:
-    """Begin the transaction that reads and writes, with a frontier that sees what it writes."""
+def open_together(
+    connection: Connection, leases: Sequence[Lease], names: Sequence[QualifiedName]
+) -> Snapshot:
+    """Begin the transaction that reads and writes, with a frontier that sees what it writes.
+
+    The tables are locked before its snapshot is taken: what it is to find on them before it writes,
+    such as a trigger of others, would be hidden from it otherwise.
+    """
+    listed = ", ONLY ".join(name.sql for name in sorted(names, key=str))
     connection.execute(_BEGIN)
+    connection.execute(f"LOCK TABLE ONLY {listed} IN ROW EXCLUSIVE MODE".encode())
     frontier = get_frontier(connection)
     [(own, name, taken_at)] = connection.execute(_GET_OWN).fetchall()
     # A lease that is renewed later could no longer be locked: see ADR 0017.

@@ -18,10 +18,7 @@ from pgtrickle.storage.tracking import Tracking
 
 _RESULT = '"result__changes"'
 _GUARD = "pgtrickle_guard"
-_OPEN_GUARD = (
-    "SELECT pg_catalog.set_config("
-    "'pg_trickle.refreshing', %s::pg_catalog.regclass::pg_catalog.oid::pg_catalog.text, true)"
-)
+_OPEN_GUARD = "SELECT pgtrickle.open_guard(%s::pg_catalog.regclass)"
 
 
 @dataclass(frozen=True, slots=True)
