@@ -58,6 +58,8 @@ RELEASED = {
     37: "224b5734ce79b6fd4020af9494e5d040f8b8bd83406134662ed989d1e0ad09ab",
     40: "701727ed38cb4d5df9a71c55c4999ee5da5e5c98a8d9587246bad4f7af9a342b",
     43: "6ce975dca2246409ed89aaeb02003728693dbec287ba54ccece1074d659b93a0",
+    41: "5ce68301fb3891ec4514941eb21a86c6bc60285a72f4109d0ca34a03e22f4d86",
+    42: "f8fea3c3774c247f9c540e06a44eeff6fc0ced8d9ee7b536d3183359cf0f84c1",
 }
 ALL = [migration.version for migration in list_migrations()]
 

@@ -1,11 +1,9 @@
 -- 0041 · pre · let no writer fail because of capture, and no refresh because nobody listens
 --
--- Why:   NOTIFY fails while the queue is full, which any role can bring about; a gap was noted by
---        reading and by a foreign key, which serializable writers pay for with failures.
+-- Why:   NOTIFY fails while its queue is full; noting a gap failed or disturbed serializable writers.
 -- Reads: an earlier version notes gaps as before and notifies without asking.
 -- Locks: ACCESS EXCLUSIVE on pgt_capture_gaps, briefly.
--- Undo:  DROP the new functions and the index; CREATE note_gap, note_crashes as in 0013 and
---        tell_pending as in 0023.
+-- Undo:  DROP the new functions and the index; restore note_gap, note_crashes (0013), tell_pending (0023).
 
 -- Nothing is read and nothing else is locked when a writer notes a gap.  A gap of a source that is
 -- followed no longer concerns nobody, and is deleted with its record.

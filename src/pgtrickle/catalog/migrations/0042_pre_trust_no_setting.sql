@@ -1,13 +1,12 @@
 -- 0042 · pre · believe no setting of a writer, and run no code of others while a refresh writes
 --
--- Why:   whoever may write to a stream table could open its guard by a setting; triggers and rules
---        on it run with the rights of whoever refreshes; a table that is set UNLOGGED is emptied by
---        a crash without a trigger.
--- Reads: an earlier version asks nobody for strange triggers; its fingerprints fit, see below.
+-- Why:   a setting opened the guard to every writer; triggers of others ran with a refresh's rights.
+-- Reads: an earlier version asks nobody for strange triggers; fingerprints of sources still fit.
 -- Locks: none that last.
--- Undo:  CREATE refuse_write as in 0010, refuse_lake_write as in 0036, describe_source as in 0009;
---        DROP the new functions.
+-- Undo:  DROP the new functions; restore refuse_write (0010), refuse_lake_write (0036) and the rest.
 
+-- A setting is anybody's to make.  It opens the guard only for those who can act as the owner of the
+-- table, who could as well disable the trigger.
 CREATE OR REPLACE FUNCTION pgtrickle.refuse_write()
 RETURNS trigger
 LANGUAGE plpgsql
@@ -180,5 +179,66 @@ BEGIN
         described := described || ' replication=yes';
     END IF;
     RETURN described;
+END
+$$;
+
+-- As in 0029, but a full queue of notifications does not make the command fail that is watched.
+CREATE OR REPLACE FUNCTION pgtrickle.watch_ddl()
+RETURNS event_trigger
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    block     boolean := coalesce(current_setting('pg_trickle.block_source_ddl', true), '')
+                         IN ('on', 'true', 'yes', '1');
+    relations oid[];
+    other     boolean;
+    one       record;
+    blocked   record;
+BEGIN
+    BEGIN
+        IF TG_EVENT = 'ddl_command_end' THEN
+            SELECT array_agg(objid), bool_or(classid <> 'pg_class'::regclass)
+              INTO relations, other FROM pg_event_trigger_ddl_commands()
+             WHERE coalesce(schema_name, '') NOT IN
+                   ('pg_temp', 'pgtrickle', 'pgtrickle_changes', 'pgtrickle_state');
+        ELSE
+            SELECT array_agg(objid),
+                   bool_or(original AND object_type IN ('function', 'type', 'domain', 'policy',
+                           'domain constraint', 'schema', 'extension', 'collation', 'cast'))
+              INTO relations, other FROM pg_event_trigger_dropped_objects()
+             WHERE NOT is_temporary AND coalesce(schema_name, '') NOT IN
+                   ('pgtrickle', 'pgtrickle_changes', 'pgtrickle_state')
+               AND (original OR classid = 'pg_class'::regclass);
+        END IF;
+        IF relations IS NULL THEN
+            RETURN;
+        END IF;
+        FOR one IN SELECT * FROM pgtrickle.list_reshaped(
+            CASE WHEN NOT other THEN relations END, TG_EVENT = 'sql_drop'
+        ) LOOP
+            blocked := one;
+            EXIT WHEN block;
+            PERFORM FROM pgtrickle.pgt_stream_tables AS s
+              WHERE s.pgt_id = one.stream_table AND NOT s.needs_reinit
+                FOR NO KEY UPDATE SKIP LOCKED;
+            IF FOUND THEN
+                UPDATE pgtrickle.pgt_stream_tables SET needs_reinit = true
+                 WHERE pgt_id = one.stream_table;
+                PERFORM pgtrickle.notify('pg_trickle_alert', json_build_object(
+                    'event', 'reinitialize_needed', 'name', one.name,
+                    'source', one.source)::text);
+            END IF;
+        END LOOP;
+    EXCEPTION WHEN OTHERS THEN
+        RAISE WARNING 'pgtrickle could not watch this command: %', SQLERRM;
+        RETURN;
+    END;
+    IF block AND blocked IS NOT NULL THEN
+        RAISE EXCEPTION 'the stream table % reads %: % is refused', blocked.name, blocked.source, TG_TAG
+              USING ERRCODE = 'dependent_objects_still_exist',
+                    HINT = 'Drop the stream table first, or allow it: '
+                           'SET pg_trickle.block_source_ddl = off.';
+    END IF;
 END
 $$;
