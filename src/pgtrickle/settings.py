@@ -280,7 +280,7 @@ class Settings:
         60.0,
         "How long create, drop, alter and others go on asking for a lock that somebody has, a tenth"
         " of a second at a time so that nobody has to wait behind them, before they give up.",
-        0,
+        1,
         86400,
     )
     connection_timeout_seconds: float = _setting(

@@ -9,7 +9,13 @@ from itertools import pairwise
 
 import pytest
 
-from pgtrickle.errors import CatalogTooNewError, ConnectionLostError, SourceNotFoundError
+from pgtrickle.errors import (
+    CatalogTooNewError,
+    ConnectionLostError,
+    LeaseHeldError,
+    ServerBusyError,
+    SourceNotFoundError,
+)
 from pgtrickle.model.stream_table import Status
 from pgtrickle.model.tier import Tier
 from pgtrickle.scheduler.loop import Loop, worker_threads
@@ -608,3 +614,28 @@ def test_clock_that_is_set_back_delays_nothing(shop: Shop, loop: Loop) -> None:
 
     assert len(shop.refreshes) == 2
     assert next_due == began + timedelta(minutes=5)
+
+
+def test_lease_of_another_is_no_failure_and_is_looked_at_again_soon(
+    shop: Shop, loop: Loop, watched: Watched
+) -> None:
+    shop.add("a", schedule="1h")
+    shop.trouble["public.a"] = LeaseHeldError("a request has it")
+    run_for(loop, shop, 30)
+    assert watched.failures == []
+
+    del shop.trouble["public.a"]
+    run_for(loop, shop, 1)
+
+    assert watched.refreshed_names == ["public.a"]
+
+
+def test_locked_source_is_tried_again_within_seconds_however_long_it_lasts(
+    shop: Shop, loop: Loop, watched: Watched
+) -> None:
+    shop.add("a", schedule="1s")
+    shop.trouble["public.a"] = ServerBusyError("somebody has locked what it reads")
+
+    run_for(loop, shop, 3600)
+
+    assert max(pause for _, _, pause in watched.failures) <= 15

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -13,6 +14,7 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from pgtrickle.errors import ServerBusyError
+from pgtrickle.lake.catalog import create_catalog
 from pgtrickle.scheduler.loop import Loop, worker_threads
 from tests.fixtures.daemons import await_
 from tests.scheduler.shop import Watched
@@ -25,7 +27,9 @@ _BIG_KEYS = (8099291749254689644, 8099291749254689645)
 _CLASSES = ("pgtc", "pgtl", "pgts", "pgtt", "pgtw")
 
 
-def take_advisory_locks(attacker: Connection[TupleRow], relids: list[int], how: str = "") -> None:
+def take_advisory_locks(
+    attacker: Connection[TupleRow], relids: list[object], how: str = ""
+) -> None:
     """Take what any version of ours has taken: big keys, and pairs of a class and an oid."""
     for key in _BIG_KEYS:
         attacker.execute(f"SELECT pg_advisory_lock{how}({key})".encode())
@@ -37,20 +41,28 @@ def take_advisory_locks(attacker: Connection[TupleRow], relids: list[int], how: 
 
 
 @pytest.mark.parametrize("how", ["", "_shared"])
-def test_advisory_locks_of_an_attacker_hold_nobody_up(bench: Bench, how: str):
+def test_advisory_locks_of_an_attacker_hold_nobody_up(
+    bench: Bench, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("PGTRICKLE_DUCKLAKE_CATALOG_SCHEMA", "lake")
+    create_catalog(bench.open("owner"), "lake", str(tmp_path))
     with bench.lab() as lab:
         lab.create("shop.revenue", REVENUE)
-    relid = bench.value("admin", "SELECT 'shop.orders'::regclass::oid::int8")
-    assert isinstance(relid, int)
+    relids = [
+        bench.value("admin", f"SELECT '{name}'::regclass::oid::int8")
+        for name in ("shop.orders", "lake.ducklake_snapshot")
+    ]
+    relid = relids[0]
     attacker = bench.open("attacker")
-    take_advisory_locks(attacker, [relid], how)
+    take_advisory_locks(attacker, relids, how)
 
     bench.run("admin", "ALTER ROLE {owner} SET statement_timeout = '10s'")
     with bench.lab() as lab:  # which connects, and so migrates
-        lab.create("shop.twice", "SELECT id, amount * 2 AS twice FROM shop.orders")
+        twice = "SELECT id, amount * 2 AS twice FROM shop.orders"
+        lab.trickle.create_stream_table("shop.twice", twice, sink="ducklake")
         bench.run("writer", "INSERT INTO shop.orders VALUES (4, 'west', 7)")
         lab.trickle.refresh_stream_table("shop.revenue")
-        lab.refresh("shop.twice")
+        lab.trickle.refresh_stream_table("shop.twice")
         assert bench.value("admin", f"SELECT count(*) FROM pgtrickle_changes.changes_{relid}") == 0
         lab.trickle.drop_stream_table("shop.twice")
         lab.trickle.drop_stream_table("shop.revenue")
@@ -201,3 +213,20 @@ def test_locked_source_starves_no_other_stream_table(bench: Bench):
             thread.join()
         statuses = "SELECT DISTINCT status FROM pgtrickle.pgt_stream_tables"
         assert lab.rows(statuses) == [("ACTIVE",)]
+
+
+def test_attacker_makes_no_writer_ring(bench: Bench):
+    bench.run("admin", "ALTER DATABASE {database} SET pg_trickle.event_wakeup = on")
+    with bench.lab() as lab:
+        lab.create("shop.revenue", REVENUE)
+    attacker, listener = bench.open("attacker"), bench.open("attacker")
+    take_advisory_locks(attacker, [])
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        attacker.execute("SELECT setval('pgtrickle_changes.bell_0', 9223372036854775807)")
+    listener.execute("LISTEN pg_trickle_wake")
+
+    bench.run("writer", "INSERT INTO shop.orders VALUES (4, 'west', 7)")
+
+    attacker.execute("NOTIFY pg_trickle_wake, 'last'")
+    [heard] = list(listener.notifies(timeout=60, stop_after=1))
+    assert heard.payload == "last"

@@ -19,7 +19,7 @@ from pgtrickle.errors import (
 )
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.stream_table import InitiatedBy
-from pgtrickle.service import claim
+from pgtrickle.service import claim, verify
 from pgtrickle.service.claim import claimed
 from tests.service.lab import Lab
 
@@ -222,3 +222,20 @@ def test_p54_lease_that_a_crash_brought_back_is_no_rival(counted: Lab):
     claim_lease(counted.connection, number, "another process", timedelta(hours=1))
     with pytest.raises(LeaseHeldError):
         counted.trickle.refresh_stream_table("copy")
+
+
+def test_verify_compares_without_the_lease(counted: Lab, monkeypatch: pytest.MonkeyPatch):
+    compare = verify._compare
+    refreshed = []
+
+    def compare_later(*arguments: Any) -> Any:
+        counted.run("INSERT INTO t VALUES (4, 4)")
+        refreshed.append(counted.trickle.refresh_stream_table("copy").rows_inserted)
+        return compare(*arguments)
+
+    monkeypatch.setattr(verify, "_compare", compare_later)
+
+    assert counted.trickle.verify_stream_table("copy").ok
+    assert refreshed == [1]
+    monkeypatch.undo()
+    counted.refresh("copy", action="NO_DATA")

@@ -38,6 +38,7 @@ from pgtrickle.catalog.wal_capture import (
 )
 from pgtrickle.errors import ServerBusyError, WalGapError
 from pgtrickle.model.lsn import Lsn
+from pgtrickle.service.patience import impatient
 from pgtrickle.service.runtime import Runtime
 
 # So few that they fit between two processes: the server stores them while others are decoded.
@@ -63,7 +64,8 @@ def drain_wal(runtime: Runtime, upto: Lsn | None = None) -> Drained:
     while not total.reached:
         with runtime.connection() as writer, runtime.connection() as reader:
             end = get_log_end(writer) if end is None else end
-            with writer.transaction():
+            # Only another of ours can have it, and may be reading a long transaction.
+            with impatient(writer, f"{runtime.settings.lock_wait_seconds:.0f}s"):
                 lock_wal(writer)
                 drained = drain_step(writer, reader, end, runtime.settings.wal_max_changes_per_poll)
             total.changes += drained.changes

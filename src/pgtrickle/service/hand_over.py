@@ -38,10 +38,7 @@ from pgtrickle.service.runtime import Runtime
 
 logger = logging.getLogger(__name__)
 
-_PATIENCE = timedelta(seconds=1)
-# For several tables, more than the server's deadlock_timeout: autovacuum makes way by then, and
-# if a writer holds one of them and waits for another, it is we who are told, having waited longer.
-_PATIENCE_WITH_SEVERAL = timedelta(seconds=1.5)
+_PATIENCE = timedelta(seconds=0.1)  # for which writers who come later have to wait, too
 
 
 def hand_over_to_wal(runtime: Runtime, relid: int, *, attempts: int = ATTEMPTS) -> None:
@@ -129,6 +126,8 @@ def release_table(connection: Connection, source: WalSource) -> None:
 def lock_sources(connection: Connection, relids: Iterable[int]) -> dict[int, WalSource]:
     """Lock sources until the commit if any is captured from the log; return those that are.
 
+    The transaction is one of ``until_free``, which gives up soon.
+
     All of them come before the lock of the drain, as everywhere: whoever waits for a table while
     it holds that one would hold back every refresh, and could meet a hand-over.  Those with
     triggers are among them, in the order of oids: writers who use the tables in that order, too,
@@ -142,7 +141,7 @@ def lock_sources(connection: Connection, relids: Iterable[int]) -> dict[int, Wal
         lock_capture(connection, relid)
     for relid in wanted:
         if relid in from_log or may_lock_table(connection, relid):
-            _lock_if_there(connection, relid, _PATIENCE_WITH_SEVERAL)
+            _lock_if_there(connection, relid, None)
     lock_wal(connection)
     return {one.relid: one for one in list_wal_sources(connection) if one.relid in wanted}
 
@@ -177,7 +176,9 @@ def _lock(connection: Connection, relid: int) -> None:
     lock_wal(connection)
 
 
-def _lock_if_there(connection: Connection, relid: int, patience: timedelta = _PATIENCE) -> None:
+def _lock_if_there(
+    connection: Connection, relid: int, patience: timedelta | None = _PATIENCE
+) -> None:
     table = find_table(connection, relid)
     if table is not None:
         lock_table(connection, table, patience)
@@ -204,4 +205,4 @@ def _attempt(runtime: Runtime, change: Callable[[Connection], None], attempts: i
         with runtime.connection() as connection, connection.transaction():
             change(connection)
 
-    try_again(transaction, attempts)
+    try_again(transaction, 2 * attempts)  # each is short

@@ -269,15 +269,16 @@ class _Replacement:
         with self._claimed_when_free() as own, keep_lease(self.runtime, own):
             # Not behind the contents that it replaces, which may have been refreshed meanwhile.
             self._refresh_successor()
-            with (
-                self.runtime.connection() as writer,
-                translated_errors(),
-                writer.transaction(),
-            ):
-                refresh = self._refresh(writer, own)
-                report = self._switch(writer, refresh)
-                if also is not None:
-                    also(writer, get_stream_table(writer, self.stream_table.name))
+            with self.runtime.connection() as writer:
+
+                def switch() -> tuple[Refresh, RefreshReport]:
+                    refresh = self._refresh(writer, own)
+                    report = self._switch(writer, refresh)
+                    if also is not None:
+                        also(writer, get_stream_table(writer, self.stream_table.name))
+                    return refresh, report
+
+                refresh, report = until_free(self.runtime, writer, switch)
             refresh.deliver_left()
             return report
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 from psycopg import Connection
 
 from pgtrickle.catalog.circles import list_members
 from pgtrickle.catalog.graph import list_companions
+from pgtrickle.catalog.leases import release_lease
 from pgtrickle.catalog.stream_tables import get_stream_table
 from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.report import VerifyReport
@@ -41,11 +43,15 @@ _Rows = Counter[tuple[str | None, ...]]
 
 
 def verify_stream_table(runtime: Runtime, name: QualifiedName) -> VerifyReport:
-    """Refresh under the lease and compare at the new frontier."""
+    """Refresh under the lease and compare at the new frontier.
+
+    What is stored is copied under the lease, and compared without it: others go on refreshing.
+    """
     reports: list[VerifyReport] = []
 
     def compare(snapshot: Snapshot, compiled: Compiled) -> None:
         with translated_errors():
+            _store(runtime, snapshot, name, compiled)
             reports.append(_compare(runtime, snapshot, name, compiled))
 
     with runtime.connection() as connection:
@@ -56,20 +62,37 @@ def verify_stream_table(runtime: Runtime, name: QualifiedName) -> VerifyReport:
         return reports[0]
     with claimed(runtime, name, InitiatedBy.MANUAL) as (stream_table, lease):
         refresh = Refresh(runtime, stream_table, lease, InitiatedBy.MANUAL, hold_snapshot=True)
-        with keep_lease(runtime, lease), refresh.recorded():
-            refresh.run(after=compare)
+        kept = ExitStack()
+
+        def compare_alone(snapshot: Snapshot, compiled: Compiled) -> None:
+            with translated_errors():
+                _store(runtime, snapshot, name, compiled)
+                if refresh.left is None:  # else something is still to be delivered
+                    kept.close()
+                    with runtime.connection() as connection:
+                        release_lease(connection, stream_table.id, lease.token)
+                reports.append(_compare(runtime, snapshot, name, compiled))
+
+        with kept, refresh.recorded():
+            kept.enter_context(keep_lease(runtime, lease))
+            refresh.run(after=compare_alone)
     return reports[0]
 
 
-def _compare(
-    runtime: Runtime, snapshot: Snapshot, name: QualifiedName, compiled: Compiled
-) -> VerifyReport:
+def _store(runtime: Runtime, snapshot: Snapshot, name: QualifiedName, compiled: Compiled) -> None:
+    """Copy what is stored into the snapshot's transaction."""
     reader = snapshot.connection
     _create_stored(reader, compiled.columns)
     if snapshot.writes:
         reader.execute(f"INSERT INTO {_STORED} SELECT * FROM {name.sql}".encode())
     else:
         _copy_stored(runtime, reader, name)
+
+
+def _compare(
+    runtime: Runtime, snapshot: Snapshot, name: QualifiedName, compiled: Compiled
+) -> VerifyReport:
+    reader = snapshot.connection
     columns = ", ".join(
         comparable(quote_identifier(column.name), column.type) for column in compiled.columns
     )

@@ -29,15 +29,18 @@ def find_table(connection: Connection[TupleRow], relid: int) -> QualifiedName | 
     return None if row is None else QualifiedName(*row)
 
 
-def lock_table(connection: Connection[TupleRow], table: QualifiedName, patience: timedelta) -> None:
+def lock_table(
+    connection: Connection[TupleRow], table: QualifiedName, patience: timedelta | None
+) -> None:
     """Wait until nobody uses a table, and keep it so until the commit.
 
     At once in the strongest mode, which to drop triggers and to change the replica identity take:
     a lock that is strengthened later can meet another one that way.  Who waits for it holds back
-    everybody who comes later, so ``patience`` is short.
+    everybody who comes later, so ``patience`` is short; None: as the transaction has it.
     """
-    milliseconds = f"{int(patience.total_seconds() * 1000)}ms"
-    connection.execute(_SET_PATIENCE, {"patience": milliseconds})
+    if patience is not None:
+        milliseconds = f"{int(patience.total_seconds() * 1000)}ms"
+        connection.execute(_SET_PATIENCE, {"patience": milliseconds})
     connection.execute(_LOCK.format(table=sql.Identifier(table.schema, table.name)))
 
 
