@@ -46,18 +46,21 @@ _FIND_FOREIGN = """
            AND o.classid = d.classid AND o.objid = d.objid AND o.deptype = 'o'
     ), relations AS MATERIALIZED (
         SELECT c.oid, c.relname, c.relkind, c.relowner, c.relacl, c.relhastriggers, c.relhasrules,
-               c.relforcerowsecurity, s.oid AS schema, s.nspname
+               c.relhassubclass, c.relforcerowsecurity, s.oid AS schema, s.nspname
           FROM members AS m
           JOIN pg_class AS c ON c.oid = m.objid
           JOIN schemas AS s ON s.oid = m.schema
          WHERE m.classid = 'pg_class'::regclass
     ), parts AS (
-        SELECT m.classid, m.objid, m.schema FROM members AS m
+        SELECT m.classid, m.objid, m.schema
+          FROM members AS m JOIN schemas AS s ON s.oid = m.schema AND s.nspname = 'pgtrickle'
          UNION ALL
         SELECT d.classid, d.objid, m.schema
           FROM members AS m
           JOIN pg_depend AS d
             ON d.refclassid = m.classid AND d.refobjid = m.objid AND d.deptype IN ('a', 'i')
+         WHERE m.classid IN ('pg_class'::regclass, 'pg_type'::regclass)
+           AND d.classid <> 'pg_type'::regclass
     ), uses AS MATERIALIZED (
         SELECT p.classid, p.objid, p.schema, u.refclassid, u.refobjid
           FROM parts AS p
@@ -129,7 +132,7 @@ _FIND_FOREIGN = """
           FROM relations AS c
           JOIN pg_inherits AS i ON i.inhparent = c.oid
           JOIN pg_class AS k ON k.oid = i.inhrelid
-         WHERE k.relowner NOT IN (SELECT oid FROM owners)
+         WHERE c.relhassubclass AND k.relowner NOT IN (SELECT oid FROM owners)
          UNION ALL
         SELECT 'heir', pg_describe_object('pg_class'::regclass, k.oid, 0), k.relowner
           FROM relations AS c
