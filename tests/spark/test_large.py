@@ -7,6 +7,7 @@ from decimal import Decimal
 import psycopg
 import pyarrow as pa
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from pgtrickle.errors import ConnectionLostError, DataError, TrickleError, ValueOutOfRangeError
 from pgtrickle.model.names import QualifiedName
@@ -154,6 +155,17 @@ def test_executors_without_the_file_use_their_environment(monkeypatch: pytest.Mo
     assert found == "host=elsewhere"
     with pytest.raises(ConnectionLostError):
         read_connection("/nonexistent")
+
+
+def test_executors_elsewhere_log_in_as_the_driver_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A superuser's DSN in their environment gives them no more rights than the driver has."""
+    with connection_file(r"host=x user='o\'wner /a'") as path:
+        pass
+    monkeypatch.setenv("PGTRICKLE_DSN", "postgresql://postgres:secret@elsewhere/shop")
+
+    found = conninfo_to_dict(read_connection(str(path)))
+
+    assert (found["user"], found["host"]) == ("o'wner /a", "elsewhere")
 
 
 def test_ranges_cover_all_pages_without_overlap() -> None:

@@ -2,7 +2,8 @@
 
 Options of a data source appear in plans, the UI and logs, so they hold only the path of a file that
 its owner alone can read.  Executors on other machines, which have no such file, take the DSN from
-their own environment.
+their own environment; the role that they log in as is the driver's, which the name of the file
+tells.
 """
 
 from __future__ import annotations
@@ -12,17 +13,23 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote, unquote
 
 from pgtrickle.errors import ConnectionLostError
 
 _VARIABLE = "PGTRICKLE_DSN"
+_NAME = "connection-"
 
 
 @contextmanager
 def connection_file(dsn: str) -> Iterator[Path]:
     """Keep the DSN in a private file for the length of the block."""
     with tempfile.TemporaryDirectory(prefix="pgtrickle-") as directory:
-        path = Path(directory) / "connection"
+        # Here and not above: Spark plans a read in processes that never connect.
+        from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415 - see above
+
+        user = str(conninfo_to_dict(dsn).get("user") or "")
+        path = Path(directory) / f"{_NAME}{quote(user, safe='')}"
         # Created with its final permissions: at no moment can another user open it.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w") as file:
@@ -36,7 +43,10 @@ def read_connection(path: str) -> str:
     if path and file.is_file():
         return file.read_text()
     if dsn := os.environ.get(_VARIABLE):
-        return dsn
+        from psycopg.conninfo import make_conninfo  # noqa: PLC0415 - see above
+
+        user = unquote(file.name.removeprefix(_NAME)) if file.name.startswith(_NAME) else ""
+        return make_conninfo(dsn, user=user) if user else dsn
     raise ConnectionLostError(
         "an executor does not know how to reach PostgreSQL",
         hint=f"Set {_VARIABLE} in the environment of the executors.",
