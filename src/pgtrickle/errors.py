@@ -296,6 +296,12 @@ class RequestRefusedError(TrickleError, code="ST605"):
     """A request asks for what does not exist, or in a way that is not possible."""
 
 
+class RequestQuotaError(TrickleError, code="ST606"):
+    """A role has as many requests, subscriptions or watermark groups as it may."""
+
+    retry = Retry.BACKOFF
+
+
 class LakeCatalogError(TrickleError, code="ST701"):
     """The DuckLake catalog is missing, or of a kind that cannot be written."""
 

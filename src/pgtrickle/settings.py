@@ -8,6 +8,7 @@ rows of that table are generated from this file.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -230,6 +231,13 @@ class Settings:
         0,
         5000,
     )
+    requests_per_caller: int = _setting(
+        100,
+        "How many requests of one role may wait at a time, kept in the settings table; those who"
+        " can act as the owner of the catalog may have any number.",
+        1,
+        100_000,
+    )
     ducklake_catalog_schema: str = _setting(
         "public",
         "The schema of PostgreSQL that holds the DuckLake catalog; new sinks take it down.",
@@ -308,6 +316,7 @@ SESSION_SETTINGS: Mapping[str, tuple[str, str]] = MappingProxyType(
     }
 )
 
+_LONGEST_VALUE = 8192  # as the table has it
 # Kept as they were given: secrets in them are looked up by whoever connects.
 _EXPANDED_LATER = frozenset({"ducklake_catalog_dsn"})
 # What must be known before a connection can be made cannot come from the database.
@@ -449,12 +458,14 @@ def settings_in_effect(
 
 
 def _parse(name: str, text: str, kind: type) -> Any:
+    if len(text) > _LONGEST_VALUE:
+        raise _refuse(name, f"{text[:100]}...", f"It has {_LONGEST_VALUE} characters at most.")
     try:
         if kind is bool:
             return {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}[
                 text.strip().lower()
             ]
-        return kind(text)
+        return kind(text)  # a number of too many digits is a ValueError, too
     except (ValueError, KeyError):
         raise _refuse(name, text, f"It is of the type {kind.__name__}.") from None
 
@@ -462,7 +473,9 @@ def _parse(name: str, text: str, kind: type) -> Any:
 def _check_range(name: str, value: object, metadata: Mapping[str, Any]) -> None:
     low, high = metadata["low"], metadata["high"]
     if isinstance(value, (int, float)) and (
-        (low is not None and value < low) or (high is not None and value > high)
+        not math.isfinite(value)
+        or (low is not None and value < low)
+        or (high is not None and value > high)
     ):
         raise _refuse(name, str(value), f"It lies between {low} and {high}.")
     if metadata["choices"] and value not in metadata["choices"]:

@@ -13,6 +13,12 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from pgtrickle.errors import SettingError
+from pgtrickle.model.lengths import shorten
+
+# As the constraints have it.
+_LONGEST_NAME = 255
+_MOST_SOURCES = 1_000
+_LONGEST_TOLERANCE = 1_000_000_000
 
 _LIST = "SELECT pgt_id, reason FROM pgtrickle.list_holds()"
 
@@ -62,7 +68,13 @@ def advance_watermark(
 ) -> None:
     """Record up to when a source is complete; it never goes back."""
     values = {"relid": source_relid, "watermark": watermark}
-    if connection.execute(_ADVANCE, values).fetchone() is None:
+    try:
+        advanced = connection.execute(_ADVANCE, values).fetchone()
+    except psycopg.errors.CheckViolation as error:
+        raise SettingError(
+            f"the watermark cannot be {watermark.isoformat()}", hint="Give a moment of this age."
+        ) from error
+    if advanced is None:
         raise SettingError(
             f"the watermark cannot go back to {watermark.isoformat()}",
             hint="Give a later moment, or the same.",
@@ -80,10 +92,15 @@ def create_watermark_group(
     connection: Connection[TupleRow], name: str, source_relids: Sequence[int], tolerance: float = 0
 ) -> None:
     """Let who reads several of these sources wait until their watermarks agree."""
-    if len(set(source_relids)) < 2 or tolerance < 0:
+    if (
+        not 2 <= len(set(source_relids)) <= _MOST_SOURCES
+        or not 0 <= tolerance <= _LONGEST_TOLERANCE
+        or len(name.encode()) > _LONGEST_NAME
+    ):
         raise SettingError(
-            f'the watermark group "{name}" needs two sources and a tolerance of 0 or more',
-            hint="Name at least two different sources.",
+            f'the watermark group "{shorten(name)}" needs two sources and a tolerance of 0 or more',
+            hint=f"Name 2 to {_MOST_SOURCES:,} different sources; the tolerance is in seconds, at"
+            f" most {_LONGEST_TOLERANCE:,}.",
         )
     values = {"name": name, "relids": list(dict.fromkeys(source_relids)), "tolerance": tolerance}
     try:

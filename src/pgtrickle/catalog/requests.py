@@ -2,19 +2,24 @@
 
 A request that nobody wants any more is one that was cancelled, or whose caller has not looked for
 the answer for a while; requests that nobody waits for (``seen_at`` NULL) are wanted until done.
+Callers write neither here nor anything that a server would have to wait for: their signs of life
+stand in ``pgt_request_signs``, which servers read and never update.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from psycopg import Connection
 from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
-from pgtrickle.errors import RequestLostError, TrickleError
+from pgtrickle.errors import RequestLostError, RequestQuotaError, TrickleError
+
+_LONGEST_ERROR = 10_000  # characters of each part: whoever asked may have sent a megabyte
+_KEPT_PER_CALLER = 1_000
+_SWEPT_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +28,18 @@ class Request:
 
     id: int
     verb: str
-    arguments: dict[str, Any]
-    caller: str
+    arguments: str  # JSON, not yet read: nobody has looked at it
+    caller: str | None  # as the role is called now; None if it is gone
+    caller_oid: int
     schemas: tuple[str, ...]  # where names without a schema are looked for, in this order
 
 
 _UNWANTED = """
-    (cancelled_at IS NOT NULL OR seen_at < pg_catalog.clock_timestamp() - interval '10 seconds')
+    (s.cancelled_at IS NOT NULL OR COALESCE(s.seen_at, r.seen_at)
+         OPERATOR(pg_catalog.<) pg_catalog.clock_timestamp() - interval '10 seconds')
+"""
+_REQUESTS = """
+    pgtrickle.pgt_requests AS r LEFT JOIN pgtrickle.pgt_request_signs AS s USING (request_id)
 """
 
 _BEAT = """
@@ -52,23 +62,50 @@ def fall_silent(connection: Connection[TupleRow], server: str) -> None:
     connection.execute(_FALL_SILENT, {"server": server})
 
 
+# The first request of each caller; those who can act as the server before all others, these in turn.
 _CLAIM = f"""
+    WITH myself AS (
+        SELECT a.oid FROM pg_catalog.pg_roles AS a WHERE a.rolname = current_user
+    ), waiting AS (
+        SELECT r.caller_oid, pg_catalog.min(r.request_id) AS request_id
+          FROM {_REQUESTS}
+         WHERE r.status = 'QUEUED' AND {_UNWANTED} IS NOT TRUE
+         GROUP BY r.caller_oid
+    ), turns AS (
+        SELECT w.request_id, pg_catalog.pg_has_role(w.caller_oid, m.oid, 'USAGE') AS ours,
+               (SELECT pg_catalog.max(l.started_at) FROM pgtrickle.pgt_requests AS l
+                 WHERE l.caller_oid = w.caller_oid) AS served_at
+          FROM waiting AS w, myself AS m
+    ), others AS (
+        SELECT pg_catalog.count(*) AS number
+          FROM pgtrickle.pgt_requests AS b, myself AS m
+         WHERE b.status = 'RUNNING' AND b.server = %(server)s
+           AND NOT pg_catalog.pg_has_role(b.caller_oid, m.oid, 'USAGE')
+    )
     UPDATE pgtrickle.pgt_requests
        SET status = 'RUNNING', server = %(server)s, started_at = pg_catalog.clock_timestamp()
-     WHERE request_id = (SELECT request_id FROM pgtrickle.pgt_requests
-                          WHERE status = 'QUEUED' AND {_UNWANTED} IS NOT TRUE
-                          ORDER BY request_id LIMIT 1 FOR UPDATE SKIP LOCKED)
-    RETURNING request_id, verb, arguments, caller, schemas
+     WHERE request_id = (SELECT q.request_id
+                           FROM turns AS t JOIN pgtrickle.pgt_requests AS q USING (request_id)
+                          CROSS JOIN others AS o
+                          WHERE q.status = 'QUEUED' AND (t.ours OR o.number < %(share)s)
+                          ORDER BY t.ours DESC, t.served_at NULLS FIRST, q.request_id
+                          LIMIT 1 FOR UPDATE OF q SKIP LOCKED)
+    RETURNING request_id, verb, arguments::pg_catalog.text,
+              (SELECT a.rolname FROM pg_catalog.pg_roles AS a WHERE a.oid = caller_oid),
+              caller_oid, schemas
 """
 
 
-def claim_request(connection: Connection[TupleRow], server: str) -> Request | None:
-    """Take the oldest request that somebody still wants; two servers never take the same."""
-    row = connection.execute(_CLAIM, {"server": server}).fetchone()
+def claim_request(connection: Connection[TupleRow], server: str, *, share: int) -> Request | None:
+    """Take the next request that somebody still wants; two servers never take the same.
+
+    Of those who cannot act as the server, it executes ``share`` at a time: its owner finds it free.
+    """
+    row = connection.execute(_CLAIM, {"server": server, "share": share}).fetchone()
     if row is None:
         return None
-    request, verb, arguments, caller, schemas = row
-    return Request(request, verb, arguments, caller, tuple(schemas))
+    request, verb, arguments, caller, caller_oid, schemas = row
+    return Request(request, verb, arguments, caller, caller_oid, tuple(schemas))
 
 
 _FIND_WORK = """
@@ -84,8 +121,8 @@ def find_work(connection: Connection[TupleRow]) -> tuple[bool, bool]:
 
 
 _FIND_UNWANTED = f"""
-    SELECT request_id FROM pgtrickle.pgt_requests
-     WHERE request_id = ANY (%(ids)s) AND status = 'RUNNING' AND {_UNWANTED}
+    SELECT r.request_id FROM {_REQUESTS}
+     WHERE r.request_id = ANY (%(ids)s) AND r.status = 'RUNNING' AND {_UNWANTED}
 """
 
 
@@ -138,43 +175,91 @@ def describe_error(error: TrickleError) -> dict[str, str]:
     sqlstate = getattr(error.__cause__, "sqlstate", None)
     behind = f"SQLSTATE {sqlstate}" if sqlstate else ""
     detail = "\n".join(filter(None, (error.detail, behind)))
-    # PostgreSQL's text has no NUL characters.
     values = {"code": error.code, "message": str(error), "detail": detail, "hint": error.hint}
-    return {key: value.replace("\0", "\ufffd") for key, value in values.items()}
+    return {key: _storable(value) for key, value in values.items()}
 
 
-_SWEEP = f"""
+def _storable(text: str) -> str:
+    """Return a text that PostgreSQL holds: no NUL, no half of a surrogate pair, not too long."""
+    if len(text) > _LONGEST_ERROR:
+        text = text[:_LONGEST_ERROR] + " ..."
+    return text.replace("\0", "\ufffd").encode(errors="replace").decode()
+
+
+_SWEEP = """
     WITH dead AS (
         DELETE FROM pgtrickle.pgt_request_servers
          WHERE beat_at < pg_catalog.clock_timestamp() - interval '1 minute'
-    ), old AS (
-        DELETE FROM pgtrickle.pgt_requests
-         WHERE ended_at < pg_catalog.clock_timestamp() - interval '1 day'
-    ), lost AS (
-        UPDATE pgtrickle.pgt_requests AS r
-           SET status = 'FAILED', error = %(error)s, ended_at = pg_catalog.clock_timestamp()
-         WHERE status = 'RUNNING'
-           AND CASE WHEN r.server = %(server)s THEN r.request_id <> ALL (%(running)s::int8[])
-                    ELSE NOT EXISTS (
-                        SELECT FROM pgtrickle.pgt_request_servers AS s
-                         WHERE s.server = r.server
-                           AND s.beat_at > pg_catalog.clock_timestamp() - interval '10 seconds')
-                    END
     )
+    UPDATE pgtrickle.pgt_requests AS r
+       SET status = 'FAILED', error = %(lost)s, ended_at = pg_catalog.clock_timestamp()
+     WHERE status = 'RUNNING'
+       AND CASE WHEN r.server = %(server)s THEN r.request_id <> ALL (%(running)s::int8[])
+                ELSE NOT EXISTS (
+                    SELECT FROM pgtrickle.pgt_request_servers AS s
+                     WHERE s.server = r.server
+                       AND s.beat_at > pg_catalog.clock_timestamp() - interval '10 seconds')
+                END
+"""
+_SWEEP_UNWANTED = f"""
     UPDATE pgtrickle.pgt_requests
        SET status = 'CANCELLED', ended_at = pg_catalog.clock_timestamp()
-     WHERE status = 'QUEUED' AND {_UNWANTED}
+     WHERE status = 'QUEUED'
+       AND request_id IN (SELECT r.request_id FROM {_REQUESTS}
+                           WHERE r.status = 'QUEUED' AND {_UNWANTED})
+"""
+# Sessions of one role do not see what others have not committed yet, and may exceed the quota.
+_SWEEP_EXCESS = """
+    UPDATE pgtrickle.pgt_requests
+       SET status = 'FAILED', error = %(excess)s, ended_at = pg_catalog.clock_timestamp()
+     WHERE request_id IN (
+               SELECT n.request_id
+                 FROM (SELECT q.request_id, q.caller_oid, pg_catalog.row_number() OVER (
+                                  PARTITION BY q.caller_oid ORDER BY q.request_id) AS place
+                         FROM pgtrickle.pgt_requests AS q WHERE q.status = 'QUEUED') AS n,
+                      pg_catalog.pg_roles AS m
+                WHERE n.place > %(quota)s AND m.rolname = current_user
+                  AND NOT pg_catalog.pg_has_role(n.caller_oid, m.oid, 'USAGE'))
+"""
+_FORGET = """
+    WITH old AS (
+        SELECT r.request_id
+          FROM (SELECT request_id, ended_at, pg_catalog.row_number() OVER (
+                           PARTITION BY caller_oid ORDER BY request_id DESC) AS place
+                  FROM pgtrickle.pgt_requests WHERE ended_at IS NOT NULL) AS r
+         WHERE r.ended_at < pg_catalog.clock_timestamp() - interval '1 day'
+            OR r.place > %(kept)s
+         LIMIT %(most)s
+    ), signs AS (
+        -- A caller may hold his own for as long as he likes.
+        SELECT s.request_id FROM pgtrickle.pgt_request_signs AS s
+         WHERE NOT EXISTS (SELECT FROM pgtrickle.pgt_requests AS r
+                            WHERE r.request_id = s.request_id AND r.ended_at IS NULL)
+         LIMIT %(most)s FOR UPDATE OF s SKIP LOCKED
+    ), gone AS (
+        DELETE FROM pgtrickle.pgt_request_signs WHERE request_id IN (SELECT request_id FROM signs)
+    )
+    DELETE FROM pgtrickle.pgt_requests WHERE request_id IN (SELECT request_id FROM old)
 """
 
 
-def sweep_requests(connection: Connection[TupleRow], server: str, running: Sequence[int]) -> None:
+def sweep_requests(
+    connection: Connection[TupleRow], server: str, running: Sequence[int], *, quota: int
+) -> None:
     """End the requests that nobody wants or executes any more, and forget those of long ago.
 
-    ``running`` are those that ``server`` itself executes.
+    ``running`` are those that ``server`` itself executes, ``quota`` how many of a caller may wait.
     """
-    error = RequestLostError(
+    lost = RequestLostError(
         "the pgtrickle daemon ended while it executed the request",
         hint="Make the request again; what was half done is undone by itself.",
     )
-    values = {"error": Jsonb(describe_error(error)), "server": server, "running": list(running)}
-    connection.execute(_SWEEP, values)
+    excess = RequestQuotaError(
+        f"more than {quota} requests of this role were waiting",
+        hint="Make it again when some are done.",
+    )
+    values = {"server": server, "running": list(running)}
+    connection.execute(_SWEEP, values | {"lost": Jsonb(describe_error(lost))})
+    connection.execute(_SWEEP_UNWANTED)
+    connection.execute(_SWEEP_EXCESS, {"excess": Jsonb(describe_error(excess)), "quota": quota})
+    connection.execute(_FORGET, {"kept": _KEPT_PER_CALLER, "most": _SWEPT_AT_ONCE})

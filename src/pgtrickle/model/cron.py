@@ -31,6 +31,7 @@ _NICKNAMES = {
 }
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+_DIGITS = 4  # of a number; the largest that means anything has two
 _ZONE = re.compile(r"(?:CRON_TZ|TZ)=(\S+)\s+(.*)")
 _PART = re.compile(r"(?P<first>\*|[A-Z0-9]+)(?:-(?P<last>[A-Z0-9]+))?(?:/(?P<step>[0-9]{1,4}))?")
 _HORIZON = 9 * 366  # days; 29 February comes at least every eight years
@@ -163,7 +164,7 @@ def _parse(
 def _number(text: str, word: str, unit: str, low: int, high: int, names: Sequence[str]) -> int:
     if word in names and word:
         return names.index(word)
-    if not word.isdecimal() or not low <= int(word) <= high:
+    if not word.isdecimal() or len(word) > _DIGITS or not low <= int(word) <= high:
         raise _refuse(text, word, unit)
     return int(word)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from pgtrickle.errors import SettingError
+from pgtrickle.model.lengths import shorten
 
 DEFAULT: Literal["default"] = "default"  # leave it to differential_max_change_ratio
 Fraction = float | Literal["default"]
@@ -22,7 +23,7 @@ def check_fraction(value: object) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1:
         return float(value)
     raise SettingError(
-        f'the max_delta_fraction of a stream table cannot be "{value}"',
+        f'the max_delta_fraction of a stream table cannot be "{shorten(value)}"',
         hint="Give a share between 0 and 1, or default for the setting"
         " differential_max_change_ratio.",
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 
 from pgtrickle.errors import SettingError
 
 _SENSITIVITY = 10.0  # times what is usual
+_MOST = 2.0**62  # rows, and above any that there are
 _LEAST = 1000  # rows below which nothing is unusual
 
 
@@ -57,5 +59,24 @@ class Fuse:
             return None
         limits = [self.ceiling or default_ceiling] if self.ceiling or default_ceiling else []
         if self.mode is FuseMode.AUTO and usual is not None:
-            limits.append(max(int(usual * (self.sensitivity or _SENSITIVITY)), _LEAST))
+            unusual = min(usual * (self.sensitivity or _SENSITIVITY), _MOST)
+            limits.append(max(int(unusual), _LEAST))
         return min(limits, default=None)
+
+
+def check_fuse(fuse: Fuse) -> Fuse:
+    """Return a fuse whose numbers mean something, or raise ST501.
+
+    >>> check_fuse(Fuse(FuseMode.AUTO, sensitivity=math.inf))
+    Traceback (most recent call last):
+    pgtrickle.errors.SettingError: a fuse cannot be like that
+    """
+    if (fuse.ceiling is not None and not 0 < fuse.ceiling < 2**63) or (
+        fuse.sensitivity is not None
+        and not (fuse.sensitivity > 1 and math.isfinite(fuse.sensitivity))
+    ):
+        raise SettingError(
+            "a fuse cannot be like that",
+            hint="The ceiling is a number of rows above 0, the sensitivity a factor above 1.",
+        )
+    return fuse

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from pgtrickle.errors import NameNotUsableError
+from pgtrickle.model.lengths import LONGEST_NAME, shorten
 
 _MAX_IDENTIFIER_BYTES = 63
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
@@ -49,6 +50,11 @@ class QualifiedName:
         >>> QualifiedName.parse('app."Daily Sales"')
         QualifiedName(schema='app', name='Daily Sales')
         """
+        if len(text) > LONGEST_NAME:
+            raise NameNotUsableError(
+                f'"{shorten(text)}" is too long for a name',
+                hint="Write schema.name; each has 63 bytes at most.",
+            )
         parts = _split(text)
         if not 1 <= len(parts) <= 2:
             raise NameNotUsableError(

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from pgtrickle.errors import SettingError
 from pgtrickle.model.cron import Cron, parse_cron
+from pgtrickle.model.lengths import LONGEST_SCHEDULE, shorten
 
 CALCULATED = "calculated"
 SHORTEST = timedelta(seconds=1)
@@ -53,7 +54,6 @@ class Schedule:
         return self.text
 
 
-@lru_cache(maxsize=4096)
 def parse_schedule(text: str) -> Schedule:
     """Read a schedule, or raise ST501.
 
@@ -64,6 +64,11 @@ def parse_schedule(text: str) -> Schedule:
     >>> parse_schedule("*/20 * * * *").cron.minutes
     (0, 20, 40)
     """
+    return _parse_schedule(_check_length(text, "schedule", _HINT))
+
+
+@lru_cache(maxsize=4096)
+def _parse_schedule(text: str) -> Schedule:
     plain = text.strip()
     if plain.lower() == CALCULATED:
         return Schedule(CALCULATED, SHORTEST)
@@ -78,7 +83,14 @@ def parse_duration(text: str) -> timedelta:
     >>> parse_duration("1h30m")
     datetime.timedelta(seconds=5400)
     """
-    return _read_duration(text.strip(), "duration", "Write one such as '30s', '5m' or '1h30m'.")
+    hint = "Write one such as '30s', '5m' or '1h30m'."
+    return _read_duration(_check_length(text, "duration", hint).strip(), "duration", hint)
+
+
+def _check_length(text: str, what: str, hint: str) -> str:
+    if len(text) > LONGEST_SCHEDULE:
+        raise SettingError(f'the {what} "{shorten(text)}" is too long', hint=hint)
+    return text
 
 
 def _read_duration(plain: str, what: str, hint: str) -> timedelta:

@@ -29,7 +29,7 @@ from pgtrickle.catalog.holds import (
 from pgtrickle.catalog.refresh_groups import create_refresh_group, drop_refresh_group
 from pgtrickle.catalog.stream_tables import get_stream_table, list_stream_tables
 from pgtrickle.errors import SettingError, SourceNotFoundError
-from pgtrickle.model.fuse import Fuse, FuseMode
+from pgtrickle.model.fuse import Fuse, FuseMode, check_fuse
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.service.ownership import check_owner
@@ -131,11 +131,7 @@ class SchedulerControl:
         sensitivity: float | None = None,
     ) -> None:
         """Give a stream table a fuse; what is None stays."""
-        if (ceiling is not None and ceiling < 1) or (sensitivity is not None and sensitivity <= 1):
-            raise SettingError(
-                "a fuse cannot be like that",
-                hint="The ceiling is a number of rows above 0, the sensitivity a factor above 1.",
-            )
+        check_fuse(Fuse(mode, ceiling, sensitivity))
         with self._runtime.connection() as connection:
             [table] = self._own(connection, [name])
             fuse: Fuse = replace(get_fuse(connection, table.id), mode=mode)

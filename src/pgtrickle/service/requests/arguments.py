@@ -1,4 +1,4 @@
-"""The arguments of requests: their names and types, checked before anything is done.
+"""The arguments of requests: their names, types and sizes, checked before anything is done.
 
 The procedures in the schema ``pgtrickle`` give them right; but anyone may write a request by hand,
 and definitions of ``bulk_create`` come from users in any case.
@@ -6,11 +6,13 @@ and definitions of ``bulk_create`` come from users in any case.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from pgtrickle.errors import RequestRefusedError
+from pgtrickle.model.lengths import LONGEST_VALUE, shorten
 
 _TYPES: Mapping[str, tuple[type, ...]] = MappingProxyType(
     {
@@ -49,6 +51,30 @@ _TYPES: Mapping[str, tuple[type, ...]] = MappingProxyType(
 )
 
 
+_MOST_IN_A_LIST = 1_000
+_MOST_DIGITS = 100
+
+
+def read_arguments(verb: str, text: str) -> Any:
+    """Read the arguments of a request, or raise ST605.
+
+    PostgreSQL has read them already, but holds numbers that Python does not, and nests deeper.
+
+    >>> read_arguments("drop", '{"name": "t"}')
+    {'name': 't'}
+    """
+    try:
+        return json.loads(text, parse_int=_read_int)
+    except (ValueError, RecursionError):
+        raise _refuse(verb, "a number has too many digits, or they nest too deeply") from None
+
+
+def _read_int(text: str) -> int:
+    if len(text) > _MOST_DIGITS:
+        raise ValueError("too many digits")
+    return int(text)
+
+
 def check_arguments(
     verb: str, given: object, *, required: Collection[str], optional: Collection[str]
 ) -> dict[str, Any]:
@@ -67,17 +93,21 @@ def check_arguments(
     for name, value in found.items():
         if name not in required and name not in optional:
             known = ", ".join(sorted({*required, *optional}))
-            raise _refuse(verb, f'"{name}" is not among its arguments: {known}')
+            raise _refuse(verb, f'"{shorten(name)}" is not among its arguments: {known}')
         if not isinstance(value, _TYPES[name]) or (
             isinstance(value, bool) and bool not in _TYPES[name]
         ):
             wanted = " or ".join(kind.__name__ for kind in _TYPES[name])
             raise _refuse(verb, f'"{name}" is of another type than {wanted}')
+        if isinstance(value, list) and len(value) > _MOST_IN_A_LIST:
+            raise _refuse(verb, f'"{name}" has more than {_MOST_IN_A_LIST} entries')
+        if isinstance(value, str) and len(value) > LONGEST_VALUE and name != "query":
+            raise _refuse(verb, f'"{name}" has more than {LONGEST_VALUE} characters')
     return found
 
 
 def _refuse(verb: str, why: str) -> RequestRefusedError:
     return RequestRefusedError(
-        f'the request "{verb}" cannot be understood: {why}',
+        f'the request "{shorten(verb)}" cannot be understood: {why}',
         hint="Use the procedure of this name in the schema pgtrickle.",
     )

@@ -15,6 +15,7 @@ from pgtrickle.errors import (
     NameNotUsableError,
     NotOwnerError,
     PrivilegeError,
+    RequestRefusedError,
     StreamTableNotFoundError,
 )
 from pgtrickle.model.names import QualifiedName
@@ -27,8 +28,17 @@ if TYPE_CHECKING:  # which imports this module
 _MAY_ACT_AS = """
     SELECT COALESCE(pg_catalog.bool_or(pg_catalog.pg_has_role(c.oid, o.oid, 'USAGE')), false)
       FROM pg_catalog.pg_roles AS c, pg_catalog.pg_roles AS o
-     WHERE c.rolname = %(caller)s AND o.rolname = COALESCE(%(owner)s, current_user)
+     WHERE c.oid = %(caller)s AND o.rolname = COALESCE(%(owner)s, current_user)
 """
+
+
+def check_caller_exists(ask: Ask) -> None:
+    """Raise ST605 if the role that asked was dropped; another of its name is somebody else."""
+    if ask.request.caller is None:
+        raise RequestRefusedError(
+            "the role that made the request does not exist any more",
+            hint="Make it again as a role that exists.",
+        )
 
 
 def check_may_act_as_server(ask: Ask) -> None:
@@ -38,7 +48,7 @@ def check_may_act_as_server(ask: Ask) -> None:
     """
     with ask.runtime.connection() as connection:
         [(server,)] = connection.execute("SELECT current_user").fetchall()
-        if not _may_act_as(connection, ask.request.caller, None):
+        if not _may_act_as(connection, ask.request.caller_oid, None):
             raise PrivilegeError(
                 f'"{ask.request.caller}" may not have queries evaluated as "{server}"',
                 detail="Stream tables that the daemon creates belong to its role.",
@@ -55,7 +65,7 @@ def get_own_stream_table(ask: Ask, text: str) -> StreamTable:
             hint="List them with: SELECT * FROM pgtrickle.pgt_status().",
         )
     with ask.runtime.connection() as connection:
-        if not _may_act_as(connection, ask.request.caller, found.owner):
+        if not _may_act_as(connection, ask.request.caller_oid, found.owner):
             raise NotOwnerError(
                 f'must be owner of stream table "{found.name}"',
                 hint=f'It belongs to "{found.owner}": connect as a member of that role.',
@@ -86,7 +96,7 @@ def name_for_creation(ask: Ask, text: str) -> QualifiedName:
     return QualifiedName.parse(text, ask.request.schemas[0])
 
 
-def _may_act_as(connection: Connection, caller: str, owner: str | None) -> bool:
+def _may_act_as(connection: Connection, caller: int, owner: str | None) -> bool:
     values = {"caller": caller, "owner": owner}
     [(may,)] = connection.execute(_MAY_ACT_AS, values).fetchall()
     return bool(may)

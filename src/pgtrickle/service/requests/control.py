@@ -17,7 +17,7 @@ from pgtrickle.catalog.refresh_groups import (
     list_members,
 )
 from pgtrickle.errors import SettingError
-from pgtrickle.model.fuse import Fuse, parse_fuse_mode
+from pgtrickle.model.fuse import Fuse, check_fuse, parse_fuse_mode
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.service.requests.caller import get_own_stream_table
 
@@ -96,14 +96,7 @@ def read_fuse(ask: Ask, stream_table: StreamTable, given: Mapping[str, Any]) -> 
         fuse = replace(fuse, ceiling=given["fuse_ceiling"])
     if "fuse_sensitivity" in given:
         fuse = replace(fuse, sensitivity=float(given["fuse_sensitivity"]))
-    if (fuse.ceiling is not None and not 0 < fuse.ceiling < 2**63) or (
-        fuse.sensitivity is not None and not fuse.sensitivity > 1
-    ):
-        raise SettingError(
-            "a fuse cannot be like that",
-            hint="The ceiling is a number of rows above 0, the sensitivity a factor above 1.",
-        )
-    return fuse
+    return check_fuse(fuse)
 
 
 def put_in(ask: Ask, stream_table: StreamTable, fuse: Fuse) -> None:

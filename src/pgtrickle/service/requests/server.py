@@ -33,7 +33,12 @@ from pgtrickle.catalog.requests import (
     sweep_requests,
 )
 from pgtrickle.catalog.subscriptions import tell_pending
-from pgtrickle.errors import InternalError, RequestCancelledError, TrickleError
+from pgtrickle.errors import (
+    ConnectionLostError,
+    InternalError,
+    RequestCancelledError,
+    TrickleError,
+)
 from pgtrickle.service.requests.cancel import CancellableRuntime
 from pgtrickle.service.requests.verbs import Ask, Notice, execute
 from pgtrickle.service.runtime import Runtime
@@ -45,6 +50,7 @@ _BEAT_EVERY = 4  # pulses
 _SWEEP_EVERY = 40
 _LOOK_EVERY = 2  # while nobody has asked for anything in a while
 _ASKED_LATELY = 60.0  # seconds
+_ANY_NUMBER = 1_000_000
 
 
 class RequestServer:
@@ -99,7 +105,7 @@ class RequestServer:
         while self._leads() and not self._draining.is_set():
             runtime = CancellableRuntime.like(self._runtime)
             with self._claiming, self._runtime.connection() as connection:
-                request = claim_request(connection, self._runtime.owner)
+                request = claim_request(connection, self._runtime.owner, share=self._share)
                 if request is None:
                     break
                 self._running[request.id] = runtime
@@ -107,30 +113,40 @@ class RequestServer:
             served += 1
         return served
 
+    @property
+    def _share(self) -> int:
+        """How many requests of others than its owner may be executed at a time."""
+        return self._workers - 1 if self._workers > 1 else _ANY_NUMBER
+
     def _execute(self, request: Request, runtime: CancellableRuntime) -> None:
         try:
-            result = execute(Ask(runtime, request, self._notice(request)))
-        except TrickleError as error:
-            self._fail(request, error, cancelled=runtime.cancelled)
-        except Exception as error:
-            # A bug met by one request must not stop the others.
-            logger.exception("a request failed", extra={"verb": request.verb})
-            wrapped = InternalError(
-                f"unexpected {type(error).__name__}: {error}",
-                hint="Report this; the log of the daemon has more.",
-            )
-            self._fail(request, wrapped, cancelled=runtime.cancelled)
-        else:
-            with self._runtime.connection() as connection:
-                complete_request(connection, request.id, result)
+            try:
+                result = execute(Ask(runtime, request, self._notice(request)))
+                with self._runtime.connection() as connection:
+                    complete_request(connection, request.id, result)
+            except TrickleError as error:
+                self._fail(request, error, cancelled=runtime.cancelled)
+            except Exception as error:
+                # A bug met by one request must not stop the others.
+                logger.exception("a request failed", extra={"verb": request.verb})
+                self._fail(request, _unforeseen(error), cancelled=runtime.cancelled)
         finally:
             del self._running[request.id]
 
     def _fail(self, request: Request, error: TrickleError, *, cancelled: bool) -> None:
         if cancelled:
             error = RequestCancelledError("the request was cancelled", hint="Make it again.")
-        with self._runtime.connection() as connection:
-            fail_request(connection, request.id, error, cancelled=cancelled)
+        try:
+            with self._runtime.connection() as connection:
+                fail_request(connection, request.id, error, cancelled=cancelled)
+        except ConnectionLostError:
+            raise  # the next sweep tells that it is lost
+        except TrickleError as refused:
+            # The server has no room for what the error says, in its encoding say.
+            logger.warning("could not record an error", extra={"code": refused.code})
+            plain = type(error)("the request failed", hint="The log of the daemon has more.")
+            with self._runtime.connection() as connection:
+                fail_request(connection, request.id, plain)
 
     def _notice(self, request: Request) -> Notice:
         def tell(text: str) -> None:
@@ -200,10 +216,14 @@ class RequestServer:
         except TrickleError as error:
             # The request that was being executed, if any, is told to be lost by the next sweep.
             logger.warning("could not look for requests", extra={"code": error.code})
+        except Exception:
+            # Likewise; nobody asks this future for what became of it.
+            logger.exception("looking for requests met an error")
 
     def _sweep(self) -> None:
         with self._claiming, self._runtime.connection() as connection:
-            sweep_requests(connection, self._runtime.owner, list(self._running))
+            quota = self._runtime.settings.requests_per_caller
+            sweep_requests(connection, self._runtime.owner, list(self._running), quota=quota)
 
     def _stop_unwanted(self) -> None:
         running = dict(self._running)
@@ -213,3 +233,10 @@ class RequestServer:
             unwanted = list_unwanted(connection, list(running))
         for request in unwanted:
             running[request].cancel()
+
+
+def _unforeseen(error: Exception) -> InternalError:
+    return InternalError(
+        f"unexpected {type(error).__name__}: {error}",
+        hint="Report this; the log of the daemon has more.",
+    )

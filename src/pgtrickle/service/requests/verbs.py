@@ -22,6 +22,7 @@ from pgtrickle.errors import (
 from pgtrickle.model.cdc_mode import parse_cdc_mode
 from pgtrickle.model.delta_fraction import DEFAULT, Fraction, check_fraction
 from pgtrickle.model.diamonds import Diamond
+from pgtrickle.model.lengths import shorten
 from pgtrickle.model.modes import parse_refresh_mode, parse_status
 from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.report import RefreshReport
@@ -35,8 +36,9 @@ from pgtrickle.service.explain import explain_stream_table
 from pgtrickle.service.refresh_stream_table import refresh_when_free
 from pgtrickle.service.replace_query import is_another_query
 from pgtrickle.service.requests import control, explanations, lake
-from pgtrickle.service.requests.arguments import check_arguments
+from pgtrickle.service.requests.arguments import check_arguments, read_arguments
 from pgtrickle.service.requests.caller import (
+    check_caller_exists,
     check_may_act_as_server,
     find_stream_table_of,
     get_own_stream_table,
@@ -80,13 +82,14 @@ class Ask:
 
 def execute(ask: Ask) -> Any:
     """Do what a request asks for, if its caller may."""
+    check_caller_exists(ask)
     verb = VERBS.get(ask.request.verb)
     if verb is None:
         raise RequestRefusedError(
             f'there is no request "{ask.request.verb}"',
             hint=f"Ask for one of {', '.join(sorted(VERBS))}; or the daemon is an older version.",
         )
-    return verb.act(ask, verb.check(ask.request.arguments))
+    return verb.act(ask, verb.check(read_arguments(verb.name, ask.request.arguments)))
 
 
 def _create(ask: Ask, given: Arguments) -> Any:
@@ -219,9 +222,9 @@ def _fraction(given: float | str | None) -> Fraction | None:
         return given
     try:
         return float(given)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise SettingError(
-            f'the max_delta_fraction "{given}" is not a number',
+            f'the max_delta_fraction "{shorten(given)}" is not a number',
             hint='Give a number from 0 to 1, or "default".',
         ) from None
 
