@@ -62,7 +62,7 @@ def fall_silent(connection: Connection[TupleRow], server: str) -> None:
     connection.execute(_FALL_SILENT, {"server": server})
 
 
-# The first request of each caller; those who can act as the server before all others, these in turn.
+# The first request of each caller: of those who can act as the server, then of all others in turn.
 _CLAIM = f"""
     WITH myself AS (
         SELECT a.oid FROM pg_catalog.pg_roles AS a WHERE a.rolname = current_user

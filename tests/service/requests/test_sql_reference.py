@@ -18,7 +18,14 @@ from tools.sql_examples import EXAMPLES, PREPARATION
 from tools.sql_surface import read_routines, read_views
 
 # Parts of a procedure that users call, and nothing for themselves.
-INNER = {"check_served", "follow_request", "may_act_on", "check_may_act_on"}
+INNER = {
+    "check_served",
+    "follow_request",
+    "may_act_on",
+    "check_may_act_on",
+    "check_may_ask",
+    "check_may_group",
+}
 OWNERS = {"grant_access", "revoke_access", "set_setting", "drain", "undrain"}
 # What has to happen before an example.
 BEFORE = {
