@@ -35,6 +35,8 @@ _LOOK_SOON = 0.25  # while a writer may have missed a flag
 _RENEW = FLAGS_LAST / 3
 _STOP_NOTICED = 0.1
 _SOURCES_LAST = 10.0  # seconds for which it is believed who reads what
+_PAUSE = 0.05  # seconds from one hearing to the next
+_OID_DIGITS = 10
 _RECONNECT = 5.0
 _PATIENCE = 2.0
 _DEAF = 5.0  # seconds for which a flag is left alone that rang for nobody
@@ -56,6 +58,7 @@ class ChangeBell:
     _deaf_until: dict[int, float] = field(default_factory=dict)  # by flag
     _held: frozenset[int] = frozenset()  # flags that are up, and that all writers have seen
     _silent: frozenset[int] = frozenset()  # stream tables with a source that does not ring
+    _heard_at: float = 0.0  # when something last came, on the monotonic clock
     # Something new to watch, or the end, interrupts the listening.
     _news: tuple[socket.socket, socket.socket] = field(default_factory=socket.socketpair)
 
@@ -162,10 +165,14 @@ class ChangeBell:
     def _hear(self, connection: Connection[TupleRow]) -> bool:
         """Ring for what has come by now; return whether anything has."""
         heard = False
+        # Anybody may send anything, and as often as he likes: that many looks, and no more.
+        self.done.wait(self._heard_at + _PAUSE - time.monotonic())
         for notice in connection.notifies(timeout=0):
             heard = True
-            if notice.payload.isdecimal():  # anybody may send anything
+            if len(notice.payload) <= _OID_DIGITS and notice.payload.isdecimal():
                 self._ring(int(notice.payload))
+        if heard:
+            self._heard_at = time.monotonic()
         return heard
 
     def _await_news(self, connection: Connection[TupleRow], seconds: float) -> None:
