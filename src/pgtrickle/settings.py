@@ -98,6 +98,13 @@ class Settings:
         1,
         1_000_000,
     )
+    planning_timeout_seconds: float = _setting(
+        30.0,
+        "How long PostgreSQL may take to plan a query while it is bound or compiled; one that takes"
+        " longer is refused.",
+        0.05,
+        3600,
+    )
     max_consecutive_errors: int = _setting(
         3,
         "After how many errors in a row that do not heal by themselves `pgtrickle run` suspends a"

@@ -16,6 +16,7 @@ import psycopg
 from psycopg import Connection, Rollback
 
 from pgtrickle.catalog.bound_objects import read_bound_objects
+from pgtrickle.catalog.rights import check_rights
 from pgtrickle.catalog.sql_types import resolve_types
 from pgtrickle.errors import (
     PrivilegeError,
@@ -32,7 +33,9 @@ from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.sql_type import Column, SqlType
 from pgtrickle.sql.bound import BoundQuery, Relation
 from pgtrickle.sql.grouping import knows_aggregate
+from pgtrickle.sql.limits import MAX_TABLES, check_planned
 from pgtrickle.sql.refusal import Refusal, underline
+from pgtrickle.sql.rule_tree import measure_rules
 
 _VIEW = "pgtrickle_state.__bind"
 _CREATE_VIEW = f"CREATE VIEW {_VIEW} AS "
@@ -49,10 +52,18 @@ _REFUSED_KINDS = {
     "t": "a TOAST table",
 }
 
+_MAX_TREE = 32 * 2**20  # characters of a rule: a view of some hundred thousand expressions
+
 _RULES = """
-    SELECT r.ev_class, r.ev_action::text, pg_catalog.pg_get_viewdef(r.ev_class)
+    SELECT r.ev_class,
+           CASE WHEN pg_catalog.length(r.ev_action::text) <= %(most)s THEN r.ev_action::text END
       FROM pg_catalog.pg_rewrite AS r
      WHERE r.ev_class = ANY(%(views)s::oid[]) AND r.rulename = '_RETURN'
+"""
+
+_DEFINITIONS = """
+    SELECT v.oid, pg_catalog.pg_get_viewdef(v.oid)
+      FROM pg_catalog.unnest(%(views)s::oid[]) AS v (oid)
 """
 
 _RELATIONS = """
@@ -137,13 +148,20 @@ class Binding:
 Check = Callable[[Sequence[BoundObject]], None]
 
 
-def bind_query(connection: Connection, user_sql: str, check: Check | None = None) -> Binding:
-    """Resolve ``user_sql`` under the session's ``search_path``; leaves no trace.
+def bind_query(connection: Connection, user_sql: str) -> Binding:
+    """Resolve ``user_sql`` under the session's ``search_path``; leaves no trace."""
+    binding = examine_query(connection, user_sql)
+    for problem in binding.problems:
+        raise problem
+    return binding
 
-    ``check`` is shown what the query uses before any of it runs, as functions of constants do
-    when PostgreSQL plans.
+
+def bind_again(connection: Connection, sql: str, check: Check) -> Binding:
+    """Resolve a text that PostgreSQL has accepted before; leaves no trace, and runs nothing.
+
+    ``check`` is shown what the query uses by now.
     """
-    binding = examine_query(connection, user_sql, check)
+    binding = examine_query(connection, sql, check)
     for problem in binding.problems:
         raise problem
     return binding
@@ -152,24 +170,29 @@ def bind_query(connection: Connection, user_sql: str, check: Check | None = None
 def examine_query(connection: Connection, user_sql: str, check: Check | None = None) -> Binding:
     """Do the same, but collect the reasons why a query cannot define a stream table.
 
-    Raises only what PostgreSQL itself refuses.
+    Raises only what PostgreSQL itself refuses.  Without ``check``, also when it plans the query,
+    by which it runs functions of constants.
     """
     with _scratch_view(connection, user_sql) as search_path:
         view = int(str(_scalar(connection, f"SELECT '{_VIEW}'::pg_catalog.regclass::oid")))
         rules = _read_rules(connection, view)
-        trees = [tree for tree, _ in rules.values()]
+        trees = list(rules.values())
+        check_planned(measure_rules(rules, view))
         functions = _Functions.read(connection, trees)
         objects = read_bound_objects(connection, view, rules, functions.own)
         if check is not None:
             check(objects)
-        _plan(connection, user_sql)
+        check_rights(connection, rules, _relations_in(trees), functions.called)
+        if check is None:
+            _plan(connection, user_sql, search_path)
         problems: list[TrickleError] = []
-        relations = _read_relations(connection, rules, trees, problems)
+        definitions = _read_definitions(connection, rules)
+        relations = _read_relations(connection, definitions, trees, problems)
         problems += _refused_clauses(trees, user_sql)
         problems += functions.volatile(user_sql)
         return Binding(
             BoundQuery(
-                _definition(rules[view][1]),
+                definitions[view],
                 relations.pop(view).columns,
                 {relation.name: relation for relation in relations.values()},
                 _read_columns_used(connection, rules, relations),
@@ -206,10 +229,13 @@ def _scratch_view(connection: Connection, user_sql: str) -> Iterator[str]:
         raise Rollback(savepoint)
 
 
-def _plan(connection: Connection, user_sql: str) -> None:
+def _plan(connection: Connection, user_sql: str, search_path: str) -> None:
     """Let PostgreSQL check what it checks when it plans a query and begins to run it."""
+    set_path = "SELECT pg_catalog.set_config('search_path', %s, true)"
     try:
+        connection.execute(set_path, [search_path])  # functions may rely on it
         connection.execute(f"SELECT * FROM {_VIEW} LIMIT 0")
+        connection.execute(set_path, ["pg_catalog, pg_temp"])
     except psycopg.Error as error:
         raise _translate(error, user_sql) from error
 
@@ -253,7 +279,7 @@ def _translate(error: psycopg.Error, user_sql: str) -> TrickleError:
         return QueryTooLargeError(message, detail=detail, hint=hint or "Simplify the query.")
     if code == "42701":
         hint = hint or "Give every column of the result a name of its own with AS."
-    if code.startswith(("08", "57P")) or not code:
+    if code.startswith(("08", "53", "57")) or not code:  # not a property of the query
         raise error
     return QueryRejectedError(message, detail=detail, hint=hint or "Correct the query.")
 
@@ -273,18 +299,22 @@ def _position(position: str | None, user_sql: str) -> str:
     return f"{prefix}{line}\n{' ' * (len(prefix) + start - line_start)}{mark}"
 
 
-def _read_rules(connection: Connection, view: int) -> dict[int, tuple[str, str]]:
-    """Return each view's rule and definition, for the query and every view under it."""
-    found: dict[int, tuple[str, str]] = {}
+def _read_rules(connection: Connection, view: int) -> dict[int, str]:
+    """Return each view's rule, for the query and every view under it."""
+    found: dict[int, str] = {}
     pending = [view]
     for _ in range(_MAX_VIEW_DEPTH):
         if not pending:
             return found
-        rows = connection.execute(_RULES, {"views": pending}).fetchall()
-        found |= {oid: (tree, definition) for oid, tree, definition in rows}
-        named = {
-            int(oid) for _, tree, _ in rows for oid in _RELATION_IN_TREE.findall(tree)
-        } - found.keys()
+        if len(found) + len(pending) > MAX_TABLES:
+            raise _too_large("consists of", len(found) + len(pending), "views", MAX_TABLES)
+        rows = connection.execute(_RULES, {"views": pending, "most": _MAX_TREE}).fetchall()
+        if any(tree is None for _, tree in rows):
+            raise _too_large(
+                "has a view of more than", _MAX_TREE, "characters as a tree", _MAX_TREE
+            )
+        found |= dict(rows)
+        named = _relations_in(tree for _, tree in rows) - found.keys()
         pending = [
             oid
             for (oid,) in connection.execute(
@@ -300,13 +330,25 @@ def _read_rules(connection: Connection, view: int) -> dict[int, tuple[str, str]]
     )
 
 
+def _too_large(what: str, number: int, unit: str, most: int) -> QueryTooLargeError:
+    return QueryTooLargeError(
+        f"the query {what} {number} {unit}", hint=f"At most {most} are allowed; simplify the views."
+    )
+
+
+def _read_definitions(connection: Connection, views: Iterable[int]) -> dict[int, str]:
+    """Return the text of each view, as PostgreSQL prints it under the path of the session."""
+    rows = connection.execute(_DEFINITIONS, {"views": list(views)})
+    return {oid: text.strip().rstrip(";") for oid, text in rows}
+
+
 def _read_relations(
     connection: Connection,
-    rules: dict[int, tuple[str, str]],
+    definitions: dict[int, str],
     trees: Iterable[str],
     problems: list[TrickleError],
 ) -> dict[int, Relation]:
-    oids = {int(oid) for tree in trees for oid in _RELATION_IN_TREE.findall(tree)} | rules.keys()
+    oids = _relations_in(trees) | definitions.keys()
     columns: dict[int, list[Column]] = {oid: [] for oid in oids}
     collation = default_collation(connection)
     rows = connection.execute(_COLUMNS, {"oids": list(oids)}).fetchall()
@@ -318,11 +360,14 @@ def _read_relations(
         oid, schema, relname, kind, persistence, system = row
         name = QualifiedName(schema, relname)
         problem = _problem_of_source(name, kind, persistence, system=system)
-        if oid not in rules and problem is not None:
+        if oid not in definitions and problem is not None:
             problems.append(problem)
-        definition = _definition(rules[oid][1]) if oid in rules else None
-        relations[oid] = Relation(oid, name, tuple(columns[oid]), definition, kind)
+        relations[oid] = Relation(oid, name, tuple(columns[oid]), definitions.get(oid), kind)
     return relations
+
+
+def _relations_in(trees: Iterable[str]) -> set[int]:
+    return {int(oid) for tree in trees for oid in _RELATION_IN_TREE.findall(tree)}
 
 
 def _collated(type_: SqlType, collation: str, collate: str) -> SqlType:
@@ -357,7 +402,7 @@ def _problem_of_source(
 
 
 def _read_columns_used(
-    connection: Connection, rules: dict[int, tuple[str, str]], relations: dict[int, Relation]
+    connection: Connection, rules: dict[int, str], relations: dict[int, Relation]
 ) -> dict[int, tuple[str, ...]]:
     used: dict[int, list[str]] = {
         oid: [] for oid, relation in relations.items() if relation.definition is None
@@ -374,6 +419,7 @@ class _Functions:
 
     rows: tuple[tuple[str, str, str, bool, str, int], ...]
     own: tuple[int, ...]  # the users', by oid
+    called: tuple[int, ...]  # all but those behind operators, by oid
 
     @classmethod
     def read(cls, connection: Connection, trees: Iterable[str]) -> _Functions:
@@ -384,7 +430,7 @@ class _Functions:
         }
         rows = connection.execute(_FUNCTIONS, named).fetchall()
         own = [oid for (oid,) in connection.execute(_USER_FUNCTIONS, named)]
-        return cls(tuple(rows), tuple(own))
+        return cls(tuple(rows), tuple(own), tuple(named["oids"]))
 
     def volatile(self, user_sql: str) -> Iterator[TrickleError]:
         for name, schema, volatility, *_ in self.rows:
@@ -422,10 +468,6 @@ class _Functions:
                 )
             if kind == "a" and (schema != "pg_catalog" or not knows_aggregate(name)):
                 yield Refusal(f'the aggregate function "{name}"', name)
-
-
-def _definition(text: str) -> str:
-    return text.strip().rstrip(";")
 
 
 def _scalar(connection: Connection, query: str) -> object:

@@ -144,7 +144,8 @@ def _change(
     if refresh_mode is not None:
         if stream_table.circle is not None:
             check_mode(stream_table, refresh_mode)
-        compiled = compile_stream_table(connection, stream_table)
+        seconds = runtime.settings.planning_timeout_seconds
+        compiled = compile_stream_table(connection, stream_table, seconds)
         if compiled.refusal is not None and refresh_mode is RefreshMode.DIFFERENTIAL:
             raise compiled.refusal
         effective, reason = effective_mode(compiled, refresh_mode)

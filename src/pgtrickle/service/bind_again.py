@@ -37,7 +37,8 @@ def bind_again(runtime: Runtime, stream_table: StreamTable) -> list[Mended]:
     with runtime.connection() as connection:
         before = get_bound_text(connection, stream_table.id)
         try:
-            compiled = _compile(connection, stream_table, before.sql)
+            seconds = runtime.settings.planning_timeout_seconds
+            compiled = _compile(connection, stream_table, before.sql, seconds)
         except TrickleError as error:
             if error.code[:3] not in {"ST1", "ST3"}:
                 raise  # not a property of the query: the server is away, say
@@ -54,15 +55,17 @@ def bind_again(runtime: Runtime, stream_table: StreamTable) -> list[Mended]:
     return [Mended(name, f"its query was bound again: {one}") for one in changes]
 
 
-def _compile(connection: Connection, stream_table: StreamTable, recorded: str) -> Compiled:
+def _compile(
+    connection: Connection, stream_table: StreamTable, recorded: str, seconds: float
+) -> Compiled:
     stored = stored_columns(connection, stream_table.name)
     path = get_query_search_path(connection, stream_table.id)
     try:
-        compiled = compile_query(connection, stream_table.original_query, path)
+        compiled = compile_query(connection, stream_table.original_query, path, seconds)
     except TrickleError as error:
         if not error.code.startswith("ST1"):
             raise
     else:
         if [(one.name, one.type.display) for one in compiled.columns] == stored:
             return compiled
-    return compile_query(connection, recorded, OUR_PATH)
+    return compile_query(connection, recorded, OUR_PATH, seconds)

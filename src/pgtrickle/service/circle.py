@@ -58,7 +58,8 @@ class CircleMember:
 def find_least(runtime: Runtime, connection: Connection, names: Sequence[QualifiedName]) -> None:
     """Leave the least fixpoint of a circle in temporary tables: see ``least_rows``."""
     tables = [get_stream_table(connection, name) for name in names]
-    unknowns = [_unknown(one, compile_stream_table(connection, one)) for one in tables]
+    seconds = runtime.settings.planning_timeout_seconds
+    unknowns = [_unknown(one, compile_stream_table(connection, one, seconds)) for one in tables]
     limit = runtime.settings.max_fixpoint_iterations
     Fixpoint(connection, unknowns, limit, from_contents=False).run()
 

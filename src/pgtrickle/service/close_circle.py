@@ -76,7 +76,7 @@ def find_closed(
             if one.id == stream_table.id:
                 _check_member(connection, member, compiled, refresh_mode)
             else:
-                found = compile_stream_table(connection, member)
+                found = compile_stream_table(connection, member, settings.planning_timeout_seconds)
                 _check_member(connection, member, found, member.refresh_mode)
         return [one.name for one in circle]
     return []

@@ -15,9 +15,10 @@ from psycopg.pq import TransactionStatus
 from sqlglot.errors import SqlglotError
 
 from pgtrickle.algebra.nodes import Output, Query, Scan, Source, SourceKind
-from pgtrickle.catalog.bind import Binding, bind_query
+from pgtrickle.catalog.bind import Binding, bind_again, bind_query
 from pgtrickle.catalog.bound_objects import check_meaning, get_bound_text, record_bound_objects
 from pgtrickle.catalog.distinct_values import list_distinct_values
+from pgtrickle.catalog.planning import PLANNING_SECONDS, bounded_planning
 from pgtrickle.catalog.typer import PgTyper
 from pgtrickle.catalog.unique_keys import list_unique_keys
 from pgtrickle.delta.cut import AggregateStage, RowsStage, StagedQuery, cut
@@ -108,11 +109,13 @@ class Compiled:
         return {relid: columns for relid, columns in used.items() if relid not in polled}
 
 
-def compile_stream_table(connection: Connection, stream_table: StreamTable) -> Compiled:
+def compile_stream_table(
+    connection: Connection, stream_table: StreamTable, seconds: float = PLANNING_SECONDS
+) -> Compiled:
     """Compile what was bound when a stream table was created, or raise ST306 (docs/adr/0030).
 
     The text on record has every name qualified that is not PostgreSQL's own, so nothing that is
-    created later is found under the names that are not.
+    created later is found under the names that are not.  No statement may take ``seconds``.
     """
     recorded = get_bound_text(connection, stream_table.id)
 
@@ -120,9 +123,9 @@ def compile_stream_table(connection: Connection, stream_table: StreamTable) -> C
         if recorded.objects is not None:
             check_meaning(connection, stream_table.name, recorded.objects, found)
 
-    with connection.transaction(force_rollback=True):
+    with connection.transaction(force_rollback=True), bounded_planning(connection, seconds):
         set_search_path(connection, OUR_PATH)
-        binding = bind_query(connection, recorded.sql, check)
+        binding = bind_again(connection, recorded.sql, check)
         compiled = compile_bound(connection, binding, stream_table.original_query)
     if _lacks_record(recorded.objects, binding.objects) and _may_write(connection):
         record_bound_objects(connection, stream_table.id, binding.objects)
@@ -145,11 +148,14 @@ def _may_write(connection: Connection) -> bool:
 
 
 def compile_query(
-    connection: Connection, user_sql: str, search_path: str | None = None
+    connection: Connection,
+    user_sql: str,
+    search_path: str | None = None,
+    seconds: float = PLANNING_SECONDS,
 ) -> Compiled:
     """Compile ``user_sql`` under this ``search_path``, or the session's; changes nothing."""
     check_text(user_sql)
-    with connection.transaction(force_rollback=True):
+    with connection.transaction(force_rollback=True), bounded_planning(connection, seconds):
         if search_path is not None:
             set_search_path(connection, search_path)
         return compile_bound(connection, bind_query(connection, user_sql), user_sql)
@@ -243,6 +249,8 @@ def _check(connection: Connection, staged: StagedQuery) -> None:
             try:
                 with connection.transaction():
                     connection.execute(f"SELECT * FROM ({read.sql}) AS read LIMIT 0".encode())
+            except psycopg.errors.QueryCanceled:
+                raise
             except (psycopg.Error, SqlglotError) as error:
                 raise UnsupportedExpressionError(
                     f"an expression over {read.source} cannot be written down again",

@@ -78,7 +78,8 @@ def create_stream_table(
             hint="Create the stream table in a schema of your own.",
         )
     with runtime.connection() as connection:
-        compiled = compile_query(connection, query, search_path)
+        seconds = runtime.settings.planning_timeout_seconds
+        compiled = compile_query(connection, query, search_path, seconds)
         check_columns(compiled)
         check_polled(runtime.settings, compiled)
         if compiled.refusal is not None and refresh_mode is RefreshMode.DIFFERENTIAL:

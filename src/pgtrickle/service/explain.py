@@ -30,7 +30,9 @@ def explain_stream_table(runtime: Runtime, name: QualifiedName, output: str) -> 
         )
     with runtime.connection() as connection:
         table = get_stream_table(connection, name)
-        compiled = compile_stream_table(connection, table)
+        compiled = compile_stream_table(
+            connection, table, runtime.settings.planning_timeout_seconds
+        )
         explanation = explain(connection, compiled, runtime.engine.dialect, table.id)
         circle = [str(one) for one in list_members(connection, name)]
     return writers[output](table, compiled, explanation, circle)

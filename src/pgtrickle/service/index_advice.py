@@ -55,7 +55,9 @@ def advise_indexes(runtime: Runtime, connection: Connection) -> tuple[IndexAdvic
 
 def _missing(runtime: Runtime, connection: Connection, table: StreamTable) -> set[MissingIndex]:
     try:
-        compiled = compile_stream_table(connection, table)
+        compiled = compile_stream_table(
+            connection, table, runtime.settings.planning_timeout_seconds
+        )
     except TrickleError as error:
         # What ails it is told by its next refresh, and by the check of the stream tables.
         logger.info("no advice", extra={"stream_table": str(table.name), "code": error.code})

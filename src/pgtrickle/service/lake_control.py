@@ -186,7 +186,8 @@ def _deliver_apart(runtime: Runtime, name: QualifiedName, *, forgive: bool) -> N
                 forgive_delivery(connection, stream_table.id)
             delivery = find_open_delivery(connection, stream_table.id)
             delivery = delivery or open_delivery(connection, stream_table.id)
-            columns = tuple(compile_stream_table(connection, stream_table).columns)
+            seconds = runtime.settings.planning_timeout_seconds
+            columns = tuple(compile_stream_table(connection, stream_table, seconds).columns)
         left = LeftDelivery(columns, None, stream_table.frontier)
         deliver_apart(runtime, stream_table, lease, sink, delivery, left)
 

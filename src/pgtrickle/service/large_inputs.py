@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from psycopg import Connection
 
+from pgtrickle.catalog.planning import explain_query
 from pgtrickle.delta.reads import Read, ReadKind, stage_changes, stage_keys
 from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.report import SourceRead
@@ -69,9 +70,8 @@ class LargeInputs:
 
     def _expected_bytes(self, read: Read, sql: str) -> float:
         """Return how much a read of a table should bring, after its filters and projections."""
-        explain = f"EXPLAIN (FORMAT JSON) {sql}"
-        [([document],)] = self.snapshot.connection.execute(explain.encode()).fetchall()
-        plan = document["Plan"]
+        seconds = self.runtime.settings.planning_timeout_seconds
+        plan = explain_query(self.snapshot.connection, sql, seconds)
         width = max(plan["Plan Width"], VALUE_BYTES * max(len(read.columns), 1))
         return float(plan["Plan Rows"] * width)
 

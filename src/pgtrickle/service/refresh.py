@@ -397,7 +397,8 @@ class Refresh:
     def _compile(self, connection: Connection) -> Compiled:
         key = (self.stream_table.id, self.stream_table.original_query)
         if key not in self.runtime.compiled:
-            compiled = compile_stream_table(connection, self.stream_table)
+            seconds = self.runtime.settings.planning_timeout_seconds
+            compiled = compile_stream_table(connection, self.stream_table, seconds)
             self.runtime.compiled[key] = compiled
         return self.runtime.compiled[key]
 

@@ -55,6 +55,8 @@ def _try(connection: Connection, query: BoundQuery) -> Refusal | UnsupportedExpr
             build(connection, query)
     except (Refusal, UnsupportedExpressionError) as reason:
         return reason
+    except psycopg.errors.QueryCanceled:
+        raise
     except (TrickleError, psycopg.Error, ValueError, LookupError):
         # A part taken out of its place may mean nothing; then it says nothing either.
         return None

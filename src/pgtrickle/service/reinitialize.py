@@ -35,10 +35,11 @@ def prepare_reinitialize(
     Should that one fail, the mark that is left here makes the next one start anew as well.
     """
     runtime.compiled.pop((stream_table.id, stream_table.original_query), None)
+    seconds = runtime.settings.planning_timeout_seconds
     with runtime.connection() as connection:
 
         def transaction() -> None:
-            compiled = _compile(connection, stream_table, reshaped)
+            compiled = _compile(connection, stream_table, reshaped, seconds)
             stored = stored_columns(connection, stream_table.name)
             wanted = [(column.name, column.type.display) for column in compiled.columns]
             if stored != wanted:
@@ -69,10 +70,10 @@ def prepare_reinitialize(
 
 
 def _compile(
-    connection: Connection, stream_table: StreamTable, reshaped: Sequence[str]
+    connection: Connection, stream_table: StreamTable, reshaped: Sequence[str], seconds: float
 ) -> Compiled:
     try:
-        return compile_stream_table(connection, stream_table)
+        return compile_stream_table(connection, stream_table, seconds)
     except (UndefinedObjectError, QueryRejectedError) as error:
         changes = "; ".join(reshaped)
         drop = f"drop the stream table with: pgtrickle drop {stream_table.name}."

@@ -105,7 +105,8 @@ def replace_query(
     with runtime.connection() as connection:
         stream_table = get_stream_table(connection, name)
         check_owner(connection, stream_table)
-        compiled = compile_query(connection, query, search_path)
+        seconds = runtime.settings.planning_timeout_seconds
+        compiled = compile_query(connection, query, search_path, seconds)
         mode = refresh_mode or stream_table.refresh_mode
         _check_query(runtime, compiled, mode)
         circle = _rehearse(runtime, connection, stream_table, compiled, mode)
@@ -137,7 +138,8 @@ def is_another_query(
 ) -> bool:
     """Tell a query from the one that a stream table has, however that is written."""
     with runtime.connection() as connection:
-        compiled = compile_query(connection, query, search_path)
+        seconds = runtime.settings.planning_timeout_seconds
+        compiled = compile_query(connection, query, search_path, seconds)
     return compiled.binding.query.sql != stream_table.defining_query
 
 

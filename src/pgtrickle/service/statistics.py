@@ -10,6 +10,7 @@ from psycopg.rows import TupleRow
 
 from pgtrickle.algebra.nodes import Scan, SourceKind
 from pgtrickle.algebra.schema import scans_of
+from pgtrickle.catalog.planning import explain_query
 from pgtrickle.delta.cut import StagedQuery
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.refresh.cost.statistics import ROWS, Statistics, TableStatistics
@@ -111,12 +112,12 @@ def _selectivity(
         rows = sources[scan.source.key].rows if scan.source.key in sources else 0.0
         if (scan.source.key, predicate) in found or not rows or scan.source.relation is None:
             continue
-        explain = f"EXPLAIN (FORMAT JSON) SELECT FROM {scan.source.relation.sql} WHERE {predicate}"
+        query_of_scan = f"SELECT FROM {scan.source.relation.sql} WHERE {predicate}"
         try:
-            [(document,)] = connection.execute(explain.encode()).fetchall()
+            plan = explain_query(connection, query_of_scan)
         except psycopg.Error:
             continue
-        left = float(document[0]["Plan"]["Plan Rows"])
+        left = float(plan["Plan Rows"])
         found[scan.source.key, predicate] = min(max(left, 1.0) / rows, 1.0)
     return found
 

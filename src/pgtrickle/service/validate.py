@@ -8,6 +8,7 @@ from psycopg import Connection
 
 from pgtrickle.capture.sources import get_source
 from pgtrickle.catalog.bind import Binding, examine_query
+from pgtrickle.catalog.planning import bounded_planning
 from pgtrickle.errors import TrickleError
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.sql_type import Column
@@ -53,7 +54,11 @@ def validate_query(runtime: Runtime, query: str, search_path: str | None = None)
     """Bind, compile and plan a query inside a transaction that is rolled back."""
     try:
         check_text(query)
-        with runtime.connection() as connection, connection.transaction(force_rollback=True):
+        with (
+            runtime.connection() as connection,
+            connection.transaction(force_rollback=True),
+            bounded_planning(connection, runtime.settings.planning_timeout_seconds),
+        ):
             if search_path is not None:
                 set_search_path(connection, search_path)
             return _validate(runtime, connection, query)

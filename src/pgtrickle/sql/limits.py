@@ -10,66 +10,26 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
 
 from pgtrickle.errors import QuerySyntaxError, QueryTooLargeError
+from pgtrickle.sql.lexer import measure
 from pgtrickle.sql.refusal import Refusal
+from pgtrickle.sql.rule_tree import CEILING, PlannedSize
 
 MAX_CHARACTERS = 1_000_000
 MAX_TOKENS = 20_000  # about 10,000 literals in a list: two seconds of compiling
 MAX_BOUND_TOKENS = 2 * MAX_TOKENS  # of the query as PostgreSQL prints it
 MAX_DEPTH = 200  # parentheses, CASE; each level is some 40 calls of the parser
 MAX_INPUTS = 200  # tables in a plan, after views and CTEs were put in their places
+MAX_TABLES = 1_000  # that PostgreSQL plans at once, after it has put views in their places
+MAX_JOINED = 64  # of them in one join: a third of a gigabyte while it is planned, under a second
+MAX_NODES = 200_000  # of expressions, likewise: a column that is used twice is there twice
 MAX_GROUPING_SETS = 64  # each is an aggregate with state of its own
 MAX_PLAN_COLUMNS = 20_000  # stops names that stand for twice their own size from doubling on
 # Room for MAX_DEPTH; with it a runaway recursion still ends in an error, not in a crash.
 _RECURSION_LIMIT = 10_000
 
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
-_TOKEN = re.compile(
-    r"""
-    (?P<skipped>  \s+ | --[^\n]* | /\*.*?(?:\*/|$) )
-    | [eE]'(?:[^'\\]|\\.|'')*'? | '(?:[^']|'')*'? | "(?:[^"]|"")*"?
-    | \$(?P<tag>[^\W\d]\w*|)\$.*?(?:\$(?P=tag)\$|$)
-    | (?P<opened> [(\[] | \bcase\b )
-    | (?P<closed> [)\]] | \bend\b )
-    | [\w$]+
-    | .
-    """,
-    re.VERBOSE | re.DOTALL | re.IGNORECASE,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """The measures of a query's text."""
-
-    tokens: int
-    depth: int
-
-
-def measure(sql: str, most: int = MAX_CHARACTERS) -> Size:
-    """Count the tokens of a query and how deep it nests; what is inside quotes does not count.
-
-    Stops after ``most`` tokens and one more.
-
-    >>> measure("SELECT (a + (1)), '(((' FROM t -- ((((")
-    Size(tokens=12, depth=2)
-    """
-    tokens = depth = deepest = 0
-    for match in _TOKEN.finditer(sql):
-        kind = match.lastgroup
-        if kind == "skipped":
-            continue
-        tokens += 1
-        if tokens > most:
-            break
-        if kind == "opened":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif kind == "closed":
-            depth = max(0, depth - 1)
-    return Size(tokens, deepest)
 
 
 def check_text(user_sql: str) -> None:
@@ -91,6 +51,7 @@ def check_text(user_sql: str) -> None:
             f"the query nests {size.depth} levels deep",
             hint=f"At most {MAX_DEPTH} are allowed; split it with WITH, views or stream tables.",
         )
+    check_planned(PlannedSize(widest=size.joins + 1))
 
 
 def _check_characters(user_sql: str) -> None:
@@ -128,6 +89,36 @@ def too_deep() -> Refusal:
         "a query that nests this deep",
         hint="Split it with views or stream tables, or use refresh_mode = 'FULL' or 'AUTO'.",
     )
+
+
+def check_planned(size: PlannedSize) -> None:
+    """Refuse a query that PostgreSQL could not plan in reasonable time and memory.
+
+    >>> check_planned(PlannedSize(tables=199, joined=199, widest=199))
+    Traceback (most recent call last):
+    pgtrickle.errors.QueryTooLargeError: the query joins 199 tables with one another
+    """
+    hint = "Split it into stream tables; views and CTEs count each time they are used."
+    if size.widest > MAX_JOINED:
+        raise QueryTooLargeError(
+            f"the query joins {_about(size.widest)} tables with one another",
+            hint=f"At most {MAX_JOINED} are allowed. {hint}",
+        )
+    if size.tables > MAX_TABLES:
+        raise QueryTooLargeError(
+            f"the query reads {_about(size.tables)} tables",
+            hint=f"At most {MAX_TABLES} are allowed. {hint}",
+        )
+    if size.nodes > MAX_NODES:
+        raise QueryTooLargeError(
+            f"the query has expressions of {_about(size.nodes)} parts",
+            hint="A column of a view or subquery stands for its expression each time it is used."
+            f" At most {MAX_NODES} parts are allowed; split the query into stream tables.",
+        )
+
+
+def _about(number: int) -> str:
+    return f"{number}" if number < CEILING else f"more than {CEILING}"
 
 
 def check_inputs(inputs: int) -> None:

@@ -44,7 +44,8 @@ def explain_query_rewrite(ask: Ask, given: Mapping[str, Any]) -> Any:
     check_may_act_as_server(ask)
     query = given["query"]
     with ask.runtime.connection() as connection:
-        compiled = compile_query(connection, query, ask.search_path)
+        seconds = ask.runtime.settings.planning_timeout_seconds
+        compiled = compile_query(connection, query, ask.search_path, seconds)
     bound = compiled.binding.query.sql
     passes = [{"pass": "bind", "changed": bound != query, "sql_after": bound}]
     if compiled.algebra is None:
