@@ -33,15 +33,19 @@ _GLANCE = 0.03
 _LOCK_NOT_AVAILABLE = "55P03"
 _PASSING = (_LOCK_NOT_AVAILABLE, "40P01", "40001", None)
 
-_SET = "SELECT pg_catalog.set_config('lock_timeout', %s, true)"
+# A pooler chooses the process for each transaction.
+_SET = "SELECT pg_catalog.set_config('lock_timeout', %s, true), pg_catalog.pg_backend_pid()"
 
 
 @contextmanager
-def impatient(connection: Connection, patience: str = "100ms") -> Iterator[None]:
-    """Run a block in a transaction that gives up a lock it does not get within ``patience``."""
+def impatient(connection: Connection, patience: str = "100ms") -> Iterator[int]:
+    """Run a block in a transaction that gives up a lock it does not get within ``patience``.
+
+    Yields the id of the process that executes it.
+    """
     with connection.transaction():
-        connection.execute(_SET, [patience])
-        yield
+        [(_, pid)] = connection.execute(_SET, [patience]).fetchall()
+        yield pid
 
 
 def try_again(transaction: Callable[[], T], attempts: int = ATTEMPTS) -> T:
@@ -69,8 +73,8 @@ def until_free(
         try:
             with (
                 translated_errors(),
-                _watched(runtime, connection, blockers),
-                impatient(connection, _BEHIND_VACUUM if only_vacuum else "100ms"),
+                impatient(connection, _BEHIND_VACUUM if only_vacuum else "100ms") as pid,
+                _watched(runtime, pid, blockers),
             ):
                 return block()
         except ServerBusyError as error:
@@ -121,10 +125,9 @@ def named(error: TrickleError, blockers: Sequence[Blocker]) -> TrickleError:
 
 
 @contextmanager
-def _watched(runtime: Runtime, connection: Connection, blockers: list[Blocker]) -> Iterator[None]:
-    """Note, from a thread, who stands in the way of a connection during a block."""
+def _watched(runtime: Runtime, pid: int, blockers: list[Blocker]) -> Iterator[None]:
+    """Note, from a thread, who stands in the way of a process during a block."""
     done = threading.Event()
-    pid = connection.info.backend_pid
 
     def look() -> None:
         # What cannot be found out is left out; the error matters more than its explanation.
