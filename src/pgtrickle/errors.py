@@ -334,5 +334,9 @@ class LakeUnreachableError(TrickleError, code="ST707"):
     retry = Retry.BACKOFF
 
 
+class LakePathError(TrickleError, code="ST708"):
+    """A catalog of the lake names a file outside the directory that is on record for it."""
+
+
 class InternalError(TrickleError, code="ST901"):
     """The package broke one of its own invariants."""

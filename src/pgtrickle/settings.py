@@ -274,6 +274,17 @@ class Settings:
         " tables take it down.",
         choices=("fallback", "error"),
     )
+    ducklake_file_mode: str = _setting(
+        "0600",
+        "Who may read the local files of copies in the lake, as an octal mode; directories are open"
+        " to the same. 0640 or 0644 where DuckDB reads them as another user of the system.",
+        choices=("0600", "0640", "0644", "0660", "0664"),
+    )
+    ducklake_read_paths: str = _setting(
+        "",
+        "Further directories, with commas in between, in which files of attached lake tables may"
+        " lie beside the data path of their lake.",
+    )
     ducklake_maintain_seconds: float = _setting(
         600.0,
         "How often a daemon merges the small files of a copy in the lake and removes what nobody"
@@ -301,6 +312,11 @@ class Settings:
     connection_timeout_seconds: float = _setting(
         30.0, "How long to wait for a connection to PostgreSQL.", 1, 3600
     )
+
+    @property
+    def lake_file_mode(self) -> int:
+        """The mode of new files in the lake."""
+        return int(self.ducklake_file_mode, 8)
 
     @property
     def lease(self) -> timedelta:

@@ -53,7 +53,7 @@ def test_search_path_does_not_lead_to_another_catalog(workshop: Workshop, tmp_pa
 def test_columns_are_bound_by_id_and_not_by_position(workshop: Workshop):
     workshop.create("t", ("id", BIGINT), ("other", BIGINT))
     table_id, columns = workshop.tables["t"]
-    writer = DataFileWriter(workshop.directory("t"), columns[::-1])
+    writer = DataFileWriter(workshop.place("t"), columns[::-1])
     writer.write([pa.array([20]), pa.array([1])])
     file = writer.close()
     with workshop.connection.transaction():

@@ -16,6 +16,7 @@ from pgtrickle.lake.catalog import LakeCatalog
 from pgtrickle.lake.columns import LakeColumn, number_columns
 from pgtrickle.lake.commit import begin_commit
 from pgtrickle.lake.parquet import DataFile, DataFileWriter, read_deletes, write_deletes
+from pgtrickle.lake.roots import LakePath
 from pgtrickle.lake.types import LakeType, lake_type
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.sql_type import BIGINT, TEXT, SqlType
@@ -55,10 +56,14 @@ class Workshop:
         """Return where the files of a table lie."""
         return self.path / "main" / name
 
+    def place(self, name: str) -> LakePath:
+        """Return the same as a path of the lake."""
+        return self.catalog.place(str(self.directory(name)))
+
     def write(self, name: str, *columns: Sequence[Any], row_ids: Sequence[int] = ()) -> DataFile:
         """Write a file of rows that the catalog does not know yet."""
         listed = self.tables[name][1]
-        writer = DataFileWriter(self.directory(name), listed, has_row_ids=bool(row_ids))
+        writer = DataFileWriter(self.place(name), listed, has_row_ids=bool(row_ids))
         values = [pa.array(v, f.type) for v, f in zip(columns, writer.schema, strict=False)]
         writer.write([*values, *([pa.array(row_ids, pa.int64())] if row_ids else [])])
         return writer.close()
@@ -84,8 +89,8 @@ class Workshop:
             ).fetchall()
             dead = [(position, commit.snapshot_id) for position in positions]
             for path, begin in earlier:
-                dead += read_deletes(self.directory(name) / path, begin)
-            file = write_deletes(self.directory(name), file_id, "data", dead)
+                dead += read_deletes(self.place(name) / path, begin)
+            file = write_deletes(self.place(name), file_id, "data", dead)
             commit.put_delete_file(table_id, file)
             commit.finish(author="test", message="delete")
 

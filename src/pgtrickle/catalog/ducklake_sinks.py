@@ -47,7 +47,7 @@ def insert_sink(connection: Connection[TupleRow], sink: LakeSink) -> None:
 
 _FIND = """
     SELECT pgt_id, catalog_schema, lake_schema, lake_table, sink_path, table_id, view_id,
-           snapshot_id, home, needs_load, partition_by, catalog_dsn
+           snapshot_id, home, needs_load, partition_by, catalog_dsn, data_path
       FROM pgtrickle.pgt_ducklake_sinks WHERE pgt_id = %s
 """
 
@@ -73,6 +73,21 @@ def list_sinks(connection: Connection[TupleRow]) -> list[QualifiedName]:
     return [QualifiedName(*row) for row in connection.execute(_LIST).fetchall()]
 
 
+_LIST_ROOTS = """
+    SELECT DISTINCT p.path
+      FROM pgtrickle.pgt_ducklake_sinks AS s,
+           LATERAL (VALUES (s.data_path), (s.sink_path)) AS p (path)
+     WHERE s.catalog_dsn = %s AND s.catalog_schema = %s AND p.path IS NOT NULL
+     ORDER BY 1
+"""
+
+
+def list_roots(connection: Connection[TupleRow], sink: LakeSink) -> tuple[str, ...]:
+    """Return the directories on record for all sinks of the catalog in which a sink is."""
+    found = connection.execute(_LIST_ROOTS, [sink.catalog_dsn, sink.catalog_schema])
+    return tuple(path for (path,) in found.fetchall())
+
+
 _TAKE_NEGLECTED = """
     UPDATE pgtrickle.pgt_ducklake_sinks AS s
        SET maintained_at = pg_catalog.clock_timestamp()
@@ -90,7 +105,8 @@ def take_neglected_sinks(connection: Connection[TupleRow], every: timedelta) -> 
 
 _UPDATE = """
     UPDATE pgtrickle.pgt_ducklake_sinks
-       SET table_id = %s, view_id = %s, snapshot_id = %s, home = %s, needs_load = %s
+       SET table_id = %s, view_id = %s, snapshot_id = %s, home = %s, needs_load = %s,
+           data_path = COALESCE(data_path, %s)
      WHERE pgt_id = %s
 """
 
@@ -105,6 +121,7 @@ def update_sink(connection: Connection[TupleRow], sink: LakeSink) -> None:
             sink.snapshot_id,
             sink.home,
             sink.needs_load,
+            sink.data_path,
             sink.stream_table_id,
         ],
     )

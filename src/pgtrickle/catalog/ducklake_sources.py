@@ -16,7 +16,7 @@ from pgtrickle.model.names import QualifiedName
 
 _COLUMNS = """
     source_id, landing_schema, landing_name, catalog_schema, lake_schema, lake_table, table_id,
-    table_uuid, columns, compaction_policy, snapshot_id, followed_at, last_error
+    table_uuid, columns, compaction_policy, snapshot_id, followed_at, last_error, data_path
 """
 
 
@@ -37,8 +37,8 @@ def _read(row: Sequence[Any]) -> LakeSource:
 _INSERT = """
     INSERT INTO pgtrickle.pgt_ducklake_sources
         (landing_schema, landing_name, catalog_schema, lake_schema, lake_table, table_id,
-         table_uuid, columns, compaction_policy, snapshot_id)
-    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+         table_uuid, columns, compaction_policy, snapshot_id, data_path)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
     RETURNING source_id
 """
 
@@ -58,6 +58,7 @@ def insert_source(connection: Connection[TupleRow], source: LakeSource) -> int:
             Jsonb([one.to_json() for one in source.columns]),
             source.policy.value,
             source.snapshot_id,
+            source.data_path,
         ],
     ).fetchall()
     return int(id_)
@@ -123,7 +124,7 @@ _UPDATE = """
     UPDATE pgtrickle.pgt_ducklake_sources
        SET snapshot_id = %(snapshot)s, table_id = %(table)s, table_uuid = %(uuid)s,
            columns = %(columns)s, followed_at = pg_catalog.clock_timestamp(), failed_at = NULL,
-           last_error = NULL
+           last_error = NULL, data_path = COALESCE(data_path, %(data_path)s)
      WHERE source_id = %(id)s
 """
 
@@ -138,6 +139,7 @@ def update_source(connection: Connection[TupleRow], source: LakeSource) -> None:
             "table": source.table_id,
             "uuid": source.table_uuid,
             "columns": Jsonb([one.to_json() for one in source.columns]),
+            "data_path": source.data_path,
         },
     )
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 
 from psycopg import Connection
 
-from pgtrickle.errors import LakeCatalogError
+from pgtrickle.errors import LakeCatalogError, LakePathError
+from pgtrickle.lake.roots import LakePath, Roots, same_place, shown
 from pgtrickle.model.names import quote_identifier
 
 FORMAT_VERSION = "1.0"
@@ -22,10 +23,18 @@ _MAIN_SCHEMA = 0
 
 @dataclass(frozen=True, slots=True)
 class LakeCatalog:
-    """A catalog: the schema that holds its tables, and where its files lie."""
+    """A catalog: the schema that holds its tables, and where its files lie.
+
+    What stands in its rows is written by others too; ``place`` says where a file of it may be.
+    """
 
     schema: str
     data_path: str  # ends with a slash
+    roots: Roots = field(default=Roots(()), compare=False)
+
+    def place(self, path: str) -> LakePath:
+        """Return where a file or directory is that the catalog names, or raise ST708."""
+        return self.roots.place(path)
 
     def table(self, name: str) -> str:
         """Return a table of the catalog as SQL.
@@ -54,10 +63,14 @@ def table_of(schema: str, name: str) -> str:
     return f"{quote_identifier(schema)}.{quote_identifier(f'ducklake_{name}')}"
 
 
-def find_catalog(connection: Connection, schema: str) -> LakeCatalog | None:
+def find_catalog(
+    connection: Connection, schema: str, roots: Roots | None = None, recorded: str | None = None
+) -> LakeCatalog | None:
     """Return the catalog in a schema; None if there is none.
 
-    Raises ST701 for a version of the format, or an encryption, that this package cannot write.
+    Files may lie below ``roots``, or else below the data path that the catalog itself names; if
+    one was ``recorded`` before, it must be that.  Raises ST701 for a version of the format, or an
+    encryption, that this package cannot write, and ST708 for another data path.
     """
     metadata = table_of(schema, "metadata")
     [(there,)] = connection.execute("SELECT pg_catalog.to_regclass(%s)", [metadata]).fetchall()
@@ -79,12 +92,23 @@ def find_catalog(connection: Connection, schema: str) -> LakeCatalog | None:
             f'the DuckLake catalog in the schema "{schema}" wants encrypted files',
             hint="Use another schema, by the setting ducklake_catalog_schema.",
         )
-    return LakeCatalog(schema, _with_slash(found.get("data_path", "")))
+    data_path = _with_slash(found.get("data_path", ""))
+    if recorded is not None and not same_place(recorded, data_path):
+        raise LakePathError(
+            f'the lake in the schema "{schema}" says that its files lie below'
+            f' "{shown(data_path)}", and "{shown(recorded)}" is on record',
+            hint="If it was moved on purpose, turn its sinks off and on again, and detach and"
+            " attach its tables; else see who wrote that into ducklake_metadata.",
+        )
+    return LakeCatalog(schema, data_path, roots or Roots((data_path,)))
 
 
-def create_catalog(connection: Connection, schema: str, data_path: str) -> LakeCatalog:
+def create_catalog(
+    connection: Connection, schema: str, data_path: str, roots: Roots | None = None
+) -> LakeCatalog:
     """Create a catalog with its first snapshot, and the schema for it if need be."""
-    catalog = LakeCatalog(schema, _with_slash(data_path))
+    data_path = _with_slash(data_path)
+    catalog = LakeCatalog(schema, data_path, roots or Roots((data_path,)))
     definition = resources.files("pgtrickle.lake").joinpath("catalog.sql").read_text("utf-8")
     with connection.transaction():
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quote_identifier(schema)}".encode())

@@ -19,7 +19,6 @@ from pgtrickle.lake.row_map import RowMap, forget_covered
 from pgtrickle.lake.session import fixed_settings
 from pgtrickle.lake.shape import find_columns
 from pgtrickle.lake.small_files import by_partition, find_small_files
-from pgtrickle.lake.storage import lake_path
 from pgtrickle.lake.tables import LakeTable, find_head, find_table, foreign_changes
 from pgtrickle.lake.turns import AUTHOR
 from pgtrickle.lake.write_rows import Written
@@ -59,7 +58,7 @@ def compact(
         if ends.apart and not nothing_new(ends.local, rows):
             return Compacted(sink)  # rows that are gone could not be moved back
         small = find_small_files(connection, catalog, table)
-        written = Written(lake_path(table.directory))
+        written = Written(catalog.place(table.directory))
         try:
             groups = by_partition(small)
             found = [write_merged(connection, catalog, table, g, known, written) for g in groups]

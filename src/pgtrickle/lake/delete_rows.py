@@ -11,7 +11,7 @@ from psycopg import Connection
 from pgtrickle.lake.catalog import LakeCatalog
 from pgtrickle.lake.commit import Commit
 from pgtrickle.lake.parquet import read_deletes, write_deletes
-from pgtrickle.lake.storage import LakePath, lake_path
+from pgtrickle.lake.roots import LakePath
 from pgtrickle.lake.tables import LakeTable
 from pgtrickle.lake.write_rows import Written
 
@@ -156,7 +156,7 @@ def _find_files(
     for file_id, path, rows, deletes, relative, begin in found:
         place = None
         if deletes is not None:
-            place = lake_path(table.directory) / deletes if relative else lake_path(deletes)
+            place = catalog.place(table.directory + deletes if relative else deletes)
         files[file_id] = _File(file_id, path, rows, place, begin)
     return files
 

@@ -20,6 +20,7 @@ from pgtrickle.lake.commit import Commit, begin_commit
 from pgtrickle.lake.delete_rows import delete_gone, flush_deletes, gone_is_live
 from pgtrickle.lake.ends import Ends, show_gone
 from pgtrickle.lake.partition import Spec, parse_partition_by, partition_spec
+from pgtrickle.lake.roots import PRIVATE, Roots, is_usable, same_place
 from pgtrickle.lake.row_map import (
     RowMap,
     clear_row_map,
@@ -30,7 +31,6 @@ from pgtrickle.lake.row_map import (
 )
 from pgtrickle.lake.session import fixed_settings
 from pgtrickle.lake.shape import all_fit, choose_columns, find_columns
-from pgtrickle.lake.storage import is_usable, lake_path
 from pgtrickle.lake.tables import (
     LakeTable,
     find_schema,
@@ -108,23 +108,39 @@ class Loading:
     write_new: WriteNew = pair_and_write_new
     largest: int | None = None
     lasting: bool = False  # whether others are to see that it goes on
+    file_mode: int = PRIVATE
 
 
 _IN_PLACE = Loading()
 
 
-def open_catalog(connection: Connection, sink: LakeSink) -> LakeCatalog:
+def find_sink_catalog(
+    connection: Connection, sink: LakeSink, file_mode: int = PRIVATE
+) -> LakeCatalog | None:
+    """Return the catalog of a sink, whose files lie where this database has it on record.
+
+    A sink without such a record takes the catalog at its word, once.
+    """
+    catalog = find_catalog(connection, sink.catalog_schema, recorded=sink.data_path)
+    if catalog is None:
+        return None
+    paths = dict.fromkeys((catalog.data_path, *sink.roots))
+    return replace(catalog, roots=Roots(tuple(paths), file_mode))
+
+
+def open_catalog(connection: Connection, sink: LakeSink, file_mode: int = PRIVATE) -> LakeCatalog:
     """Return the catalog of a sink; it is made where the sink says where its files are to lie."""
     if sink.sink_path is not None:
         check_path(sink.sink_path)
-    catalog = find_catalog(connection, sink.catalog_schema)
+    catalog = find_sink_catalog(connection, sink, file_mode)
     if catalog is None:
         if sink.sink_path is None:
             raise LakeCatalogError(
                 f'the schema "{sink.catalog_schema}" holds no DuckLake catalog',
                 hint="Say where its files are to lie, with ducklake_sink_path, to make one.",
             )
-        catalog = create_catalog(connection, sink.catalog_schema, sink.sink_path)
+        roots = Roots((sink.sink_path,), file_mode)
+        catalog = create_catalog(connection, sink.catalog_schema, sink.sink_path, roots)
     check_path(catalog.data_path)
     return catalog
 
@@ -184,10 +200,11 @@ def _deliver(
     loading: Loading,
 ) -> Delivered | None:
     rows = RowMap(sink.stream_table_id)
-    catalog = open_catalog(ends.lake, sink)
+    catalog = open_catalog(ends.lake, sink, loading.file_mode)
+    sink = replace(sink, data_path=catalog.data_path)
     stored = find_table(ends.lake, catalog, sink.lake_table)
     known = _find_known_columns(ends.local, sink, table, columns, stored, rows)
-    written = Written(lake_path(_directory(ends.lake, catalog, sink, stored)))
+    written = Written(catalog.place(_directory(ends.lake, catalog, sink, stored)))
     try:
         if known is not None and stored is not None:
             if nothing_new(ends.local, rows):
@@ -362,7 +379,7 @@ def _create_table(
 def _table_path(catalog: LakeCatalog, sink: LakeSink) -> tuple[str, bool]:
     """Return the path of a new table, and whether it is below that of its schema."""
     own = directory_name(sink.lake_table.name)
-    if sink.sink_path is None or _same(sink.sink_path, catalog.data_path):
+    if sink.sink_path is None or same_place(sink.sink_path, catalog.data_path):
         return own, True
     schema = directory_name(sink.lake_table.schema)
     return f"{sink.sink_path.rstrip('/')}/{schema}{own}", False
@@ -380,10 +397,6 @@ def _directory(
     new = f"{catalog.data_path}{directory_name(sink.lake_table.schema)}"
     parent = new if found is None else found[1]
     return parent + path
-
-
-def _same(one: str, other: str) -> bool:
-    return one.rstrip("/") == other.rstrip("/")
 
 
 def _spec(sink: LakeSink, columns: Sequence[LakeColumn]) -> Spec:

@@ -116,8 +116,8 @@ def _find_forgotten(
 def _cut(file: SmallFile, forgotten: set[int], position: int) -> Iterator[Segment]:
     """Cut a file at the rows that nobody can see; the rest begins at a position of the new one.
 
-    >>> from pathlib import Path
-    >>> file = SmallFile(7, Path("x"), 5, 0, 1, 1)
+    >>> from pgtrickle.lake.roots import LocalPath
+    >>> file = SmallFile(7, LocalPath("/lake", "x"), 5, 0, 1, 1)
     >>> [(one.first, one.count, one.position) for one in _cut(file, {0, 3}, 100)]
     [(1, 2, 100), (4, 1, 102)]
     """

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pgtrickle.lake.columns import ROW_ID, SNAPSHOT_ID, LakeColumn, reserved_field
+from pgtrickle.lake.roots import LakePath
 from pgtrickle.lake.stats import ColumnStats, Gathering
-from pgtrickle.lake.storage import LakePath, make_directory, open_input, open_output
+from pgtrickle.lake.storage import make_directory, open_input, open_output
 
 _MAGIC_BYTES = 8  # the length of the footer, and PAR1
 _COMPRESSION = "zstd"

@@ -13,7 +13,8 @@ from psycopg import Connection
 
 from pgtrickle.lake.catalog import LakeCatalog
 from pgtrickle.lake.columns import ROW_ID
-from pgtrickle.lake.storage import LakePath, lake_path, open_input
+from pgtrickle.lake.roots import LakePath
+from pgtrickle.lake.storage import open_input
 from pgtrickle.lake.tables import LakeTable
 
 SMALL_BYTES = 16 * 2**20
@@ -51,7 +52,7 @@ def find_small_files(
     )
     files = []
     for id_, path, relative, rows, first, begin, last, partition_id, partition in found:
-        place = lake_path(table.directory) / path if relative else lake_path(path)
+        place = catalog.place(table.directory + (path or "") if relative else path or "")
         files.append(
             SmallFile(id_, place, rows, first, begin, last, partition_id, tuple(partition))
         )
@@ -61,7 +62,8 @@ def find_small_files(
 def by_partition(files: Sequence[SmallFile]) -> list[list[SmallFile]]:
     """Put files together that may become one: all their rows are of one partition.
 
-    >>> f = lake_path("/f")
+    >>> from pgtrickle.lake.roots import LocalPath
+    >>> f = LocalPath("/lake", "f")
     >>> files = [SmallFile(n, f, 1, 0, 1, 1, 9, (key,)) for n, key in enumerate("aba")]
     >>> [[file.id for file in group] for group in by_partition(files)]
     [[0, 2], [1]]

@@ -7,12 +7,18 @@ table; against all others, DuckDB included, only the age of a file helps.
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
+from fnmatch import fnmatch
 
 from psycopg import Connection
 
+from pgtrickle.errors import LakePathError
 from pgtrickle.lake.catalog import LakeCatalog
-from pgtrickle.lake.storage import LakePath, lake_path, list_files, remove
+from pgtrickle.lake.roots import LakePath
+from pgtrickle.lake.storage import list_files, remove
+
+logger = logging.getLogger(__name__)
 
 _PATTERN = "ducklake-*.parquet"
 
@@ -24,11 +30,27 @@ def sweep_orphans(
     # The directory first: what is committed after that is known, and what is not known is old.
     least = older_than.total_seconds()
     found = [path for path, age in list_files(directory, _PATTERN) if age >= least]
-    known = _list_known(connection, catalog)
+    known = _list_known(
+        connection, catalog, "data_file", "delete_file", "files_scheduled_for_deletion"
+    )
     orphans = [path for path in found if path.name not in known]
     for path in orphans:
         remove(path)
     return orphans
+
+
+_LIST_REPLACED = """
+    SELECT data_file_id, path, path_is_relative FROM {scheduled}
+     WHERE schedule_start <= pg_catalog.clock_timestamp() - %s::interval AND path IS NOT NULL
+     ORDER BY schedule_start LIMIT {limit}
+"""
+_STRIKE_OFF = """
+    DELETE FROM {scheduled} AS s
+     USING ROWS FROM (pg_catalog.unnest(%s::bigint[]), pg_catalog.unnest(%s::text[]))
+           AS g (id, path)
+     WHERE s.data_file_id = g.id AND s.path = g.path
+"""
+_AT_ONCE = 100_000
 
 
 def take_replaced(
@@ -38,19 +60,46 @@ def take_replaced(
 
     Returns them for the caller to remove once that is committed: a file that is struck off and
     stays is found as an orphan, one that is removed and stays on the list is looked for in vain.
+
+    Anybody who may write to the catalog can put a name on the list.  Only names that lakes give
+    their files count, below the directories on record; others stay where they are.  A file that a
+    snapshot needs is struck off and not removed.
     """
+    scheduled = catalog.table("files_scheduled_for_deletion")
     rows = connection.execute(
-        f"DELETE FROM {catalog.table('files_scheduled_for_deletion')}"
-        " WHERE schedule_start <= pg_catalog.clock_timestamp() - %s::interval"
-        " AND (path_is_relative OR path ~ '^(/|s3://)')"
-        " RETURNING path, path_is_relative".encode(),
-        [older_than],
+        _LIST_REPLACED.format(scheduled=scheduled, limit=_AT_ONCE).encode(), [older_than]
     ).fetchall()
-    return [lake_path(catalog.data_path + path if relative else path) for path, relative in rows]
+    taken: list[tuple[int, str]] = []
+    found: list[LakePath] = []
+    for file_id, path, relative in rows:
+        place = _find_place(catalog, catalog.data_path + path if relative else path)
+        if place is not None:
+            taken.append((file_id, path))
+            found.append(place)
+    if len(taken) < len(rows):
+        logger.warning(
+            "the lake lists files to be removed that are none of its own: they stay",
+            extra={"code": LakePathError.code, "count": len(rows) - len(taken)},
+        )
+    if taken:
+        ids, paths = zip(*taken, strict=True)
+        connection.execute(
+            _STRIKE_OFF.format(scheduled=scheduled).encode(), [list(ids), list(paths)]
+        )
+    known = _list_known(connection, catalog, "data_file", "delete_file") if found else set()
+    return [path for path in found if path.name not in known]
 
 
-def _list_known(connection: Connection, catalog: LakeCatalog) -> set[str]:
-    """Return the names of all files that any snapshot needs; a name is never given twice."""
-    tables = ("data_file", "delete_file", "files_scheduled_for_deletion")
+def _find_place(catalog: LakeCatalog, path: str) -> LakePath | None:
+    try:
+        found = catalog.place(path)
+    except LakePathError:
+        return None
+    return found if fnmatch(found.name, _PATTERN) else None
+
+
+def _list_known(connection: Connection, catalog: LakeCatalog, *tables: str) -> set[str]:
+    """Return the names of all files in tables of the catalog; a name is never given twice."""
     listed = " UNION ALL ".join(f"SELECT path FROM {catalog.table(name)}" for name in tables)
-    return {lake_path(path).name for (path,) in connection.execute(listed.encode())}
+    found = connection.execute(listed.encode())
+    return {path.rpartition("/")[2] for (path,) in found if path is not None}

@@ -184,6 +184,6 @@ def verbs_of(changes: str, table_id: int) -> set[str]:
     return {verb for verb, _, object_id in parts if object_id == str(table_id)}
 
 
-def _join(directory: str, path: str, *, relative: bool) -> str:
-    joined = directory + path if relative else path
+def _join(directory: str, path: str | None, *, relative: bool) -> str:
+    joined = directory + (path or "") if relative else path or ""
     return joined if joined.endswith("/") else joined + "/"

@@ -15,8 +15,9 @@ from pgtrickle.lake.columns import LakeColumn
 from pgtrickle.lake.parquet import DataFile, DataFileWriter
 from pgtrickle.lake.partition import Spec, partition_texts
 from pgtrickle.lake.read_rows import read_rows, texts
+from pgtrickle.lake.roots import LakePath
 from pgtrickle.lake.row_map import RowMap, Runs, parse_places
-from pgtrickle.lake.storage import LakePath, list_files, remove
+from pgtrickle.lake.storage import list_files, remove
 from pgtrickle.model.names import QualifiedName
 
 _FILE_BYTES = 128 * 2**20

@@ -44,11 +44,17 @@ class LakeSink:
     needs_load: bool = True
     partition_by: str | None = None  # partition keys, as the user listed them
     catalog_dsn: str = ""  # where the catalog is, without secrets; empty: in this database
+    data_path: str | None = None  # of the catalog when it was first used; None: not yet
 
     @property
     def elsewhere(self) -> bool:
         """Whether the catalog is in another database, which commits apart."""
         return bool(self.catalog_dsn)
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The directories below which its files may lie, whatever the catalog of the lake says."""
+        return tuple(one for one in (self.data_path, self.sink_path) if one is not None)
 
 
 # What an intent changes of its sink, and gives back if it comes to nothing.

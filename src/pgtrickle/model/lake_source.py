@@ -62,6 +62,7 @@ class LakeSource:
     snapshot_id: int
     followed_at: datetime | None = None
     last_error: str | None = None
+    data_path: str | None = None  # of the catalog when it was attached; None: not on record yet
 
     @property
     def rows(self) -> QualifiedName:

@@ -40,6 +40,7 @@ from pgtrickle.lake.tables import find_head
 from pgtrickle.model.lake_source import CompactionPolicy, Followed, LakeSource, SourceColumn
 from pgtrickle.service.lake_source import open_catalog, read_all
 from pgtrickle.service.runtime import Runtime
+from pgtrickle.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -130,7 +131,7 @@ def follow(runtime: Runtime, source_id: int) -> Followed | None:
             if source is None:
                 return None
             with fixed_settings(connection):
-                return _catch_up(connection, source)
+                return _catch_up(connection, source, runtime.settings)
 
 
 def _lock(connection: Connection, source: LakeSource) -> None:
@@ -143,8 +144,8 @@ def _lock(connection: Connection, source: LakeSource) -> None:
         ) from error
 
 
-def _catch_up(connection: Connection, source: LakeSource) -> Followed:
-    catalog = open_catalog(connection, source.catalog_schema)
+def _catch_up(connection: Connection, source: LakeSource, settings: Settings) -> Followed:
+    catalog = open_catalog(connection, source.catalog_schema, settings, source.data_path)
     head = find_head(connection, catalog)
     if head == source.snapshot_id:
         return Followed(head)
@@ -168,6 +169,7 @@ def _catch_up(connection: Connection, source: LakeSource) -> Followed:
             snapshot_id=head,
             table_id=located.table.id,
             table_uuid=located.table.uuid,
+            data_path=catalog.data_path,
             columns=tuple(
                 SourceColumn(found.id, column.name, column.kind)
                 for column, found in zip(source.columns, located.columns, strict=True)

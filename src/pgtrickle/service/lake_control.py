@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from dataclasses import replace
 
 from psycopg import Connection
 
@@ -17,6 +18,7 @@ from pgtrickle.catalog.ducklake_sinks import (
     list_due_deliveries,
     list_sink_status,
     open_delivery,
+    update_sink,
 )
 from pgtrickle.catalog.stream_tables import get_stream_table
 from pgtrickle.errors import LakeSinkError, LeaseHeldError, TrickleError
@@ -75,6 +77,7 @@ def enable_sink(
         insert_sink(connection, sink)
         with lake_transaction(ends):
             catalog = open_catalog(ends.lake, sink)
+        update_sink(connection, replace(sink, data_path=catalog.data_path))
         check_free(ends, catalog, sink, stream_table.name)
         create_row_map(connection, RowMap(stream_table.id))
         open_delivery(connection, stream_table.id)
@@ -130,7 +133,7 @@ def _end_in_lake(
     sink: LakeSink,
     drop: bool,  # noqa: FBT001 - passed on
 ) -> None:
-    catalog = find_catalog(connection, sink.catalog_schema)
+    catalog = find_catalog(connection, sink.catalog_schema)  # no file is touched
     if catalog is None:
         logger.warning(
             "the catalog of the lake is gone, so nothing was ended in it",

@@ -24,13 +24,14 @@ from pgtrickle.catalog.ducklake_sinks import (
     insert_provenance,
     update_sink,
 )
-from pgtrickle.errors import TrickleError
+from pgtrickle.errors import LakePathError, TrickleError
 from pgtrickle.lake.aside import forget_all, forget_aside, put_back
 from pgtrickle.lake.catalog import find_catalog
 from pgtrickle.lake.elsewhere import Outcome, connected, find_outcome, told_apart, transaction
 from pgtrickle.lake.ends import Ends
+from pgtrickle.lake.roots import Roots
 from pgtrickle.lake.row_map import RowMap
-from pgtrickle.lake.storage import lake_path, remove
+from pgtrickle.lake.storage import remove
 from pgtrickle.model.lake_sink import BEFORE, Intent, LakeSink
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.service.lake_errors import lake_errors
@@ -124,15 +125,16 @@ def _undo(local: Connection, intent: Intent, outcome: Outcome) -> None:
         else:
             put_back(local, rows, intent.first_file_id)
         update_sink(local, replace(sink, **intent.before, needs_load=sink.needs_load or loads))
-    _remove_files(intent, outcome)
+    _remove_files(sink, intent, outcome)
 
 
-def _remove_files(intent: Intent, outcome: Outcome) -> None:
+def _remove_files(sink: LakeSink, intent: Intent, outcome: Outcome) -> None:
     """Take away the files of a snapshot that is known not to be there."""
     if outcome is Outcome.UNDONE:
+        roots = Roots(sink.roots)
         for path in intent.paths:
-            with suppress(OSError):  # it stays behind as an orphan
-                remove(lake_path(path))
+            with suppress(OSError, LakePathError):  # it stays behind as an orphan
+                remove(roots.place(path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +161,7 @@ def end_elsewhere(
                 outcome = _find_outcome(lake, sink, intent)
                 if outcome is not Outcome.COMMITTED:
                     sink = replace(sink, **intent.before)
-                _remove_files(intent, outcome)
+                _remove_files(sink, intent, outcome)
             with transaction(lake):
                 end(lake, ending.stream_table, sink, ending.drop)
     except TrickleError as error:

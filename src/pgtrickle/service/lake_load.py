@@ -24,9 +24,10 @@ from pgtrickle.lake.deliver import table_bytes
 from pgtrickle.lake.parquet import DataFile
 from pgtrickle.lake.partition import Spec
 from pgtrickle.lake.read_rows import arrow_texts, decode_batch
+from pgtrickle.lake.roots import LakePath
 from pgtrickle.lake.row_map import RowMap, Runs, cut_new, new_bytes
 from pgtrickle.lake.session import fix_settings_sql
-from pgtrickle.lake.storage import is_there, lake_path
+from pgtrickle.lake.storage import is_there
 from pgtrickle.lake.write_rows import (
     Written,
     all_rows,
@@ -63,13 +64,13 @@ class LoadPart:
     updated: str | None
     columns: tuple[LakeColumn, ...]
     snapshot: str
-    directory: str
+    directory: LakePath  # with the mode of new files
     mark: str
 
 
 def write_part(dsn: str, part: LoadPart) -> list[tuple[DataFile, Runs]]:
     """Write the rows of one part; what it wrote before it failed is taken away again."""
-    into = Written(lake_path(part.directory), mark=part.mark)
+    into = Written(part.directory, mark=part.mark)
     try:
         _write_query(dsn, part, part.fresh, into, updates=False)
         if part.updated is not None:
@@ -151,7 +152,7 @@ class SpreadLoad:
         """Let others write the rows of queries; False, and no files, if they cannot do so here."""
         into.mark = f"{uuid.uuid4().hex}-"
         parts = [
-            LoadPart(fresh, updated, tuple(columns), self.snapshot, str(into.directory), into.mark)
+            LoadPart(fresh, updated, tuple(columns), self.snapshot, into.directory, into.mark)
             for fresh, updated in queries
         ]
         results: list[list[tuple[DataFile, Runs]]] = []

@@ -12,6 +12,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import timedelta
 
 from psycopg import Connection
@@ -19,6 +20,7 @@ from psycopg import Connection
 from pgtrickle.catalog.ducklake_intents import insert_intent
 from pgtrickle.catalog.ducklake_sinks import (
     find_sink,
+    list_roots,
     list_sinks,
     take_neglected_sinks,
     update_sink,
@@ -29,9 +31,11 @@ from pgtrickle.catalog.stream_tables import get_stream_table
 from pgtrickle.errors import TrickleError
 from pgtrickle.lake.catalog import LakeCatalog, find_catalog
 from pgtrickle.lake.compact import Compacted, compact
+from pgtrickle.lake.deliver import find_sink_catalog
 from pgtrickle.lake.ends import Ends
 from pgtrickle.lake.expire import expire_snapshots
-from pgtrickle.lake.storage import LakePath, lake_path, remove
+from pgtrickle.lake.roots import LakePath, Roots
+from pgtrickle.lake.storage import remove
 from pgtrickle.lake.sweep import sweep_orphans, take_replaced
 from pgtrickle.lake.tables import find_table
 from pgtrickle.model.lake_sink import Intent, LakeCare, LakeSink, SinkCare
@@ -144,7 +148,8 @@ def _tend(runtime: Runtime, name: QualifiedName, older_than: timedelta) -> SinkC
             if sink is None:
                 return SinkCare(str(name))
             with opened(sink.catalog_dsn, connection) as ends:
-                return _tend_sink(ends, stream_table, lease, sink, older_than)
+                mode = runtime.settings.lake_file_mode
+                return _tend_sink(ends, stream_table, lease, sink, older_than, mode)
     except TrickleError as error:
         logger.warning(
             "could not tend a sink", extra={"stream_table": str(name), "code": error.code}
@@ -153,14 +158,20 @@ def _tend(runtime: Runtime, name: QualifiedName, older_than: timedelta) -> SinkC
 
 
 def _tend_sink(
-    ends: Ends, stream_table: StreamTable, lease: Lease, sink: LakeSink, older_than: timedelta
+    ends: Ends,
+    stream_table: StreamTable,
+    lease: Lease,
+    sink: LakeSink,
+    older_than: timedelta,
+    file_mode: int,
 ) -> SinkCare:
     if sink.elsewhere and settle(ends, stream_table, sink):
         sink = find_sink(ends.local, stream_table.id) or sink
     name = str(stream_table.name)
-    catalog = find_catalog(ends.lake, sink.catalog_schema)
+    catalog = find_sink_catalog(ends.lake, sink, file_mode)
     if catalog is None:
         return SinkCare(name)
+    sink = replace(sink, data_path=catalog.data_path)
     columns = compile_stream_table(ends.local, stream_table).columns
     with ExitStack() as stack:
         if ends.apart:
@@ -214,9 +225,11 @@ def _tidy(
     stored = find_table(ends.lake, catalog, sink.lake_table)
     orphans: list[LakePath] = []
     if stored is not None:
-        orphans = sweep_orphans(ends.lake, catalog, lake_path(stored.directory), older_than)
+        orphans = sweep_orphans(ends.lake, catalog, catalog.place(stored.directory), older_than)
+    # The list is one of the whole catalog, in which other sinks may have directories of their own.
+    common = replace(catalog, roots=Roots(list_roots(ends.local, sink)))
     with lake_transaction(ends):
-        replaced = take_replaced(ends.lake, catalog, older_than)
+        replaced = take_replaced(ends.lake, common, older_than)
     for path in replaced:
         remove(path)
     return orphans, replaced

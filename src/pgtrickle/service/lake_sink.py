@@ -162,7 +162,10 @@ def deliver_refresh(
             failure_mode,
             refresh_id=refresh_id,
             frontier=frontier,
-            loading=Loading(largest=largest_in_place(runtime) if bounded else None),
+            loading=Loading(
+                largest=largest_in_place(runtime) if bounded else None,
+                file_mode=runtime.settings.lake_file_mode,
+            ),
         )
     except DeliveryTooLargeError as error:
         update_sink(writer, replace(sink, needs_load=error.all_rows))
@@ -360,16 +363,16 @@ def _loading_apart(
     runtime: Runtime, connection: Connection, stream_table: StreamTable, *, spread_new: bool
 ) -> Loading:
     """Return how a delivery of its own writes; the executors see what its transaction sees now."""
-    largest = largest_in_place(runtime)
+    largest, mode = largest_in_place(runtime), runtime.settings.lake_file_mode
     if largest is None or table_bytes(connection, stream_table.name) <= largest:
-        return Loading()
+        return Loading(file_mode=mode)
     # Rows must stay where they are until the commit: this keeps VACUUM FULL and the like away.
     connection.execute(f"LOCK TABLE {stream_table.name.sql} IN ACCESS SHARE MODE".encode())
     [(snapshot,)] = connection.execute("SELECT pg_catalog.pg_export_snapshot()").fetchall()
     load = SpreadLoad(runtime.engine, snapshot)
     if not spread_new:
-        return Loading(load.write)
-    return Loading(load.write, load.write_new, lasting=True)
+        return Loading(load.write, file_mode=mode)
+    return Loading(load.write, load.write_new, lasting=True, file_mode=mode)
 
 
 def attempt_delivery(

@@ -7,6 +7,7 @@ queries read them through a view that has the lake's columns and nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 import pyarrow as pa
@@ -33,11 +34,13 @@ from pgtrickle.lake.reader.columns import ReadColumn, choose, list_columns
 from pgtrickle.lake.reader.files import read_versions
 from pgtrickle.lake.reader.inlined_rows import read_inlined_versions
 from pgtrickle.lake.reader.scan import FoundTable, find_table_at, plan_scan
+from pgtrickle.lake.roots import Roots
 from pgtrickle.lake.session import fixed_settings
 from pgtrickle.lake.tables import find_head
 from pgtrickle.model.lake_source import LakeSource, SourceColumn, parse_policy, rows_table
 from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.service.runtime import Runtime
+from pgtrickle.settings import Settings
 
 _OUR_SCHEMAS = frozenset({"pgtrickle", "pgtrickle_changes", "pgtrickle_state"})
 _LAKE_SCHEMA = "main"  # the default of DuckLake itself
@@ -70,13 +73,24 @@ def attach_ducklake_table(
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         _check_free(connection, landing)
         with fixed_settings(connection):
-            catalog = open_catalog(connection, schema)
+            catalog = open_catalog(connection, schema, runtime.settings)
             head = find_head(connection, catalog)
             table = find_table_at(connection, catalog, name, head)
             listed = choose(list_columns(connection, catalog, table.id, head), columns)
             _check_columns(listed)
             known = tuple(SourceColumn(one.id, one.name, one.kind) for one in listed)
-            source = LakeSource(0, landing, schema, name, table.id, table.uuid, known, policy, head)
+            source = LakeSource(
+                0,
+                landing,
+                schema,
+                name,
+                table.id,
+                table.uuid,
+                known,
+                policy,
+                head,
+                data_path=catalog.data_path,
+            )
             source_id = insert_source(connection, source)
             rows = Landing(
                 connection,
@@ -119,15 +133,21 @@ def show_ducklake_sources(runtime: Runtime) -> list[LakeSource]:
         return list_sources(connection)
 
 
-def open_catalog(connection: Connection, schema: str) -> LakeCatalog:
-    """Return the catalog in a schema, or raise ST701."""
-    catalog = find_catalog(connection, schema)
+def open_catalog(
+    connection: Connection, schema: str, settings: Settings, recorded: str | None = None
+) -> LakeCatalog:
+    """Return the catalog in a schema, or raise ST701; ST708 if its data path is not the recorded.
+
+    Without a record the catalog is taken at its word, once.
+    """
+    catalog = find_catalog(connection, schema, recorded=recorded)
     if catalog is None:
         raise LakeCatalogError(
             f'the schema "{schema}" holds no DuckLake catalog',
             hint="Name its schema, or set ducklake_catalog_schema.",
         )
-    return catalog
+    further = (one.strip() for one in settings.ducklake_read_paths.split(","))
+    return replace(catalog, roots=Roots((catalog.data_path, *(one for one in further if one))))
 
 
 def read_all(

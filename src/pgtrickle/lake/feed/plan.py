@@ -144,7 +144,7 @@ def _files(
             file,
             checks_snapshots=newest is not None and newest > snapshot,
             deletes=tuple(
-                sorted({one for row in rows for one in delete_files(table, row[at:][:4])})
+                sorted({one for row in rows for one in delete_files(table, row[at:][:4])}, key=str)
             ),
         )
         for at, snapshot in ((11, since), (15, until))

@@ -15,7 +15,7 @@ from pgtrickle.lake.columns import ROW_ID, SNAPSHOT_ID
 from pgtrickle.lake.reader.columns import ReadColumn
 from pgtrickle.lake.reader.conform import conform, fields_of, fill
 from pgtrickle.lake.reader.scan import ReadFile
-from pgtrickle.lake.storage import lake_path, open_input
+from pgtrickle.lake.storage import open_input
 
 _BATCH_ROWS = 32_768
 
@@ -43,7 +43,7 @@ def read_row_ids(
     file: ReadFile, snapshot_id: int, chosen: frozenset[int] | None = None
 ) -> Iterator[int]:
     """Yield the ids of the live rows of a file, or of those at the positions ``chosen``."""
-    with _coded(file), open_input(lake_path(file.path)) as opened:
+    with _coded(file), open_input(file.path) as opened:
         dead = frozenset(dead_positions(file, snapshot_id)) if chosen is None else frozenset()
         with pq.ParquetFile(opened) as parquet:
             held = [one for one in (ROW_ID, SNAPSHOT_ID) if one in parquet.schema_arrow.names]
@@ -98,7 +98,7 @@ def _read(
     dead = dead_positions(file, snapshot_id)
     fields = [pa.field(column.name, column.arrow) for column in columns]
     target = pa.schema([*([pa.field(ROW_ID, pa.int64())] if row_ids else []), *fields])
-    with open_input(lake_path(file.path)) as opened, pq.ParquetFile(opened) as parquet:
+    with open_input(file.path) as opened, pq.ParquetFile(opened) as parquet:
         schema = parquet.schema_arrow
         by_id = {field.id: field for field in fields_of(schema, file.mapping)}
         if set(by_id) <= {None}:
@@ -138,7 +138,7 @@ def dead_positions(file: ReadFile, snapshot_id: int) -> list[int]:
     """Return the positions of a file whose rows are deleted in a snapshot."""
     dead = set(file.dead)
     for path in file.deletes:
-        with open_input(lake_path(path)) as opened:
+        with open_input(path) as opened:
             table = pq.read_table(opened)
         if SNAPSHOT_ID in table.column_names:
             table = table.filter(pc.less_equal(table.column(SNAPSHOT_ID), snapshot_id))

@@ -17,10 +17,11 @@ from pgtrickle.lake.catalog import LakeCatalog, find_catalog
 from pgtrickle.lake.reader.columns import ReadColumn, choose, list_columns
 from pgtrickle.lake.reader.prune import Condition, find_pruned
 from pgtrickle.lake.reader.scan import Scan, find_table_at, plan_scan
+from pgtrickle.lake.roots import Roots
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.settings import expand_secrets
 
-OPTIONS = ("dsn", "catalog_schema", "table", "version", "timestamp", "columns")
+OPTIONS = ("dsn", "catalog_schema", "table", "version", "timestamp", "columns", "data_path")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class LakeRead:
     columns: tuple[str, ...] | None = None
     version: int | None = None
     timestamp: str | None = None
+    data_paths: tuple[str, ...] = ()  # below which files may lie; none: where the catalog says
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> LakeRead:
@@ -62,6 +64,7 @@ class LakeRead:
             None if columns is None else tuple(name.strip() for name in columns.split(",")),
             _number(options["version"]) if "version" in options else None,
             options.get("timestamp"),
+            tuple(one.strip() for one in options.get("data_path", "").split(",") if one.strip()),
         )
 
 
@@ -102,7 +105,8 @@ def opened(read: LakeRead) -> Iterator[tuple[Connection, LakeCatalog]]:
         connection.isolation_level = IsolationLevel.REPEATABLE_READ
         connection.read_only = True
         connection.execute("SET search_path = pg_catalog, pg_temp")
-        catalog = find_catalog(connection, read.catalog_schema)
+        roots = Roots(read.data_paths) if read.data_paths else None
+        catalog = find_catalog(connection, read.catalog_schema, roots)
         if catalog is None:
             raise LakeReadError(
                 f'the schema "{read.catalog_schema}" holds no DuckLake catalog',

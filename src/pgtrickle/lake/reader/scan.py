@@ -18,6 +18,7 @@ from pgtrickle.errors import LakeReadError
 from pgtrickle.lake.catalog import LakeCatalog
 from pgtrickle.lake.reader.columns import ReadColumn
 from pgtrickle.lake.reader.inlined_rows import read_inlined
+from pgtrickle.lake.roots import LakePath, Roots, shown
 from pgtrickle.model.names import QualifiedName
 
 LIVE = (
@@ -41,10 +42,10 @@ class ReadFile:
     """A data file, and all that must be known to read the rows it has in a snapshot."""
 
     id: int
-    path: str
+    path: LakePath
     size: int
     checks_snapshots: bool  # some of its rows came later: each says when
-    deletes: tuple[str, ...] = ()  # files of deleted positions: a flush may leave a second one
+    deletes: tuple[LakePath, ...] = ()  # files of deleted positions: a flush may leave a second one
     dead: tuple[int, ...] = ()  # positions that are deleted in the catalog itself
     mapping: tuple[NameMapping, ...] = ()
     first_row_id: int | None = None  # from which ids are counted up, unless the rows say theirs
@@ -57,10 +58,11 @@ class FoundTable:
     id: int
     directory: str
     uuid: str = ""
+    roots: Roots = field(default=Roots(()), compare=False)
 
-    def place(self, path: str, *, relative: bool) -> str:
-        """Return where a file of the table lies."""
-        return self.directory + path if relative else path
+    def place(self, path: str | None, *, relative: bool) -> LakePath:
+        """Return where a file of the table lies, or raise ST708 if it may not lie there."""
+        return self.roots.place(self.directory + (path or "") if relative else path or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +116,11 @@ def _find_table(
     if row is None:
         return None
     schema = _below(catalog.data_path, row[1], relative=row[2])
-    return FoundTable(row[0], _below(schema, row[3], relative=row[4]), row[5])
+    return FoundTable(row[0], _below(schema, row[3], relative=row[4]), row[5], catalog.roots)
 
 
-def _below(directory: str, path: str, *, relative: bool) -> str:
-    joined = directory + path if relative else path
+def _below(directory: str, path: str | None, *, relative: bool) -> str:
+    joined = directory + (path or "") if relative else path or ""
     return joined if joined.endswith("/") else joined + "/"
 
 
@@ -182,7 +184,7 @@ def _list_files(
     return tuple(files.values())
 
 
-def delete_files(table: FoundTable, found: Sequence[Any]) -> tuple[str, ...]:
+def delete_files(table: FoundTable, found: Sequence[Any]) -> tuple[LakePath, ...]:
     """Return where a delete file lies, by its columns in the catalog; empty if there is none."""
     path, relative, format_, key = found
     if path is None:
@@ -194,9 +196,9 @@ def delete_files(table: FoundTable, found: Sequence[Any]) -> tuple[str, ...]:
 def check_readable(path: str, format_: str, key: str | None) -> None:
     """Raise ST704 for a file that is not plain Parquet."""
     if format_ != "parquet" or key is not None:
-        what = f"of the format {format_}" if key is None else "encrypted"
+        what = f"of the format {shown(format_)}" if key is None else "encrypted"
         raise LakeReadError(
-            f'the file "{path}" of the lake is {what}',
+            f'the file "{shown(path)}" of the lake is {what}',
             hint="Only Parquet files that are not encrypted can be read.",
         )
 

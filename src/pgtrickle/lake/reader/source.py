@@ -133,7 +133,8 @@ class DuckLakeReader(DataSourceReader):
 def group_files(files: Sequence[ReadFile]) -> list[list[ReadFile]]:
     """Put files together until a task has enough to read; a task for each would cost more.
 
-    >>> files = [ReadFile(id_, "f", 10 * 2**20, False) for id_ in range(5)]
+    >>> from pgtrickle.lake.roots import S3Path
+    >>> files = [ReadFile(id_, S3Path("s3://lake/f"), 10 * 2**20, False) for id_ in range(5)]
     >>> [[file.id for file in group] for group in group_files(files)]
     [[0, 1, 2], [3, 4]]
     """
