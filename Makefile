@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup format lint unit test test-long test-oldest fuzz fuzz-pipeline workloads soak chaos hostile bench-race lake-random lake-kill \
-  lake-crowd demo demo-lake bench bench-latency bench-capture bench-wal bench-idle bench-daemon bench-throughput bench-tpch \
+  lake-crowd audit demo demo-lake bench bench-latency bench-capture bench-wal bench-idle bench-daemon bench-throughput bench-tpch \
   bench-flatness bench-cost-model bench-large bench-memory bench-lake bench-report bench-check check ci docs clean
 
 PYTHON ?= python3
@@ -28,6 +28,9 @@ lint: setup  ## format, lint, types, layers: no writing
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+audit: setup  ## weak spots in the code (bandit) and in what it depends on (pip-audit)
+	$(BIN)/python -m tools.audit
 
 unit: setup  ## the fast lane, no services
 	$(BIN)/pytest -n auto -m unit
@@ -203,7 +206,7 @@ bench-check: setup  ## fail if a ratio of RESULTS=files fell below its recorded 
 
 check: lint unit  ## what to run before each commit
 
-ci: lint test test-oldest  ## what CI runs, exactly
+ci: lint audit test test-oldest  ## what CI runs, exactly
 
 docs: setup  ## regenerate the pages that come from code
 	$(BIN)/python -m tools.generate_docs
