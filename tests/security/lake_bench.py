@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -64,7 +65,7 @@ class LakeBench:
 
 
 @contextmanager
-def a_lake(bench: Bench, directory: Path, **settings: object) -> Iterator[LakeBench]:
+def a_lake(bench: Bench, directory: Path, **settings: Any) -> Iterator[LakeBench]:
     """Make the lake, and open its catalog to the attacker."""
     outside = directory / "outside"
     outside.mkdir()

@@ -15,6 +15,7 @@ from psycopg import Connection
 
 from pgtrickle.errors import LakeCatalogError, LakePathError
 from pgtrickle.lake.roots import LakePath, Roots, same_place, shown
+from pgtrickle.lake.trust import LOOKS_STRANGE, refuse_strange
 from pgtrickle.model.names import quote_identifier
 
 FORMAT_VERSION = "1.0"
@@ -63,6 +64,9 @@ def table_of(schema: str, name: str) -> str:
     return f"{quote_identifier(schema)}.{quote_identifier(f'ducklake_{name}')}"
 
 
+_LOOK = f"SELECT pg_catalog.to_regclass(%s), ({LOOKS_STRANGE.format(schema='%s')})"
+
+
 def find_catalog(
     connection: Connection, schema: str, roots: Roots | None = None, recorded: str | None = None
 ) -> LakeCatalog | None:
@@ -70,12 +74,15 @@ def find_catalog(
 
     Files may lie below ``roots``, or else below the data path that the catalog itself names; if
     one was ``recorded`` before, it must be that.  Raises ST701 for a version of the format, or an
-    encryption, that this package cannot write, and ST708 for another data path.
+    encryption, that this package cannot write, or for tables that would run code of others, and
+    ST708 for another data path.
     """
     metadata = table_of(schema, "metadata")
-    [(there,)] = connection.execute("SELECT pg_catalog.to_regclass(%s)", [metadata]).fetchall()
+    [(there, strange)] = connection.execute(_LOOK.encode(), [metadata, schema]).fetchall()
     if there is None:
         return None
+    if strange:
+        refuse_strange(connection, schema)
     found: dict[str, str] = dict(
         connection.execute(
             f"SELECT key, value FROM {metadata} WHERE scope IS NULL".encode()

@@ -22,6 +22,7 @@ from pgtrickle.lake.partition import Spec
 from pgtrickle.lake.stats import ColumnStats
 from pgtrickle.lake.table_stats import widen_table_stats
 from pgtrickle.lake.tables import FULL_PATH, next_row_id
+from pgtrickle.lake.trust import check_inlined_name
 from pgtrickle.lake.turns import end_turn, take_turn
 from pgtrickle.model.names import QualifiedName, quote_identifier
 
@@ -244,7 +245,7 @@ class Commit:
             [table_id],
         ).fetchall()
         for (name,) in tables:
-            if self._end(name.removeprefix("ducklake_"), "true", []):
+            if self._end(check_inlined_name(table_id, name), "true", []):
                 self._note(f"inlined_delete:{table_id}")
 
     def finish(self, *, author: str, message: str, extra_info: str | None = None) -> int:

@@ -15,21 +15,21 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from psycopg import Connection
 
 from pgtrickle.lake.catalog import LakeCatalog
 from pgtrickle.lake.columns import ROW_ID, SNAPSHOT_ID, LakeColumn
 from pgtrickle.lake.commit import Commit
 from pgtrickle.lake.delete_rows import find_deletes, take_deletes
-from pgtrickle.lake.parquet import DataFile, DataFileWriter, write_deletes
+from pgtrickle.lake.parquet import DataFile, DataFileWriter, open_parquet, write_deletes
 from pgtrickle.lake.row_map import RowMap, Segment, move_rows
 from pgtrickle.lake.small_files import SmallFile, leave_out_twins
-from pgtrickle.lake.storage import open_input
 from pgtrickle.lake.tables import LakeTable
 from pgtrickle.lake.write_rows import Written
 
 FEWEST = 8  # files; fewer are not worth a snapshot
+_MOST_ROWS = 10_000_000  # of a small file, and bytes without compression
+_MOST_BYTES = 2**30
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,8 @@ def _cut(file: SmallFile, forgotten: set[int], position: int) -> Iterator[Segmen
     >>> [(one.first, one.count, one.position) for one in _cut(file, {0, 3}, 100)]
     [(1, 2, 100), (4, 1, 102)]
     """
-    for first, end in pairwise([-1, *sorted(forgotten), file.rows]):
+    inside = sorted(one for one in forgotten if 0 <= one < file.rows)
+    for first, end in pairwise([-1, *inside, file.rows]):
         if end > first + 1:
             yield Segment(file.id, first + 1, end - first - 1, position)
             position += end - first - 1
@@ -142,9 +143,15 @@ def _move(
 
 
 def _has_shape(file: SmallFile, columns: Sequence[LakeColumn]) -> bool:
-    """Tell whether a file has these columns: older ones may have been of other types."""
-    with open_input(file.path) as opened:
-        schema = pq.read_schema(opened)
+    """Tell whether a file has these columns: older ones may have been of other types.
+
+    Nor is one merged that is larger than the catalog says: it is read as a whole.
+    """
+    with open_parquet(file.path) as parquet:
+        schema, said = parquet.schema_arrow, parquet.metadata
+        groups = [said.row_group(number).total_byte_size for number in range(said.num_row_groups)]
+    if said.num_rows != file.rows or said.num_rows > _MOST_ROWS or sum(groups) > _MOST_BYTES:
+        return False
     found = [field for field in schema if field.name not in _RESERVED]
     return len(found) == len(columns) and all(
         field.equals(column.field, check_metadata=True)
@@ -156,8 +163,8 @@ _RESERVED = {ROW_ID, SNAPSHOT_ID}
 
 
 def _read(file: SmallFile, columns: Sequence[LakeColumn]) -> list[pa.Array]:
-    with open_input(file.path) as opened:
-        table = pq.ParquetFile(opened).read().combine_chunks()
+    with open_parquet(file.path) as parquet:
+        table = parquet.read().combine_chunks()
     arrays = [_column(table, column.name) for column in columns]
     if ROW_ID in table.column_names:
         arrays.append(_column(table, ROW_ID))

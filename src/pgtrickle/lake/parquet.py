@@ -7,12 +7,14 @@ the greatest value, would skip it.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pgtrickle.errors import LakeReadError
 from pgtrickle.lake.columns import ROW_ID, SNAPSHOT_ID, LakeColumn, reserved_field
 from pgtrickle.lake.roots import LakePath
 from pgtrickle.lake.stats import ColumnStats, Gathering
@@ -22,6 +24,9 @@ _MAGIC_BYTES = 8  # the length of the footer, and PAR1
 _COMPRESSION = "zstd"
 _GROUP_ROWS = 122_880  # as DuckDB's own, which reads a group with a thread
 _GROUP_BYTES = 64 * 2**20
+# Beyond what any writer of lakes makes; a file that says so would only take the memory.
+_LARGEST_FOOTER = 256 * 2**20
+_MOST_POSITIONS = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,17 +156,48 @@ def read_deletes(path: LakePath, begin_snapshot: int) -> list[tuple[int, int]]:
 
     A file that names no snapshots is of one: that which brought it.
     """
-    with open_input(path) as file:
-        table = pq.read_table(file)
+    table = read_positions(path)
     positions = table.column("pos").to_pylist()
     if SNAPSHOT_ID in table.column_names:
         return list(zip(positions, table.column(SNAPSHOT_ID).to_pylist(), strict=True))
     return [(position, begin_snapshot) for position in positions]
 
 
+def read_positions(path: LakePath) -> pa.Table:
+    """Return the positions of a delete file, and the snapshots if it names them."""
+    with open_parquet(path) as parquet:
+        if parquet.metadata.num_rows > _MOST_POSITIONS:
+            raise LakeReadError(
+                f'the file "{path}" of the lake deletes too many rows of another',
+                hint="Have the files written anew, with DuckDB's ducklake_rewrite_data_files.",
+            )
+        # And nothing else: the name of the data file stands in it once for each row.
+        named = set(parquet.schema_arrow.names)
+        return parquet.read([one for one in ("pos", SNAPSHOT_ID) if one in named])
+
+
+@contextmanager
+def open_parquet(path: LakePath) -> Iterator[pq.ParquetFile]:
+    """Open a file for reading, unless its footer alone would fill the memory."""
+    with open_input(path) as file:
+        size = int(file.size())
+        # No footer is longer than its file, so of most files nothing has to be read for this.
+        if size > _LARGEST_FOOTER and _footer_size(file, size) > _LARGEST_FOOTER:
+            raise LakeReadError(
+                f'the file "{path}" of the lake says that its footer is of more than'
+                f" {_LARGEST_FOOTER} bytes",
+                hint="See who wrote it.",
+            )
+        with pq.ParquetFile(file) as parquet:
+            yield parquet
+
+
 def _measure(path: LakePath) -> tuple[int, int]:
     with open_input(path) as file:
         size = int(file.size())
-        file.seek(size - _MAGIC_BYTES)
-        footer_size = int.from_bytes(file.read(4), "little")
-    return size, footer_size
+        return size, _footer_size(file, size)
+
+
+def _footer_size(file: pa.NativeFile, size: int) -> int:
+    file.seek(size - _MAGIC_BYTES)
+    return int.from_bytes(file.read(4), "little")

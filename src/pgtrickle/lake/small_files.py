@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
-import pyarrow.parquet as pq
 from psycopg import Connection
 
 from pgtrickle.lake.catalog import LakeCatalog
 from pgtrickle.lake.columns import ROW_ID
+from pgtrickle.lake.parquet import open_parquet
 from pgtrickle.lake.roots import LakePath
-from pgtrickle.lake.storage import open_input
 from pgtrickle.lake.tables import LakeTable
 
 SMALL_BYTES = 16 * 2**20
@@ -97,8 +96,7 @@ def leave_out_twins(
 
 def _read_row_ids(file: SmallFile, forgotten: set[int]) -> set[int] | None:
     """Return the ids that the rows of a file say they have; None if they are counted up."""
-    with open_input(file.path) as opened:
-        parquet = pq.ParquetFile(opened)
+    with open_parquet(file.path) as parquet:
         if ROW_ID not in parquet.schema_arrow.names:
             return None
         listed = parquet.read([ROW_ID]).column(ROW_ID).to_pylist()

@@ -22,6 +22,8 @@ from typing import NamedTuple
 from psycopg import Connection
 
 from pgtrickle.lake.catalog import LakeCatalog
+from pgtrickle.lake.trust import LOOKS_STRANGE, catalog_tables, refuse_strange
+from pgtrickle.model.names import quote_literal
 
 AUTHOR = "pgtrickle"  # of our snapshots; all others are by somebody else
 
@@ -34,7 +36,12 @@ _GLANCE = 0.001
 
 # It stands in the way of itself and of the lock below, and of no client that reads or inserts.
 _TURN = "LOCK TABLE {snapshot} IN SHARE UPDATE EXCLUSIVE MODE"
-_LOCK = "LOCK TABLE {snapshot} IN SHARE ROW EXCLUSIVE MODE"
+# From then on nobody can give any of the tables a trigger, and those that are there are seen.
+_LOCK = f"""
+    LOCK TABLE {{snapshot}} IN SHARE ROW EXCLUSIVE MODE;
+    LOCK TABLE {{tables}} IN ROW EXCLUSIVE MODE;
+    {LOOKS_STRANGE}
+"""
 _HEAD = """
     SELECT s.snapshot_id, s.schema_version, s.next_catalog_id, s.next_file_id,
            s.snapshot_id > 0 AND c.author IS DISTINCT FROM %s
@@ -89,7 +96,7 @@ def take_turn(connection: Connection, catalog: LakeCatalog) -> Head:
     connection.execute(_TURN.format(snapshot=snapshot).encode())
     if time.monotonic() < known.company_at + _COMPANY_SECONDS:
         _make_room(connection, catalog, known, asked)
-    connection.execute(_LOCK.format(snapshot=snapshot).encode())
+    _lock(connection, catalog)
     statement = _HEAD.format(snapshot=snapshot, changes=changes)
     [(*head, in_company)] = connection.execute(
         statement.encode(), [AUTHOR, _COMPANY_SECONDS]
@@ -98,6 +105,21 @@ def take_turn(connection: Connection, catalog: LakeCatalog) -> Head:
     if in_company:
         known.company_at = known.taken_at
     return Head(*head)
+
+
+def _lock(connection: Connection, catalog: LakeCatalog) -> None:
+    """Lock the tables, and see that none of them runs code of others, before any is read."""
+    names = (one.removeprefix("ducklake_") for one in catalog_tables())
+    statement = _LOCK.format(
+        snapshot=catalog.table("snapshot"),
+        tables=", ".join(map(catalog.table, names)),
+        schema=quote_literal(catalog.schema),
+    )
+    answers = connection.execute(statement.encode())  # one round trip: others wait
+    while answers.nextset():
+        pass
+    if answers.fetchall() != [(False,)]:
+        refuse_strange(connection, catalog.schema)
 
 
 def end_turn(connection: Connection, catalog: LakeCatalog) -> None:

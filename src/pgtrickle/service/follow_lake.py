@@ -25,6 +25,7 @@ from pgtrickle.catalog.ducklake_sources import (
     update_source,
 )
 from pgtrickle.errors import (
+    LakeCatalogError,
     LakeReadError,
     LakeSnapshotExpiredError,
     LakeSourceError,
@@ -37,6 +38,7 @@ from pgtrickle.lake.feed.plan import plan_feed
 from pgtrickle.lake.feed.rows import read_gone, read_new
 from pgtrickle.lake.session import fixed_settings
 from pgtrickle.lake.tables import find_head
+from pgtrickle.lake.trust import check_tables
 from pgtrickle.model.lake_source import CompactionPolicy, Followed, LakeSource, SourceColumn
 from pgtrickle.service.lake_source import open_catalog, read_all
 from pgtrickle.service.runtime import Runtime
@@ -89,8 +91,9 @@ def _list_behind(connection: Connection, sources: Sequence[LakeSource]) -> list[
     heads: dict[str, int | None] = {}
     for schema in {source.catalog_schema for source in sources}:
         try:
+            check_tables(connection, schema)
             heads[schema] = find_head(connection, LakeCatalog(schema, ""))
-        except psycopg.Error:
+        except (psycopg.Error, LakeCatalogError):
             heads[schema] = None  # following says what is wrong with it
     return [one for one in sources if heads[one.catalog_schema] != one.snapshot_id]
 

@@ -21,7 +21,7 @@ from pgtrickle.catalog.ducklake_sinks import (
     update_sink,
 )
 from pgtrickle.catalog.stream_tables import get_stream_table
-from pgtrickle.errors import LakeSinkError, LeaseHeldError, TrickleError
+from pgtrickle.errors import LakeCatalogError, LakeSinkError, LeaseHeldError, TrickleError
 from pgtrickle.lake.catalog import find_catalog
 from pgtrickle.lake.columns import number_columns
 from pgtrickle.lake.commit import begin_commit
@@ -133,7 +133,12 @@ def _end_in_lake(
     sink: LakeSink,
     drop: bool,  # noqa: FBT001 - passed on
 ) -> None:
-    catalog = find_catalog(connection, sink.catalog_schema)  # no file is touched
+    try:
+        catalog = find_catalog(connection, sink.catalog_schema)  # no file is touched
+    except LakeCatalogError as error:
+        # Nobody shall be unable to drop a table because of what others did to the lake.
+        logger.warning("%s, so nothing was ended in it", error, extra={"code": error.code})
+        return
     if catalog is None:
         logger.warning(
             "the catalog of the lake is gone, so nothing was ended in it",

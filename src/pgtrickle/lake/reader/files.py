@@ -8,14 +8,13 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from pgtrickle.errors import LakeReadError
 from pgtrickle.lake.columns import ROW_ID, SNAPSHOT_ID
+from pgtrickle.lake.parquet import open_parquet, read_positions
 from pgtrickle.lake.reader.columns import ReadColumn
 from pgtrickle.lake.reader.conform import conform, fields_of, fill
 from pgtrickle.lake.reader.scan import ReadFile
-from pgtrickle.lake.storage import open_input
 
 _BATCH_ROWS = 32_768
 
@@ -43,9 +42,9 @@ def read_row_ids(
     file: ReadFile, snapshot_id: int, chosen: frozenset[int] | None = None
 ) -> Iterator[int]:
     """Yield the ids of the live rows of a file, or of those at the positions ``chosen``."""
-    with _coded(file), open_input(file.path) as opened:
+    with _coded(file):
         dead = frozenset(dead_positions(file, snapshot_id)) if chosen is None else frozenset()
-        with pq.ParquetFile(opened) as parquet:
+        with open_parquet(file.path) as parquet:
             held = [one for one in (ROW_ID, SNAPSHOT_ID) if one in parquet.schema_arrow.names]
             position = 0
             for batch in parquet.iter_batches(
@@ -80,7 +79,8 @@ def _row_ids(file: ReadFile, batch: pa.RecordBatch, position: int) -> pa.Array:
 def _coded(file: ReadFile) -> Iterator[None]:
     try:
         yield
-    except (OSError, pa.ArrowException) as error:
+    # Also of numbers in the catalog or a file that are none of any row.
+    except (OSError, OverflowError, KeyError, pa.ArrowException) as error:
         raise LakeReadError(
             f'could not read the file "{file.path}" of the lake: {error}',
             hint="See that this machine reaches the storage of the lake.",
@@ -98,7 +98,7 @@ def _read(
     dead = dead_positions(file, snapshot_id)
     fields = [pa.field(column.name, column.arrow) for column in columns]
     target = pa.schema([*([pa.field(ROW_ID, pa.int64())] if row_ids else []), *fields])
-    with open_input(file.path) as opened, pq.ParquetFile(opened) as parquet:
+    with open_parquet(file.path) as parquet:
         schema = parquet.schema_arrow
         by_id = {field.id: field for field in fields_of(schema, file.mapping)}
         if set(by_id) <= {None}:
@@ -138,8 +138,7 @@ def dead_positions(file: ReadFile, snapshot_id: int) -> list[int]:
     """Return the positions of a file whose rows are deleted in a snapshot."""
     dead = set(file.dead)
     for path in file.deletes:
-        with open_input(path) as opened:
-            table = pq.read_table(opened)
+        table = read_positions(path)
         if SNAPSHOT_ID in table.column_names:
             table = table.filter(pc.less_equal(table.column(SNAPSHOT_ID), snapshot_id))
         dead.update(table.column("pos").to_pylist())

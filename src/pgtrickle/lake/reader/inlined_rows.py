@@ -16,6 +16,7 @@ from pgtrickle.lake.columns import ROW_ID
 from pgtrickle.lake.reader.columns import ReadColumn, list_columns
 from pgtrickle.lake.reader.conform import FileField, conform
 from pgtrickle.lake.reader.values import parse_values
+from pgtrickle.lake.trust import check_inlined_name
 from pgtrickle.model.names import quote_identifier
 
 # Versions are counted for the whole catalog: the shape is that of the last change before.
@@ -97,7 +98,7 @@ def _list_tables(
         "inlined_data_tables": catalog.table("inlined_data_tables"),
     }
     tables = connection.execute(_LIST_TABLES.format(**names).encode(), [table_id]).fetchall()
-    return [(catalog.table(name.removeprefix("ducklake_")), shaped) for name, shaped in tables]
+    return [(catalog.table(check_inlined_name(table_id, name)), shaped) for name, shaped in tables]
 
 
 def _text_of(column: ReadColumn | None) -> str:

@@ -141,7 +141,8 @@ def group_files(files: Sequence[ReadFile]) -> list[list[ReadFile]]:
     groups: list[list[ReadFile]] = []
     size = 0
     for file in files:
-        cost = file.size + _FILE_BYTES
+        # The catalog says it, and may say anything.
+        cost = min(max(file.size or 0, 0), _TASK_BYTES) + _FILE_BYTES
         if not groups or size + cost > _TASK_BYTES:
             groups.append([])
             size = 0
