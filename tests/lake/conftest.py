@@ -22,7 +22,9 @@ def workshop(database: str, tmp_path: Path) -> Iterator[Workshop]:
     with psycopg.connect(database, autocommit=True) as connection:
         catalog = create_catalog(connection, "lake", str(tmp_path))
         with lake_client(database, "lake") as client:
-            yield Workshop(connection, catalog, client, tmp_path)
+            workshop = Workshop(connection, catalog, client, tmp_path)
+            with workshop.clients:
+                yield workshop
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from pgtrickle.lake.roots import LakePath
 from pgtrickle.lake.types import LakeType, lake_type
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.sql_type import BIGINT, TEXT, SqlType
+from tests.fixtures.ducklake import lake_client
 
 FLOAT = SqlType("double precision", "float8", "N")
 INTEGERS = SqlType("integer[]", "_int4", "A")
@@ -39,6 +41,7 @@ class Workshop:
     client: duckdb.DuckDBPyConnection
     path: Path
     tables: dict[str, tuple[int, tuple[LakeColumn, ...]]] = field(default_factory=dict)
+    clients: ExitStack = field(default_factory=ExitStack)  # those that took the place of the first
 
     def create(self, name: str, *columns: tuple[str, SqlType]) -> int:
         """Create a table in a snapshot of its own."""
@@ -93,6 +96,11 @@ class Workshop:
             file = write_deletes(self.place(name), file_id, "data", dead)
             commit.put_delete_file(table_id, file)
             commit.finish(author="test", message="delete")
+
+    def renew_client(self) -> None:
+        """Attach DuckDB anew, after a failure that its session does not survive."""
+        renewed = lake_client(self.connection.info.dsn, self.catalog.schema)
+        self.client = self.clients.enter_context(renewed)
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """Ask DuckDB."""

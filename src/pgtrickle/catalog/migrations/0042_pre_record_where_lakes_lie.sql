@@ -1,7 +1,6 @@
 -- 0042 · pre · record where lakes lie
 --
--- Why:   rows of a lake's catalog are written by others too: its data path is taken down here, and
---        no file outside it is read, written or removed.
+-- Why:   others write to a lake's catalog too: no file is touched outside the path taken down here.
 -- Reads: earlier versions pass over the columns, and leave them empty in what they make.
 -- Locks: ACCESS EXCLUSIVE on pgt_ducklake_sinks and pgt_ducklake_sources, briefly; no row is rewritten.
 -- Undo:  ALTER TABLE pgtrickle.pgt_ducklake_sinks DROP COLUMN data_path;
