@@ -12,7 +12,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from hypothesis import HealthCheck, event, given, reject, settings
+from hypothesis import HealthCheck, currently_in_test_context, event, given, reject, settings
 from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 
@@ -159,7 +159,8 @@ def _by_duckdb(workshop: Workshop) -> Iterator[None]:
     try:
         yield
     except (duckdb.InternalException, duckdb.FatalException) as error:
-        event(f"DuckDB failed by itself: {str(error).splitlines()[0][:80]}")
+        if currently_in_test_context():
+            event(f"DuckDB failed by itself: {str(error).splitlines()[0][:80]}")
         workshop.renew_client()
         reject()
 
