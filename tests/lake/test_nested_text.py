@@ -12,7 +12,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from hypothesis import HealthCheck, currently_in_test_context, event, given, reject, settings
+from hypothesis import HealthCheck, event, given, reject, settings
 from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 
@@ -159,8 +159,7 @@ def _by_duckdb(workshop: Workshop) -> Iterator[None]:
     try:
         yield
     except (duckdb.InternalException, duckdb.FatalException) as error:
-        if currently_in_test_context():
-            event(f"DuckDB failed by itself: {str(error).splitlines()[0][:80]}")
+        event(f"DuckDB failed by itself: {str(error).splitlines()[0][:80]}")
         workshop.renew_client()
         reject()
 
@@ -221,7 +220,10 @@ def test_nested_values_in_the_catalog_are_read_as_they_were_inserted(
     workshop.rows(f"DROP TABLE {name}")
 
 
-@pytest.mark.parametrize("failure", [duckdb.InternalException, duckdb.FatalException])
+@settings(
+    max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.sampled_from([duckdb.InternalException, duckdb.FatalException]))
 def test_a_failure_of_duckdb_itself_is_left_out_and_the_next_case_goes_on(
     workshop: Workshop, failure: type[duckdb.Error]
 ):
