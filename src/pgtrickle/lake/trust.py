@@ -3,7 +3,7 @@
 A trigger, a rule, a policy, a default or a view in the place of a table runs with the rights of
 whoever touches it.  The tables of the own role may have what the role gave them; only triggers can
 come from others, who were granted that.  Tables of others, a catalog that DuckDB made as another
-role for one, must have none of it.  See docs/adr/0031.
+role for one, must have none of it.  See docs/adr/0032.
 """
 
 from __future__ import annotations
