@@ -211,8 +211,9 @@ _SESSION_INTRODUCTION = (
 
 _METRICS_INTRODUCTION = (
     "`pgtrickle run --health-port 8080` answers `http://127.0.0.1:8080/metrics` in the text format"
-    " of Prometheus. Names of stream tables, codes and numbers go out, never the text of an error"
-    " or a setting. Counters begin with 0 when the daemon starts."
+    " of Prometheus; `--health-address` chooses another address. Names of stream tables, codes and"
+    " numbers go out, never the text of an error or a setting. Counters begin with 0 when the"
+    " daemon starts."
 )
 _DAEMON_METRICS_INTRODUCTION = (
     "What the process knows of itself, also while the database is away. Refreshes are those that"
@@ -238,6 +239,9 @@ groups:
       - alert: NobodyLeads
         expr: sum(pgtrickle_leading) < 1
         for: 1m
+      - alert: DaemonIsStuck
+        expr: pgtrickle_ready < 1
+        for: 2m
       - alert: StreamTableIsStale
         expr: pgtrickle_staleness_seconds > 300
       - alert: LakeGaveUp
