@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
+from psycopg.rows import TupleRow
 
+from pgtrickle.catalog import migrate
+from pgtrickle.catalog.trust import check_trust
 from pgtrickle.errors import TrickleError
 from tests.security.bench import REVENUE, Bench
 from tests.security.traps import code_of_connecting, nothing_ran, set_traps
@@ -80,13 +84,14 @@ def test_superuser_who_only_sets_the_role_is_made_to_log_in(trapped: Bench):
     assert nothing_ran(trapped)
 
 
-@pytest.mark.parametrize("who", ["admin", "owner"])
-def test_owner_who_may_not_log_in_is_not_impersonated(trapped: Bench, who: str):
+@pytest.mark.parametrize("barred", ["NOLOGIN", "CONNECTION LIMIT 0"])
+def test_owner_who_cannot_log_in_is_not_impersonated(trapped: Bench, barred: str):
     trapped.run("attacker", TRAPS["trigger"])
     make_member(trapped, "owner", "attacker")
-    trapped.run("admin", "ALTER ROLE {attacker} NOLOGIN")
+    trapped.run("admin", f"ALTER ROLE {{attacker}} {barred}")
 
-    assert code_of_connecting(trapped, trapped.dsn_of(who)) == "ST215"
+    for who in ("admin", "owner"):
+        assert code_of_connecting(trapped, trapped.dsn_of(who)) == "ST215"
     assert nothing_ran(trapped)
 
 
@@ -96,6 +101,32 @@ def test_empty_schema_of_a_stranger_is_refused(bench: Bench, schema: str):
     bench.run("attacker", f"CREATE SCHEMA {schema}", f"GRANT ALL ON SCHEMA {schema} TO PUBLIC")
 
     assert code_of_connecting(bench, bench.dsn_of("owner")) == "ST215"
+
+
+@pytest.mark.parametrize("who", ["owner", "admin"])
+def test_schema_that_appears_between_two_steps_is_not_read(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, who: str
+):
+    set_traps(bench)
+    looked: list[object] = []
+
+    def look_and_be_overtaken(connection: psycopg.Connection[TupleRow]) -> object:
+        looked.append(check_trust(connection))
+        if len(looked) == 1:
+            bench.run(
+                "attacker",
+                "CREATE SCHEMA pgtrickle",
+                "CREATE VIEW pgtrickle.pgt_schema_version AS"
+                " SELECT 1 AS version, trap.text('') AS sha256",
+                "GRANT ALL ON SCHEMA pgtrickle TO PUBLIC",
+                "GRANT ALL ON pgtrickle.pgt_schema_version TO PUBLIC",
+            )
+        return looked[-1]
+
+    monkeypatch.setattr(migrate, "check_trust", look_and_be_overtaken)
+
+    assert code_of_connecting(bench, bench.dsn_of(who)) == "ST215"
+    assert nothing_ran(bench)
 
 
 FOOTHOLDS = {
@@ -246,6 +277,15 @@ def test_event_triggers_of_an_earlier_version_are_told_of_and_dropped(shared: Be
 
     with shared.trickle("admin"):
         assert shared.value("admin", "SELECT count(*) FROM pg_event_trigger") == 0
+
+
+def test_event_triggers_go_even_if_the_catalog_is_refused(bench: Bench):
+    with bench.trickle("admin"):
+        pass
+    bench.run("admin", "ALTER FUNCTION pgtrickle.watch_ddl() OWNER TO {attacker}")
+
+    assert code_of_connecting(bench, bench.dsn_of("admin")) == "ST215"
+    assert bench.value("admin", "SELECT count(*) FROM pg_event_trigger") == 0
 
 
 def test_superuser_has_event_triggers_in_a_catalog_of_his_own(bench: Bench):

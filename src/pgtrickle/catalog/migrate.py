@@ -231,8 +231,9 @@ def _prepare_schemas(connection: Connection[TupleRow]) -> None:
     Whoever creates one meanwhile makes this fail, and is looked at by the next attempt: from here
     on they are ours, and so is what is read from them.
     """
-    check_trust(connection)
-    for schema, allowed, role, database in connection.execute(_LIST_MISSING_SCHEMAS).fetchall():
+    missing = connection.execute(_LIST_MISSING_SCHEMAS).fetchall()
+    check_trust(connection)  # after that, lest one that appears in between is neither
+    for schema, allowed, role, database in missing:
         if not allowed:
             raise PrivilegeError(
                 f'the role "{role}" may not create schemas in the database "{database}"',

@@ -69,14 +69,15 @@ def trusted_session(
     """
     with _connected(dsn, connect_timeout) as connection:
         standing = find_standing(connection)
+        if standing.is_superuser:
+            with connection.transaction():
+                connection.execute(FIX_SEARCH_PATH)
+                drop_unsafe_watch(connection)
         again = not standing.works_as_owner and standing.may_log_in_as_owner
         if not again:
             standing = check_trust(connection)
             connection.execute(FIX_SEARCH_PATH)
             yield dsn, standing, connection
-        elif standing.is_superuser:
-            connection.execute(FIX_SEARCH_PATH)
-            drop_unsafe_watch(connection)
     if again and standing.owner is not None:
         address = dsn_of_owner(dsn, standing.owner)
         try:

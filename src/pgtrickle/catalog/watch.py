@@ -61,8 +61,6 @@ _NAMES = ("pgtrickle_watch", "pgtrickle_watch_drop")
 def install_watch(connection: Connection[TupleRow]) -> bool:
     """Create the event triggers unless they are there or being made; tell whether they are."""
     [(superuser, safe)] = connection.execute(_MAY).fetchall()
-    if superuser:
-        drop_unsafe_watch(connection)
     if connection.execute(_FIND).fetchone() is not None:
         return True
     if not (superuser and safe):
