@@ -340,6 +340,18 @@ def test_superuser_works_on_the_catalog_of_another_superuser(bench: Bench):
     assert code_of_connecting(bench, bench.dsn_of("admin")) is None
 
 
+def test_default_privileges_open_no_schema(bench: Bench):
+    everything = "ALTER DEFAULT PRIVILEGES GRANT ALL ON {} TO {{attacker}}, PUBLIC"
+    bench.run("owner", *(everything.format(kind) for kind in ("SCHEMAS", "TABLES", "FUNCTIONS")))
+
+    for _ in range(2):
+        assert code_of_connecting(bench, bench.dsn_of("owner")) is None
+
+    for schema in ("pgtrickle", "pgtrickle_changes", "pgtrickle_state"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            bench.run("attacker", f"CREATE TABLE {schema}.mine ()")
+
+
 @pytest.mark.parametrize("level", ["reader", "operator"])
 def test_levels_of_access_do_not_make_the_catalog_foreign(shared: Bench, level: str):
     role = shared.roles["reader"]
