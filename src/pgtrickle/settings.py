@@ -99,7 +99,7 @@ class Settings:
         1_000_000,
     )
     planning_timeout_seconds: float = _setting(
-        30.0,
+        10.0,
         "How long PostgreSQL may take to plan a query while it is bound or compiled; one that takes"
         " longer is refused.",
         0.05,

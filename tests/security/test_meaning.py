@@ -158,6 +158,20 @@ def test_overload_stops_a_process_that_has_compiled_before(mart: Bench):
     assert "public.accent(character varying)" in str(caught.value)
 
 
+def test_overload_that_appears_during_a_refresh_is_not_committed(mart: Bench):
+    mart.run("owner", ACCENT)
+    with mart.lab() as lab:
+        lab.create("shop.names", "SELECT id, public.accent(name) AS name FROM shop.products")
+        mart.run("owner", "INSERT INTO shop.products VALUES (3, 'Oil')")
+        lab.before_next_stage(lambda: mart.run("attacker", BETTER))
+
+        with pytest.raises(TrickleError) as caught:
+            lab.trickle.refresh_stream_table("shop.names")
+
+    assert caught.value.code == "ST306"
+    assert rows(mart, "shop.names") == ["(1,Tea)", "(2,JAM)"]
+
+
 def test_overload_that_does_not_fit_better_costs_nothing(mart: Bench):
     mart.run("owner", ACCENT)
     with mart.trickle() as trickle:

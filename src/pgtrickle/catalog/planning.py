@@ -13,7 +13,7 @@ from psycopg.rows import TupleRow
 
 from pgtrickle.errors import QueryTooLargeError
 
-PLANNING_SECONDS: Final = 30.0  # unless the settings say otherwise
+PLANNING_SECONDS: Final = 10.0  # unless the settings say otherwise
 
 # The planner's own defaults, which a role or database may have raised.  Strings are read as the
 # measure of a text reads them.

@@ -29,6 +29,11 @@ class BoundObject:
     trusted: bool = True  # its owner now is a superuser, or who compiles
 
     @property
+    def called(self) -> bool:
+        """Whether it is looked up by name and signature when the query runs."""
+        return self.class_ in {"function", "operator"}
+
+    @property
     def label(self) -> str:
         """Return the object in words, with its owner."""
         return f"{self.kind} {self.name} of {self.owner}"

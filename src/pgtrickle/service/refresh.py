@@ -20,6 +20,7 @@ from psycopg import Connection
 
 from pgtrickle.algebra.nodes import Scan
 from pgtrickle.capture.fingerprint import list_all_files
+from pgtrickle.catalog.bound_objects import find_disturbance
 from pgtrickle.catalog.capture_gaps import note_crashes, tells_of_crash
 from pgtrickle.catalog.dependencies import Dependency, list_dependencies
 from pgtrickle.catalog.ducklake_sinks import find_sink
@@ -384,6 +385,19 @@ class Refresh:
         with self.runtime.connection() as connection:
             return list_all_files(connection, self.sources) != self.files
 
+    def _means_other(self, writer: Connection, snapshot: Snapshot, compiled: Compiled) -> bool:
+        """Tell whether what was read may have been computed by other functions than were meant.
+
+        They are found by name when a read begins, which is after they were compared.
+        """
+        if not self.sources or not any(one.called for one in compiled.binding.objects):
+            return False
+        # The transaction of a group sees the catalog as it was.
+        lent = self.runtime.connection() if snapshot.writes else nullcontext(writer)
+        with lent as connection:
+            found = find_disturbance(connection, self.stream_table.id)
+        return found.rivals or bool(found.changes)
+
     def _find_loss(self, connection: Connection) -> str:
         """Tell whether the stream table or its relation went while it was being refreshed."""
         present = find_stream_table(connection, self.stream_table.name)
@@ -462,6 +476,8 @@ class Refresh:
                 snapshot.release()
             self.check_cancelled()
             with self.timed("apply"), translated_errors():
+                if self._means_other(writer, snapshot, compiled):
+                    raise ReadInVainError  # the outermost select list is about to be computed
                 applied = self._apply(writer, compiled, staging)
             self.check_cancelled()
             with self.timed("commit"):
@@ -648,6 +664,8 @@ class Refresh:
         # The transaction of a group sees the catalog as it was.
         files = None if snapshot.writes else list_all_files(writer, self.sources)
         if self.read_in_vain() if files is None else files != self.files:
+            raise ReadInVainError
+        if self._means_other(writer, snapshot, compiled):
             raise ReadInVainError
         check_lease(writer, self.stream_table.id, self.lease.token)
         frontier = replace(snapshot.frontier, lake=self.lake)
