@@ -82,6 +82,7 @@ from pgtrickle.service.tend_lake import tend_lake
 from pgtrickle.service.validate import Validation, validate_query
 from pgtrickle.service.verify import verify_stream_table
 from pgtrickle.service.wal_slot import SlotHealth, find_slot_health
+from pgtrickle.session import FIX_PATH, Session, fix_path
 from pgtrickle.settings import SettingInEffect, Settings, load_settings, settings_in_effect
 from pgtrickle.spark.arrow_reader import ReadConnections
 from pgtrickle.spark.engine import SparkEngine
@@ -122,31 +123,50 @@ def connect(
         address = settings.dsn
         if not address:
             address = stack.enter_context(start_embedded(directory)).dsn
-        address, stored = _read_stored_settings(address, settings)
+        address, stored, (search_path, schema) = _read_stored_settings(address, settings)
         if not fixed:
             settings = load_settings(stored=stored, dsn=dsn)
-        runtime = stack.enter_context(_Adapters(address, settings, engine)).runtime
+        runtime = stack.enter_context(_Adapters(address, settings, engine, search_path)).runtime
         with runtime.connection() as connection:
             applied = migrate(connection)
             install_watch(connection)
             record_settings(connection)
-            [(schema,)] = connection.execute("SELECT pg_catalog.current_schema()").fetchall()
         return Trickle(
             address, runtime, stack.pop_all(), schema=schema or "public", applied=applied
         )
 
 
-def _read_stored_settings(dsn: str, settings: Settings) -> tuple[str, dict[str, str]]:
-    """Return the DSN of the catalog's owner, and the settings that the database holds.
+def _read_stored_settings(
+    dsn: str, settings: Settings
+) -> tuple[str, dict[str, str], tuple[str, str | None]]:
+    """Return the DSN of the catalog's owner, the settings that the database holds, the user's path.
 
     Fails at once and with the server's own reason, where a pool would go on trying.
     """
     timeout = int(settings.connection_timeout_seconds)
     with translated_errors(), trusted_session(dsn, timeout) as (address, standing, connection):
+        users = _find_users_path(connection)
         if standing.owner is None:  # whatever appears meanwhile was not looked at
-            return address, list_session_settings(connection)
+            return address, list_session_settings(connection), users
         session, table = list_stored_settings(connection)
-    return address, table | session
+    return address, table | session, users
+
+
+_GET_USERS_PATH = """
+    SELECT s.reset_val FROM pg_catalog.pg_settings AS s WHERE s.name = 'search_path'
+"""
+_GET_USERS_SCHEMA = """
+    SELECT pg_catalog.set_config('search_path', %s, true),
+           pg_catalog.current_schema()::pg_catalog.text
+"""
+
+
+def _find_users_path(connection: Connection[TupleRow]) -> tuple[str, str | None]:
+    """Return where names that the user writes are looked for, and the first schema there."""
+    [(path,)] = connection.execute(_GET_USERS_PATH).fetchall()
+    [(_, schema)] = connection.execute(_GET_USERS_SCHEMA, [path]).fetchall()
+    connection.execute(FIX_PATH)
+    return path, schema
 
 
 def diagnose(
@@ -162,11 +182,13 @@ def diagnose(
         return [*check_machine(), unreached]
 
 
-def _read_dates(connection: Connection[TupleRow]) -> None:
-    """Let times be written as the driver reads them; poolers know this setting as the session's.
+def _configure(connection: Session) -> None:
+    """Fix the path, and let times be written as the driver reads them.
 
-    The order in which a date is read stays the database's own: it is part of what a query means.
+    Poolers know the style of dates as the session's.  The order in which a date is read stays the
+    database's own: it is part of what a query means.
     """
+    fix_path(connection)
     connection.execute("SET DateStyle = 'ISO'")
     [(pid,)] = connection.execute("SELECT pg_catalog.pg_backend_pid()").fetchall()
     if pid == connection.info.backend_pid:  # a pooler would give the session to others next
@@ -176,15 +198,18 @@ def _read_dates(connection: Connection[TupleRow]) -> None:
 class _Adapters:
     """The adapters of one process, closed together."""
 
-    def __init__(self, dsn: str, settings: Settings, engine: Engine | None) -> None:
+    def __init__(
+        self, dsn: str, settings: Settings, engine: Engine | None, search_path: str
+    ) -> None:
         pool = ConnectionPool(
             dsn,
+            connection_class=Session,
             min_size=1,
             # A refresh holds two or three and borrows one more now and then; as many may be asked
             # for as the scheduler begins.
             max_size=8 + 8 * settings.max_concurrent_refreshes,
             kwargs={"autocommit": True, "prepare_threshold": None},
-            configure=_read_dates,
+            configure=_configure,
             timeout=settings.connection_timeout_seconds,
             # Its attempts come at longer and longer intervals; asking again begins anew.
             reconnect_timeout=_RECONNECT_SECONDS,
@@ -198,7 +223,7 @@ class _Adapters:
                 class_archive=settings.spark_class_archive,
             )
             engine = SparkEngine(dsn, sessions)
-        self.runtime = Runtime(pool, ReadConnections(dsn), engine, settings)
+        self.runtime = Runtime(pool, ReadConnections(dsn), engine, settings, search_path)
 
     def __enter__(self) -> Self:
         return self

@@ -20,6 +20,7 @@ from pgtrickle.errors import LakeSinkError, LakeUnreachableError
 from pgtrickle.lake.catalog import LakeCatalog
 from pgtrickle.lake.commit import begin_commit
 from pgtrickle.lake.session import fix_settings_sql
+from pgtrickle.session import Session
 from pgtrickle.settings import expand_secrets
 
 _REFERENCE = re.compile(r"\$\{ENV:[A-Za-z_][A-Za-z0-9_]*\}")
@@ -56,9 +57,7 @@ def connected(dsn: str) -> Iterator[Connection]:
     """Connect to the database of a catalog, for the length of a block."""
     given = _parse(expand_secrets(dsn, os.environ))
     try:
-        connection = psycopg.connect(
-            make_conninfo(**{**_DEFAULTS, **given}), autocommit=True, prepare_threshold=None
-        )
+        connection = Session.open(make_conninfo(**{**_DEFAULTS, **given}))
     except psycopg.OperationalError as error:
         raise _unreachable(error) from error
     with connection:

@@ -66,8 +66,8 @@ def alter_stream_table(
 ) -> StreamTable:
     """Apply the changes that are not None, all or none of them.
 
-    ``search_path`` is where the names of a new ``query`` are looked for; None: where the session
-    looks.  Another ``cdc_mode`` or a new ``sink`` is acted upon afterwards: if that fails, it is on
+    ``search_path`` is where the names of a new ``query`` are looked for; None: on the user's
+    path.  Another ``cdc_mode`` or a new ``sink`` is acted upon afterwards: if that fails, it is on
     record all the same.
     """
     if schedule is not None:

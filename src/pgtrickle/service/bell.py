@@ -26,6 +26,7 @@ from pgtrickle.capture.bell import (
 from pgtrickle.catalog.dependencies import list_silent, list_source_relids
 from pgtrickle.scheduler.bell import Bell, NoBell
 from pgtrickle.service.runtime import Runtime
+from pgtrickle.session import Session
 
 logger = logging.getLogger(__name__)
 
@@ -113,7 +114,7 @@ class ChangeBell:
         while not self.done.is_set():
             try:
                 with self._connected() as connection:
-                    if _is_pooled(connection):
+                    if connection.pooled:
                         # Behind a pooler no session is its own: LISTEN goes astray.
                         logger.info("behind a pooler: changes are looked for, not listened for")
                         return
@@ -123,13 +124,11 @@ class ChangeBell:
                 self._hold(frozenset())
                 self.done.wait(_RECONNECT)
 
-    def _connected(self) -> Connection[TupleRow]:
+    def _connected(self) -> Session:
         seconds = int(self.runtime.settings.connection_timeout_seconds)
-        return psycopg.connect(
+        return Session.open(
             str(self.runtime.pool.conninfo),
-            autocommit=True,
             connect_timeout=seconds,
-            prepare_threshold=None,
             application_name="pgtrickle bell",
         )
 
@@ -232,12 +231,6 @@ class ChangeBell:
 
     def _flags(self, stream_table_id: int) -> set[int]:
         return {flag_of(relid) for relid in self._sources.get(stream_table_id, ())}
-
-
-def _is_pooled(connection: Connection[TupleRow]) -> bool:
-    """Tell whether the session that answers is another than the one that was connected to."""
-    [(pid,)] = connection.execute("SELECT pg_catalog.pg_backend_pid()").fetchall()
-    return bool(pid != connection.info.backend_pid)
 
 
 @contextmanager

@@ -66,7 +66,7 @@ def create_stream_table(
 ) -> RefreshReport | None:
     """Create the table, its state and its capture in one transaction, then load it.
 
-    ``search_path`` is where the query's names are looked for; None: where the session looks.
+    ``search_path`` is where the query's names are looked for; None: on the user's path.
     A first load that fails takes everything back, so the next attempt starts from nothing.
     """
     parse_schedule(schedule)
@@ -79,7 +79,7 @@ def create_stream_table(
         )
     with runtime.connection() as connection:
         seconds = runtime.settings.planning_timeout_seconds
-        compiled = compile_query(connection, query, search_path, seconds)
+        compiled = compile_query(connection, query, runtime.users_path(search_path), seconds)
         check_columns(compiled)
         check_polled(runtime.settings, compiled)
         if compiled.refusal is not None and refresh_mode is RefreshMode.DIFFERENTIAL:

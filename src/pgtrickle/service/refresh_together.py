@@ -29,6 +29,7 @@ from pgtrickle.service.runtime import Runtime
 from pgtrickle.service.snapshot import BufferView, Snapshot, open_buffers
 from pgtrickle.service.stage_inputs import TooMuchUnseenError
 from pgtrickle.service.trim import trim_sources
+from pgtrickle.session import BEGIN_SNAPSHOT
 
 AfterRefresh = Callable[[Snapshot, Compiled], None]
 
@@ -302,7 +303,6 @@ def rolled_back(connection: Connection) -> Iterator[None]:
             connection.rollback()
 
 
-_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 _GET_OWN = (
     "SELECT pg_catalog.pg_current_xact_id()::pg_catalog.text, pg_catalog.pg_export_snapshot(),"
     " pg_catalog.clock_timestamp()"
@@ -318,7 +318,7 @@ def open_together(
     such as a trigger of others, would be hidden from it otherwise.
     """
     listed = ", ONLY ".join(name.sql for name in sorted(names, key=str))
-    connection.execute(_BEGIN)
+    connection.execute(BEGIN_SNAPSHOT)
     connection.execute(f"LOCK TABLE ONLY {listed} IN ROW EXCLUSIVE MODE".encode())
     frontier = get_frontier(connection)
     [(own, name, taken_at)] = connection.execute(_GET_OWN).fetchall()

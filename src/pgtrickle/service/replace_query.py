@@ -99,14 +99,14 @@ def replace_query(
 ) -> RefreshReport:
     """Let a stream table show another query: all at once, or not at all.
 
-    ``search_path`` is where the query's names are looked for; None: where the session looks.
+    ``search_path`` is where the query's names are looked for; None: on the user's path.
     ``also`` is called in the transaction in which the new query takes effect.
     """
     with runtime.connection() as connection:
         stream_table = get_stream_table(connection, name)
         check_owner(connection, stream_table)
         seconds = runtime.settings.planning_timeout_seconds
-        compiled = compile_query(connection, query, search_path, seconds)
+        compiled = compile_query(connection, query, runtime.users_path(search_path), seconds)
         mode = refresh_mode or stream_table.refresh_mode
         _check_query(runtime, compiled, mode)
         circle = _rehearse(runtime, connection, stream_table, compiled, mode)
@@ -139,7 +139,7 @@ def is_another_query(
     """Tell a query from the one that a stream table has, however that is written."""
     with runtime.connection() as connection:
         seconds = runtime.settings.planning_timeout_seconds
-        compiled = compile_query(connection, query, search_path, seconds)
+        compiled = compile_query(connection, query, runtime.users_path(search_path), seconds)
     return compiled.binding.query.sql != stream_table.defining_query
 
 

@@ -14,8 +14,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 import psycopg
-from psycopg import Connection
-from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from pgtrickle.errors import ConnectionLostError, TrickleError
@@ -24,6 +22,7 @@ from pgtrickle.ports import Engine
 from pgtrickle.service.compile import Compiled
 from pgtrickle.service.cost_memory import CostMemory
 from pgtrickle.service.jobs import Jobs
+from pgtrickle.session import Session
 from pgtrickle.settings import Settings
 from pgtrickle.spark.arrow_reader import ReadConnections
 from pgtrickle.spark.pg_errors import error_for
@@ -66,10 +65,11 @@ class Claims:
 class Runtime:
     """The adapters of one process, composed by ``bootstrap``."""
 
-    pool: ConnectionPool
+    pool: ConnectionPool[Session]
     reads: ReadConnections
     engine: Engine
     settings: Settings
+    search_path: str  # where names that the user writes are looked for; our own: see ``Session``
     owner: str = field(default_factory=_owner)
     claims: Claims = field(default_factory=Claims)
     jobs: Jobs = field(default_factory=Jobs)
@@ -85,8 +85,12 @@ class Runtime:
     capture_tended: float = -math.inf  # when the log was last read for its own sake
     next_hand_over: dict[int, float] = field(default_factory=dict)  # not before; by source
 
+    def users_path(self, given: str | None) -> str:
+        """Return where the names of a query are looked for: where its writer says, or does."""
+        return self.search_path if given is None else given
+
     @contextmanager
-    def connection(self) -> Iterator[Connection[TupleRow]]:
+    def connection(self) -> Iterator[Session]:
         """Lend a connection in autocommit mode; errors of the server leave with a code."""
         try:
             with translated_errors(), self._lent() as connection:
@@ -97,7 +101,7 @@ class Runtime:
             raise
 
     @contextmanager
-    def _lent(self) -> Iterator[Connection[TupleRow]]:
+    def _lent(self) -> Iterator[Session]:
         """Lend a connection of the pool, and ask for it more than once.
 
         The pool gives up a server that is gone; who waited before that would wait in vain.
@@ -140,5 +144,8 @@ def translated_errors() -> Iterator[None]:
             ) from error
         connecting = isinstance(error, psycopg.OperationalError) and not error.sqlstate
         raise error_for(
-            error.sqlstate, str(error), doing="be reached" if connecting else "do this"
+            error.sqlstate,
+            str(error),
+            doing="be reached" if connecting else "do this",
+            context=error.diag.context,
         ) from error

@@ -15,9 +15,9 @@ from pgtrickle.catalog.wal_capture import list_wal_sources
 from pgtrickle.model.frontier import Frontier, PgSnapshot
 from pgtrickle.service.drain_wal import drain_wal
 from pgtrickle.service.runtime import Runtime
+from pgtrickle.session import BEGIN_SNAPSHOT
 from pgtrickle.spark.arrow_reader import FIXED_SETTINGS
 
-_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 # What it reads may be locked for hours: then the refresh is tried again, and others go on.
 _EXPORT = """
     SELECT pg_catalog.pg_export_snapshot(), pg_catalog.clock_timestamp(),
@@ -48,7 +48,7 @@ def open_snapshot(runtime: Runtime) -> Iterator[Snapshot]:
     """Open the transaction for the length of a block, or until it is released."""
     with runtime.connection() as connection:
         try:
-            connection.execute(_BEGIN)
+            connection.execute(BEGIN_SNAPSHOT)
             frontier = get_frontier(connection)
             [(name, taken_at, _)] = connection.execute(_EXPORT).fetchall()
             yield Snapshot(connection, frontier, name, taken_at)

@@ -59,8 +59,7 @@ def validate_query(runtime: Runtime, query: str, search_path: str | None = None)
             connection.transaction(force_rollback=True),
             bounded_planning(connection, runtime.settings.planning_timeout_seconds),
         ):
-            if search_path is not None:
-                set_search_path(connection, search_path)
+            set_search_path(connection, runtime.users_path(search_path))
             return _validate(runtime, connection, query)
     except TrickleError as error:
         if not error.code.startswith("ST1"):

@@ -21,6 +21,9 @@ from adbc_driver_manager._reader import AdbcRecordBatchReader
 from adbc_driver_postgresql import dbapi as postgres
 
 from pgtrickle.errors import InternalError, TrickleError
+from pgtrickle.model.names import quote_literal
+from pgtrickle.model.search_path import OWN_PATH
+from pgtrickle.session import is_pooled, under_own_path
 from pgtrickle.spark.carriers import Carrier
 from pgtrickle.spark.conform import conform
 from pgtrickle.spark.pg_errors import error_for
@@ -31,10 +34,15 @@ _SNAPSHOT_ID = re.compile(r"[0-9A-F]+-[0-9A-F]+-[0-9]+")
 # not long, because other refreshes wait for their turn.  Local to the transaction, since a pooler
 # shares sessions.  The time zone stays the database's own: expressions that depend on it are
 # evaluated by the read, and the text of a time with zone names its offset.
-FIXED_SETTINGS = """SELECT set_config('datestyle', 'ISO, MDY', true),
-    set_config('intervalstyle', 'postgres', true),
-    set_config('bytea_output', 'hex', true), set_config('extra_float_digits', '1', true),
-    set_config('lock_timeout', '1s', true)"""
+FIXED_SETTINGS = """SELECT pg_catalog.set_config('datestyle', 'ISO, MDY', true),
+    pg_catalog.set_config('intervalstyle', 'postgres', true),
+    pg_catalog.set_config('bytea_output', 'hex', true),
+    pg_catalog.set_config('extra_float_digits', '1', true),
+    pg_catalog.set_config('lock_timeout', '1s', true)"""
+# The readers' own sessions also need the path, which those of the pool have.
+_READERS_SETTINGS = (
+    f"{FIXED_SETTINGS}, pg_catalog.set_config('search_path', {quote_literal(OWN_PATH)}, true)"
+)
 
 
 class ReadTooLargeError(Exception):
@@ -57,6 +65,7 @@ class ReadConnections:
         self._idle_limit = idle_limit
         self._idle: list[Any] = []
         self._lock = threading.Lock()
+        self._pooled = False  # options of a session are refused
 
     def take(self, snapshot: str) -> Any:
         """Return a connection inside a read-only transaction that sees ``snapshot``."""
@@ -106,9 +115,24 @@ class ReadConnections:
 
     def _open(self) -> Any:
         try:
-            return postgres.connect(self._dsn)
+            return self._connect()
         except adbc.Error as error:
             raise error_for(error.sqlstate, str(error), doing="be reached") from error
+
+    def _connect(self) -> Any:
+        """Connect under our own path, because the driver asks for types before we can set it.
+
+        A pooler may refuse that: its sessions are not ours alone.
+        """
+        if self._pooled:
+            return postgres.connect(self._dsn)
+        try:
+            return postgres.connect(under_own_path(self._dsn))
+        except adbc.Error:
+            self._pooled = is_pooled(self._dsn)
+            if not self._pooled:
+                raise
+        return postgres.connect(self._dsn)
 
 
 class SnapshotReader:
@@ -220,7 +244,7 @@ def _begin(connection: Any, snapshot: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         cursor.execute(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
-        cursor.execute(FIXED_SETTINGS)
+        cursor.execute(_READERS_SETTINGS)
         cursor.fetch_arrow_table()
 
 
@@ -248,7 +272,8 @@ def _up_to(limit: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
 
 def _translated(connection: Any, error: adbc.Error) -> TrickleError:
     if error.sqlstate or _is_dead(connection):
-        return error_for(error.sqlstate, str(error), doing="read")
+        context = next((str(v) for key, v in error.details if key == "PG_DIAG_CONTEXT"), None)
+        return error_for(error.sqlstate, str(error), doing="read", context=context)
     return InternalError("the driver could not decode what it read", detail=str(error))
 
 

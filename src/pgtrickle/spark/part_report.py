@@ -13,6 +13,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from pgtrickle.session import FIX_PATH
 from pgtrickle.spark.connection_file import read_connection
 from pgtrickle.spark.pg_errors import error_for
 
@@ -32,6 +33,7 @@ def connected(connection_file: str, *, doing: str) -> Iterator[psycopg.Connectio
     """Yield a connection whose transaction commits when the block ends well."""
     try:
         with psycopg.connect(read_connection(connection_file)) as connection:
+            connection.execute(FIX_PATH)
             yield connection
     except psycopg.Error as error:
         raise error_for(error.sqlstate, str(error), doing=doing) from error

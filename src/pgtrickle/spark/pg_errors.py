@@ -11,7 +11,9 @@ from pgtrickle.errors import (
     StandbyError,
     StorageFullError,
     TrickleError,
+    UndefinedObjectError,
 )
+from pgtrickle.model.search_path import OWN_PATH
 
 _BY_STATE: dict[str, type[TrickleError]] = {
     "25006": StandbyError,  # no transaction of ours is read-only unless the server is
@@ -38,12 +40,24 @@ _HINTS: dict[type[TrickleError], str] = {
 }
 
 
-def error_for(sqlstate: str | None, message: str, *, doing: str) -> TrickleError:
+# A name that is not found: a relation, column, function, type or schema.
+_UNDEFINED = frozenset({"42P01", "42703", "42883", "42704", "3F000"})
+
+
+def error_for(
+    sqlstate: str | None, message: str, *, doing: str, context: str | None = None
+) -> TrickleError:
     """Build the error for a failed statement; no SQLSTATE means the connection itself failed.
+
+    ``context`` is where PostgreSQL was: the functions that were being called.
 
     >>> error_for("22012", "division by zero", doing="read").code
     'ST407'
+    >>> error_for("42P01", "no table", doing="read", context="PL/pgSQL function rate()").code
+    'ST105'
     """
+    if sqlstate in _UNDEFINED and context:
+        return _lost_in_function(sqlstate, message)
     kind: type[TrickleError] = ConnectionLostError
     if sqlstate:
         kind = _BY_STATE.get(sqlstate) or _BY_CLASS.get(sqlstate[:2]) or InternalError
@@ -51,5 +65,17 @@ def error_for(sqlstate: str | None, message: str, *, doing: str) -> TrickleError
     if sqlstate == "21000":
         what = "a subquery used as a value gave more than one row (SQLSTATE 21000)"
     error = kind(what, detail=message.strip(), hint=_HINTS.get(kind, ""))
+    error.sqlstate = sqlstate
+    return error
+
+
+def _lost_in_function(sqlstate: str, message: str) -> UndefinedObjectError:
+    """Build the error of a user's function that relied on the path of its caller."""
+    error = UndefinedObjectError(
+        f"a function does not find something that it names (SQLSTATE {sqlstate})",
+        detail=message.strip(),
+        hint=f"Functions are called under search_path = {OWN_PATH}: give it its own with ALTER"
+        " FUNCTION ... SET search_path = ..., or qualify the names in it.",
+    )
     error.sqlstate = sqlstate
     return error

@@ -14,6 +14,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import pgtrickle
+from pgtrickle.session import BEGIN_SNAPSHOT
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.engines import Borrowed
 from tests.fixtures.postgres import enterable_directory, plain_server
@@ -114,3 +115,31 @@ def test_many_callers_share_few_connections(pooled: str, duckdb_engine: DuckDbEn
             assert time.monotonic() < deadline
             time.sleep(0.05)
         connection.execute("CALL pgtrickle.drop_stream_table('copy')")
+
+
+def test_own_path_is_set_and_does_not_stay_behind(pooled: str, duckdb_engine: DuckDbEngine):
+    ours = [("pg_catalog, pg_temp",)]
+    with (
+        pgtrickle.connect(pooled, engine=Borrowed(duckdb_engine)) as trickle,
+        trickle._runtime.connection() as session,
+        psycopg.connect(pooled, autocommit=True, prepare_threshold=None) as connection,
+    ):
+        shown = [session.execute("SHOW search_path").fetchall() for _ in range(10)]
+        with session.transaction(), session.transaction():
+            shown.append(session.execute("SHOW search_path").fetchall())
+        session.execute(BEGIN_SNAPSHOT)
+        shown.append(session.execute("SHOW search_path").fetchall())
+        session.rollback()
+        with session.cursor().copy(
+            "COPY (SELECT current_setting('search_path')) TO STDOUT"
+        ) as rows:
+            shown.append(list(rows.rows()))
+        assert shown == [ours] * 13
+
+        lab = Lab(trickle, connection)
+        lab.run("CREATE TABLE v (id int)", "INSERT INTO v VALUES (1), (1)")
+        lab.create("copied", "SELECT id FROM v")
+        lab.window("INSERT INTO v VALUES (2)")
+        lab.trickle.drop_stream_table("copied")
+
+        assert {lab.value("SHOW search_path") for _ in range(50)} == {'"$user", public'}

@@ -19,6 +19,7 @@ from pgtrickle.lake.reader.prune import Condition, find_pruned
 from pgtrickle.lake.reader.scan import Scan, find_table_at, plan_scan
 from pgtrickle.lake.roots import Roots
 from pgtrickle.model.names import QualifiedName
+from pgtrickle.session import FIX_PATH
 from pgtrickle.settings import expand_secrets
 
 OPTIONS = ("dsn", "catalog_schema", "table", "version", "timestamp", "columns", "data_path")
@@ -104,7 +105,7 @@ def opened(read: LakeRead) -> Iterator[tuple[Connection, LakeCatalog]]:
     with connection:
         connection.isolation_level = IsolationLevel.REPEATABLE_READ
         connection.read_only = True
-        connection.execute("SET search_path = pg_catalog, pg_temp")
+        connection.execute(FIX_PATH)
         roots = Roots(read.data_paths) if read.data_paths else None
         catalog = find_catalog(connection, read.catalog_schema, roots)
         if catalog is None:

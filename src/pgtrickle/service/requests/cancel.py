@@ -26,6 +26,7 @@ from psycopg.rows import TupleRow
 from pgtrickle.errors import RequestCancelledError, TrickleError
 from pgtrickle.service.jobs import Jobs
 from pgtrickle.service.runtime import Runtime
+from pgtrickle.session import Session
 
 _SECONDS_TO_CANCEL = 2.0
 
@@ -48,7 +49,7 @@ class CancellableRuntime(Runtime):
         return cls(**shared | {"jobs": Jobs()})
 
     @contextmanager
-    def connection(self) -> Iterator[Connection[TupleRow]]:
+    def connection(self) -> Iterator[Session]:
         """Lend a connection, unless the request was cancelled."""
         with Runtime.connection(self) as connection:
             # The threads that help, to renew a lease say, are none of our business.
