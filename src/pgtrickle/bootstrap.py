@@ -190,8 +190,7 @@ def _configure(connection: Session) -> None:
     """
     fix_path(connection)
     connection.execute("SET DateStyle = 'ISO'")
-    [(pid,)] = connection.execute("SELECT pg_catalog.pg_backend_pid()").fetchall()
-    if pid == connection.info.backend_pid:  # a pooler would give the session to others next
+    if not connection.pooled:  # others would get the session next
         connection.execute(f"SET lock_timeout = '{_LOCK_TIMEOUT}'".encode())
 
 

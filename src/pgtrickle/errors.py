@@ -182,6 +182,10 @@ class TableNotSafeError(TrickleError, code="ST309"):
     """Something on a stream table would run code of others, change rows or hide some of them."""
 
 
+class UntrustedTypeError(TrickleError, code="ST308"):
+    """A type would run code of a role that the stream table's owner does not trust."""
+
+
 class WalUnavailableError(TrickleError, code="ST320"):
     """The changes of a source cannot be captured from the write-ahead log."""
 

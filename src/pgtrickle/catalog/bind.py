@@ -18,6 +18,7 @@ from psycopg import Connection, Rollback
 from pgtrickle.catalog.bound_objects import read_bound_objects
 from pgtrickle.catalog.rights import check_rights
 from pgtrickle.catalog.sql_types import resolve_types
+from pgtrickle.catalog.untrusted_types import find_untrusted, list_users_types
 from pgtrickle.errors import (
     PrivilegeError,
     QueryRejectedError,
@@ -143,6 +144,7 @@ class Binding:
     problems: tuple[TrickleError, ...] = ()  # why it cannot be a stream table at all
     functions: tuple[int, ...] = ()  # those it calls that are not PostgreSQL's own
     objects: tuple[BoundObject, ...] = ()  # all that it uses and that is not PostgreSQL's own
+    types: tuple[int, ...] = ()  # likewise, of its values
 
 
 Check = Callable[[Sequence[BoundObject]], None]
@@ -190,6 +192,8 @@ def examine_query(connection: Connection, user_sql: str, check: Check | None = N
         relations = _read_relations(connection, definitions, trees, problems)
         problems += _refused_clauses(trees, user_sql)
         problems += functions.volatile(user_sql)
+        types = list_users_types(connection, view, {oid: rules[oid][0] for oid in rules})
+        problems += find_untrusted(connection, types)
         return Binding(
             BoundQuery(
                 definitions[view],
@@ -204,6 +208,7 @@ def examine_query(connection: Connection, user_sql: str, check: Check | None = N
             tuple(problems),
             functions.own,
             objects,
+            types,
         )
 
 

@@ -12,7 +12,7 @@ from psycopg import Connection
 
 from pgtrickle.lake.columns import LakeColumn, number_columns
 from pgtrickle.lake.tables import LakeTable, StoredColumn
-from pgtrickle.lake.types import VARCHAR, LakeType, is_unbounded, kept_as, lake_type
+from pgtrickle.lake.types import LakeType, is_unbounded, kept_as, lake_type, text_type
 from pgtrickle.model.names import quote_identifier
 from pgtrickle.model.sql_type import Column
 
@@ -28,7 +28,7 @@ def choose_columns(
     types = [lake_type(column.type, scales.get(column.name, 0)) for column in columns]
     fitting = _find_fitting(connection, columns, types, rows)
     named = [
-        (column.name, type_ if fits else VARCHAR)
+        (column.name, type_ if fits else text_type(column.type))
         for column, type_, fits in zip(columns, types, fitting, strict=True)
     ]
     return number_columns(named, first_id)

@@ -9,10 +9,11 @@ not, the whole column is kept as PostgreSQL's text instead.  Nothing is ever rou
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from pgtrickle.model.output_text import output_cast
 from pgtrickle.model.sql_type import SqlType
 
 _MAX_DIGITS = 38
@@ -107,8 +108,15 @@ def lake_type(type_: SqlType, scale: int = 0) -> LakeType:
     if type_.base == "numeric":
         return _declared(type_) or decimal_type(_MAX_DIGITS, scale)
     if type_.category == "A" and type_.base.startswith("_"):
-        return _list_of(_TYPES.get(type_.base[1:], VARCHAR))
-    return _TYPES.get(type_.base, VARCHAR)
+        # What the casts of a type are, holds for the arrays of it too.
+        element = SqlType(type_.display, type_.base[1:], type_.category)
+        return _list_of(_TYPES.get(element.base) or text_type(element))
+    return _TYPES.get(type_.base) or text_type(type_)
+
+
+def text_type(type_: SqlType) -> LakeType:
+    """Return the type that keeps a PostgreSQL type as its text."""
+    return replace(VARCHAR, sql=output_cast(type_).replace("{}", "({v})"))
 
 
 def _declared(type_: SqlType) -> LakeType | None:
@@ -150,7 +158,7 @@ def kept_as(name: str, type_: SqlType) -> LakeType | None:
     ['decimal(38,7)', 'varchar', None]
     """
     if name == VARCHAR.name:
-        return VARCHAR
+        return text_type(type_)
     usual = lake_type(type_)
     if is_unbounded(type_) and (match := re.fullmatch(r"decimal\((\d+),(\d+)\)", name)):
         return decimal_type(int(match[1]), int(match[2]))

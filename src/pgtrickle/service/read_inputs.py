@@ -154,7 +154,7 @@ def _key_literal(writer: Connection, stage: str, column: str, *, limited: bool) 
     """Return the key values of an earlier stage as an array literal; None if there are too many."""
     name = quote_identifier(column)
     literal = (
-        "quote_literal(COALESCE(array_agg(DISTINCT c), '{}')::text) || '::'"
+        "quote_literal(concat(COALESCE(array_agg(DISTINCT c), '{}'))) || '::'"
         " || pg_typeof(array_agg(c))::text"
     )
     if limited:

@@ -36,6 +36,7 @@ from pgtrickle.catalog.stream_tables import (
 )
 from pgtrickle.catalog.subscriptions import tell_subscribers
 from pgtrickle.catalog.successors import is_successor
+from pgtrickle.catalog.untrusted_types import check_types
 from pgtrickle.delta.cut import RecomputeStage, RowsStage, StatefulStage, follows
 from pgtrickle.delta.reads import stage_changes
 from pgtrickle.errors import (
@@ -255,6 +256,7 @@ class Refresh:
                     self.reshaped += reshaped
                     found = list_dependencies(connection, self.stream_table.id)
             compiled = self._compile(connection)
+            check_types(connection, compiled.binding.types)
             self.runtime.compiled_for[self.stream_table.id] = _shape(found)
             if compiled.refusal is None and self.stream_table.downgrade_reason is not None:
                 # Compiled by an earlier version that could not: there is no state yet.

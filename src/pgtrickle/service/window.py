@@ -59,7 +59,7 @@ class Window:
 
     def _literal(self, array: str, *, limited: bool) -> str | None:
         """Return an array as a literal; None if it is limited and has too many elements."""
-        literal = "quote_literal(k::text) || '::' || pg_typeof(k)::text"
+        literal = "quote_literal(concat(k)) || '::' || pg_typeof(k)::text"
         if limited:
             literal = f"CASE WHEN cardinality(k) <= {MAX_KEYS} THEN {literal} END"
         query = f"SELECT {literal} FROM (SELECT {array} AS k) AS keys"

@@ -15,6 +15,7 @@ from enum import Enum
 
 import pyarrow as pa
 
+from pgtrickle.model.output_text import output_cast
 from pgtrickle.model.sql_type import CANONICAL_TEXT, SqlType
 
 MAX_DECIMAL_DIGITS = 38
@@ -210,4 +211,5 @@ def _text_carrier(sql_type: SqlType) -> Carrier:
         or sql_type.category == "E"
         or (array and base[1:] in _CANONICAL_ELEMENTS)
     )
-    return Carrier("{}::text", pa.string(), canonical, order_faithful=base in _TEXT_IN_ORDER)
+    cast = output_cast(sql_type)
+    return Carrier(cast, pa.string(), canonical, order_faithful=base in _TEXT_IN_ORDER)

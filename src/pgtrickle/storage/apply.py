@@ -13,7 +13,7 @@ from pgtrickle.errors import ContentsDivergedError
 from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.sql_type import Column
 from pgtrickle.storage.definitions import column_definitions
-from pgtrickle.storage.identity import comparable, row_hash, same_row
+from pgtrickle.storage.identity import comparable, representative, row_hash, same_row
 from pgtrickle.storage.tracking import Tracking
 
 _RESULT = '"result__changes"'
@@ -156,7 +156,7 @@ def weigh_result(
         rows += f"\nUNION ALL SELECT {', '.join(names)}, -1 FROM {less.sql}"
     grouped = [comparable(name, output.type) for name, output in zip(names, outputs, strict=True)]
     shown = [
-        f"{group}::{output.type.display} AS {name}" if group != name else name
+        f"{representative(name, output.type)} AS {name}" if group != name else name
         for group, name, output in zip(grouped, names, outputs, strict=True)
     ]
     connection.execute(
@@ -196,7 +196,7 @@ def apply_result(
             )
     inserts = (
         f"INSERT INTO {name.sql} AS stored ({names})\n"
-        f"SELECT {names} FROM {_RESULT}, generate_series(1, {WEIGHT}) WHERE {WEIGHT} > 0"
+        f"SELECT {names} FROM {_RESULT}, pg_catalog.generate_series(1, {WEIGHT}) WHERE {WEIGHT} > 0"
     )
     if tracking is not None:
         new = f"{inserts}\nRETURNING {tracking.returning('stored')}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pgtrickle.delta.layout import COUNT
 from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.sql_type import Column
-from pgtrickle.storage.identity import comparable, same_row
+from pgtrickle.storage.identity import comparable, representative, same_row
 
 
 def merge_counts(
@@ -49,8 +49,8 @@ def groups(columns: Sequence[Column]) -> list[str]:
 def representatives(columns: Sequence[Column]) -> str:
     """List the columns of a group; equal values may look different, and any stands for all."""
     parts = []
-    for column, grouped in zip(columns, groups(columns), strict=True):
+    for column in columns:
         name = quote_identifier(column.name)
-        back = f"{grouped}::{column.type.display} AS {name}" if grouped != name else name
-        parts.append(f"{back}, ")
+        one = representative(name, column.type)
+        parts.append(f"{one} AS {name}, " if one != name else f"{name}, ")
     return "".join(parts)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pgtrickle.model.names import quote_identifier
+from pgtrickle.model.output_text import output_text
 from pgtrickle.model.sql_type import Column, SqlType
 
 # Types without an equality operator or without a hash function (pg_type.typname).
@@ -27,7 +28,23 @@ def comparable(expression: str, type_: SqlType) -> str:
     """
     element = type_.base.removeprefix("_")
     composite = type_.category == "C"
-    return f"({expression})::text" if element in _AS_TEXT or composite else expression
+    return output_text(expression, type_) if element in _AS_TEXT or composite else expression
+
+
+def representative(name: str, type_: SqlType) -> str:
+    """Return the value of a column in a group of rows that ``comparable`` finds equal.
+
+    >>> representative('"a"', SqlType("json", "json", "U"))
+    '("a")::text::json'
+    >>> representative('"a"', SqlType("shop.pair", "pair", "C"))
+    '(pg_catalog.array_agg("a"))[1]'
+    """
+    grouped = comparable(name, type_)
+    if grouped == name:
+        return name
+    # Casts to a type are made by its owner; any row of the group has the value.
+    cast_by_others = type_.category == "C"
+    return f"(pg_catalog.array_agg({name}))[1]" if cast_by_others else f"{grouped}::{type_.display}"
 
 
 def row_hash(columns: Sequence[Column], alias: str = "") -> str:

@@ -153,7 +153,7 @@ class _Merge:
             raise AssertionError("only looked-up results have a lookup")
         table = values_table(self._id, self._stage, lookup.values.name)
         repeat = (
-            f" CROSS JOIN LATERAL generate_series(1, v.{quote_identifier(COUNT)})"
+            f" CROSS JOIN LATERAL pg_catalog.generate_series(1, v.{quote_identifier(COUNT)})"
             if lookup.repeated
             else ""
         )
