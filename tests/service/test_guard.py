@@ -60,8 +60,8 @@ def test_word_of_one_stream_table_does_not_open_another(counted: Lab):
 def test_triggers_of_users_fire_with_what_a_refresh_writes(counted: Lab):
     counted.run(
         "CREATE TABLE log (op text, k int, n bigint)",
-        "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-        " INSERT INTO log VALUES (TG_OP, coalesce(NEW.k, OLD.k), coalesce(NEW.n, OLD.n));"
+        "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql SET search_path = public AS $$"
+        " BEGIN INSERT INTO log VALUES (TG_OP, coalesce(NEW.k, OLD.k), coalesce(NEW.n, OLD.n));"
         " RETURN NULL; END $$",
         "CREATE TRIGGER noting AFTER INSERT OR DELETE ON counts FOR EACH ROW"
         " EXECUTE FUNCTION note()",
