@@ -26,7 +26,7 @@ def test_all_reads_see_the_exported_snapshot(database: str) -> None:
     with psycopg.connect(database, autocommit=True) as writer:
         writer.execute("CREATE TABLE t AS SELECT 1 AS a")
         connections = ReadConnections(database)
-        read = SmallRead("SELECT a FROM t", (NUMBER,))
+        read = SmallRead("SELECT a FROM public.t", (NUMBER,))
         with exported_snapshot(database) as snapshot:
             writer.execute("INSERT INTO t VALUES (2)")
             with SnapshotReader(connections, snapshot) as reader:

@@ -105,7 +105,7 @@ def _read(dsn: str, carrier: Carrier) -> pa.Table:
     connections = ReadConnections(dsn)
     with exported_snapshot(dsn) as snapshot, SnapshotReader(connections, snapshot) as reader:
         table = reader.read(
-            f"SELECT n, {carrier.read_sql('v')} AS v FROM before", [number, carrier]
+            f"SELECT n, {carrier.read_sql('v')} AS v FROM public.before", [number, carrier]
         )
     connections.close()
     return table

@@ -195,7 +195,7 @@ def read_edge(dsn: str, columns: tuple[Column, ...]) -> pa.Table:
     )
     connections = ReadConnections(dsn)
     with exported_snapshot(dsn) as snapshot, SnapshotReader(connections, snapshot) as reader:
-        table = reader.read(f"SELECT {listed} FROM edge ORDER BY n", carriers)
+        table = reader.read(f"SELECT {listed} FROM public.edge ORDER BY n", carriers)
     connections.close()
     return table
 

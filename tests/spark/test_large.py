@@ -48,7 +48,7 @@ def _read_orders(dsn: str, snapshot: str, partitions: int) -> LargeRead:
         pages = connection.execute(page_count_sql(QualifiedName("public", "orders"))).fetchone()
     assert pages is not None
     return LargeRead(
-        "SELECT id, name, price::text, at FROM orders WHERE {ctid range}",
+        "SELECT id, name, price::text, at FROM public.orders WHERE {ctid range}",
         (("id", BIGINT), ("name", TEXT), ("price", PRICE), ("at", MOMENT)),
         snapshot,
         relpages=pages[0],
@@ -123,7 +123,9 @@ def test_rows_of_an_attempt_that_was_not_accepted_are_removed(
 def test_errors_of_executors_keep_their_code(orders: str, spark_sessions: SparkSessions) -> None:
     session = spark_sessions.large()
     with exported_snapshot(orders) as snapshot, connection_file(orders) as path:
-        divided = LargeRead("SELECT id / (id - 15000) FROM orders", (("x", BIGINT),), snapshot)
+        divided = LargeRead(
+            "SELECT id / (id - 15000) FROM public.orders", (("x", BIGINT),), snapshot
+        )
         nan = LargeRead("SELECT 'NaN'::text AS x", (("x", PRICE),), snapshot)
 
         with pytest.raises(DataError):
