@@ -1,7 +1,7 @@
 """Sessions of our own statements: under ``pg_catalog, pg_temp``, whatever the role's path.
 
 A name in a statement of ours then means PostgreSQL's own object, and nobody who may create
-functions or operators in a schema of the role's path can take its place (docs/adr/0029).  The path
+functions or operators in a schema of the role's path can take its place (docs/adr/0034).  The path
 is the session's where the session is ours alone.  Behind a pooler it would stay behind in a session
 that others get next, so there every transaction sets it for itself, and a statement outside of one
 gets a transaction of its own.
