@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from psycopg import Connection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool
 
@@ -32,6 +33,7 @@ from pgtrickle.lake.elsewhere import check_catalog_dsn
 from pgtrickle.model.cdc_mode import parse_cdc_mode
 from pgtrickle.model.delta_fraction import Fraction
 from pgtrickle.model.diamonds import Diamond
+from pgtrickle.model.lost_servers import noticing_lost_server
 from pgtrickle.model.modes import parse_refresh_mode, parse_status
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.report import Progress, RefreshReport, VerifyReport
@@ -91,6 +93,8 @@ from pgtrickle.spark.session import SparkSessions
 if TYPE_CHECKING:
     from datetime import timedelta
 
+    from pyspark.sql import SparkSession
+
     from pgtrickle.catalog.capture_control import CaptureHealth
     from pgtrickle.catalog.refresh_history import Refresh
     from pgtrickle.model.lake_sink import LakeCare, SinkStatus
@@ -110,12 +114,17 @@ def connect(
     directory: Path | None = None,
     engine: Engine | None = None,
     settings: Settings | None = None,
+    spark: SparkSession | None = None,
 ) -> Trickle:
     """Open pgtrickle on a database and bring its catalog up to date.
 
     Without ``dsn`` the environment variable ``PGTRICKLE_DSN`` decides; without that either, a
     private PostgreSQL starts in ``directory`` (by default ``.pgtrickle`` here) and stops with
     its last user.
+
+    ``spark`` is a session of the caller's, classic or Connect, beside which the work is done;
+    without it one that this process has already is used, and without any Spark starts at first use.
+    It is left as it was, and goes on after ``close``.
     """
     fixed = settings is not None
     settings = replace(settings, dsn=dsn or settings.dsn) if settings else load_settings(dsn=dsn)
@@ -126,7 +135,9 @@ def connect(
         address, stored, (search_path, schema) = _read_stored_settings(address, settings)
         if not fixed:
             settings = load_settings(stored=stored, dsn=dsn)
-        runtime = stack.enter_context(_Adapters(address, settings, engine, search_path)).runtime
+        watched = make_conninfo(**noticing_lost_server(conninfo_to_dict(address)))
+        adapters = _Adapters(watched, settings, engine, search_path, spark)
+        runtime = stack.enter_context(adapters).runtime
         with runtime.connection() as connection:
             applied = migrate(connection)
             install_watch(connection)
@@ -198,8 +209,20 @@ class _Adapters:
     """The adapters of one process, closed together."""
 
     def __init__(
-        self, dsn: str, settings: Settings, engine: Engine | None, search_path: str
+        self,
+        dsn: str,
+        settings: Settings,
+        engine: Engine | None,
+        search_path: str,
+        spark: SparkSession | None,
     ) -> None:
+        sessions = SparkSessions(
+            driver_memory=settings.spark_driver_memory,
+            result_bytes=settings.driver_result_bytes,
+            class_archive=settings.spark_class_archive,
+            secret_file=settings.spark_auth_secret_file,
+            session=spark,
+        )
         pool = ConnectionPool(
             dsn,
             connection_class=Session,
@@ -216,12 +239,7 @@ class _Adapters:
             name="pgtrickle",
         )
         if engine is None:
-            sessions = SparkSessions(
-                driver_memory=settings.spark_driver_memory,
-                result_bytes=settings.driver_result_bytes,
-                class_archive=settings.spark_class_archive,
-            )
-            engine = SparkEngine(dsn, sessions)
+            engine = SparkEngine(dsn, sessions, stall_seconds=settings.refresh_stall_seconds)
         self.runtime = Runtime(pool, ReadConnections(dsn), engine, settings, search_path)
 
     def __enter__(self) -> Self:
@@ -336,6 +354,19 @@ class Trickle(SchedulerControl):
         It ends with ST214 before its next step, and has changed nothing.
         """
         return bool(self._runtime.jobs.cancel(self._runtime.engine, str(self._name(name))))
+
+    def cancel_refreshes(self) -> list[str]:
+        """Cancel every refresh that a thread of this process works on; return of which."""
+        return self._runtime.jobs.cancel(self._runtime.engine)
+
+    def kill_engine(self) -> None:
+        """End Spark at once, whatever it does for this process."""
+        self._runtime.engine.kill()
+
+    @property
+    def shutdown_seconds(self) -> float:
+        """Within how long a daemon ends after a signal."""
+        return self._runtime.settings.shutdown_seconds
 
     def verify_stream_table(self, name: str) -> VerifyReport:
         """Compare a stream table with PostgreSQL's own answer to its query."""

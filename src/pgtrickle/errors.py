@@ -260,6 +260,16 @@ class MemoryLimitError(TrickleError, code="ST409"):
     retry = Retry.BACKOFF
 
 
+class RefreshStalledError(TrickleError, code="ST410"):
+    """Spark made no progress for too long and was stopped; nothing was changed."""
+
+    retry = Retry.BACKOFF
+
+
+class SparkSessionError(TrickleError, code="ST411"):
+    """The Spark session that the caller gave cannot be used."""
+
+
 class SettingError(TrickleError, code="ST501"):
     """A setting has a value outside its type or range."""
 

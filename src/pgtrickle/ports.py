@@ -80,6 +80,14 @@ class Engine(Protocol):
         """
         ...
 
+    def note_progress(self, job: str) -> None:
+        """Take note that rows of a refresh have moved, which the engine may not see itself."""
+        ...
+
+    def kill(self) -> None:
+        """End all that is computed, at once and for certain; the next call begins anew."""
+        ...
+
     def close(self) -> None:
         """Release what the engine holds."""
         ...

@@ -140,6 +140,26 @@ class Settings:
         " (some 150 MB): Spark then starts in half the time. It is written when Spark stops for the"
         " first time, which takes some seconds, or by a process of its own beside a daemon.",
     )
+    spark_auth_secret_file: str = _setting(
+        "",
+        "A file of yours, with mode 0600, that holds the `spark.authenticate.secret` of a"
+        " standalone Spark cluster. With a local master Spark makes a secret of its own.",
+    )
+    refresh_stall_seconds: float = _setting(
+        600.0,
+        "After how long without any progress (no job, stage or task that ends, no row that moves,"
+        " no processor time) what Spark does for a refresh is ended, and Spark started anew if it"
+        " does not answer; 0: never.",
+        0,
+        86400,
+    )
+    shutdown_seconds: float = _setting(
+        30.0,
+        "Within how long `pgtrickle run` ends after a signal, whatever hangs. Refreshes in progress"
+        " have the first half to finish and are cancelled then.",
+        1,
+        3600,
+    )
     driver_result_bytes: int = _setting(
         128 * 2**20,
         "Size up to which the result of a stage passes through the driver; a larger one is"
@@ -343,7 +363,8 @@ _LONGEST_VALUE = 8192  # as the table has it
 # Kept as they were given: secrets in them are looked up by whoever connects.
 _EXPANDED_LATER = frozenset({"ducklake_catalog_dsn"})
 # What must be known before a connection can be made cannot come from the database.
-_NOT_STORED = frozenset({"dsn", "connection_timeout_seconds"})
+# Nor may it name a file of this machine.
+_NOT_STORED = frozenset({"dsn", "connection_timeout_seconds", "spark_auth_secret_file"})
 _SECRET = re.compile(r"\$\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
 _UNITS = MappingProxyType(
     {

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import psycopg
 
 import pgtrickle
+from pgtrickle.cli.leave_on_time import LEFT_BEHIND
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.daemons import Daemon, await_
 
@@ -35,7 +38,7 @@ def test_daemon_goes_on_after_the_jvm_was_killed(
             [(found,)] = user.execute("SELECT COALESCE(sum(n), 0) FROM means").fetchall()
             return bool(found == number)
 
-        daemon = start(database)
+        daemon = start(database, PGTRICKLE_SHUTDOWN_SECONDS="120")
         user.execute("INSERT INTO t VALUES (1, 1)")
         await_(lambda: visible(1), _SECONDS)
         for number in (2, 3):
@@ -63,3 +66,38 @@ def test_daemon_goes_on_after_the_jvm_was_killed(
             True
         ] * 3
         assert {one.status.value for one in trickle.list_stream_tables()} == {"ACTIVE"}
+
+
+def test_daemon_whose_jvm_stands_still_ends_on_time_and_leaves_nothing(
+    database: str, start: Callable[..., Daemon], tmp_path: Path
+) -> None:
+    seconds = 12.0
+    with (
+        psycopg.connect(database, autocommit=True) as user,
+        pgtrickle.connect(database, engine=DuckDbEngine()) as trickle,
+    ):
+        user.execute("CREATE TABLE t (id int PRIMARY KEY, a int)")
+        query = "SELECT a % 2 AS odd, sum(a) AS total FROM t GROUP BY a % 2"
+        trickle.create_stream_table("sums", query, "1s", "DIFFERENTIAL")
+        aside = tmp_path / "aside"
+        aside.mkdir()
+        settings = {"PGTRICKLE_SHUTDOWN_SECONDS": str(seconds), "TMPDIR": str(aside)}
+        daemon = start(database, PGTRICKLE_SPARK_CLASS_ARCHIVE="off", **settings)
+        user.execute("INSERT INTO t VALUES (1, 1)")
+        await_(lambda: user.execute("TABLE sums").fetchall(), _SECONDS)
+        [jvm] = daemon.children()
+        os.kill(jvm, signal.SIGSTOP)
+        user.execute("INSERT INTO t VALUES (2, 2)")
+        await_(lambda: user.execute("TABLE pgtrickle.pgt_leases").fetchall())
+        signalled = time.monotonic()
+
+        assert daemon.stop() in (0, LEFT_BEHIND)
+
+        assert time.monotonic() - signalled < seconds + 20  # on a machine that others use too
+        assert not Path(f"/proc/{jvm}").exists()
+        assert list(aside.iterdir()) == []
+        # A process that takes over goes on where it stopped.
+        held = "SELECT FROM pgtrickle.pgt_leases WHERE expires_at > clock_timestamp()"
+        await_(lambda: not user.execute(held).fetchall(), _SECONDS)
+        trickle.refresh_stream_table("sums")
+        assert trickle.verify_stream_table("sums").ok

@@ -64,6 +64,12 @@ class DuckDbEngine:
     def cancel(self, job: str) -> None:
         self._connection.interrupt()
 
+    def note_progress(self, job: str) -> None:
+        """Nothing is watched here."""
+
+    def kill(self) -> None:
+        self._connection.interrupt()
+
     def close(self) -> None:
         """Release what the engine holds."""
         self._connection.close()

@@ -16,6 +16,7 @@ import typer
 
 from pgtrickle.cli.documents import error_document, report_document
 from pgtrickle.cli.health import LOOPBACK, Health, serving_health
+from pgtrickle.cli.leave_on_time import leaving_on_time
 from pgtrickle.cli.log_lines import LogFormat, logging_lines
 from pgtrickle.cli.options import Dsn, Json
 from pgtrickle.cli.output import errors_as_exit_codes, print_error, print_json, stderr, stdout
@@ -27,6 +28,7 @@ from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import Action
 from pgtrickle.scheduler.loop import Loop, Watcher, worker_threads
 from pgtrickle.scheduler.timetable import Timetable
+from pgtrickle.settings import load_settings
 
 if TYPE_CHECKING:  # the package takes longer to import than --help should
     from pgtrickle import Trickle
@@ -65,11 +67,12 @@ def run(
     """Refresh stream tables when they are due, until Ctrl-C or SIGTERM.
 
     A schedule of 'calculated' follows the stream tables that read it. What failed is tried again,
-    after longer and longer pauses. A signal lets the refreshes in progress finish; a second one
-    does not wait.
+    after longer and longer pauses. A signal lets the refreshes in progress finish, for half of
+    shutdown_seconds; a second one does not wait.
     Of several on one database one works; another takes over within ten seconds if it dies. On a
     standby it waits until that is promoted.
-    With --json each refresh is one line of JSON. With --once the exit code is 1 if one failed.
+    With --json each refresh is one line of JSON. With --once the exit code is 1 if one failed. It
+    is 124 if something hung after a signal and had to be left.
     """
     from pgtrickle.cli.metrics import Metrics  # noqa: PLC0415 - takes longer than --help should
 
@@ -81,12 +84,15 @@ def run(
         logging_lines(log_format),
         serving_health(health, health_port, metrics.page, health_address) as port,
         _stopped_by_signals() as stop,
+        leaving_on_time(load_settings().shutdown_seconds) as leaving,
     ):
         if port is not None and not once:
             host = f"[{health_address}]" if ":" in health_address else health_address
             stderr().print(f"health checks on http://{host}:{port}", markup=False)
         with _connected_to_primary(ctx, dsn, stop, health, patient=not once) as trickle:
             if trickle is not None:
+                leaving.seconds = trickle.shutdown_seconds
+                leaving.cancel, leaving.kill = trickle.cancel_refreshes, trickle.kill_engine
                 _keep_fresh(trickle, printer, stop, metrics, once=once)
     if once and printer.failures:
         raise typer.Exit(1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from psycopg import Connection
@@ -43,6 +43,7 @@ class ProgressReporter:
     stream_table: StreamTable
     started: float
     listener: Callable[[Progress], None] | None = None
+    _told: list[tuple[int, int]] = field(default_factory=list)  # what was told last
 
     @contextmanager
     def watching(self, stage: str, parts: QualifiedName) -> Iterator[None]:
@@ -75,5 +76,8 @@ class ProgressReporter:
             rows_staged=progress.rows_staged,
             seconds=progress.seconds,
         )
+        if self._told[-1:] != [(progress.rows_read, progress.rows_staged)]:
+            self._told[:] = [(progress.rows_read, progress.rows_staged)]
+            self.runtime.engine.note_progress(str(self.stream_table.name))
         if self.listener is not None:
             self.listener(progress)

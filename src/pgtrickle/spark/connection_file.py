@@ -22,9 +22,9 @@ _NAME = "connection-"
 
 
 @contextmanager
-def connection_file(dsn: str) -> Iterator[Path]:
+def connection_file(dsn: str, scratch: Path | None = None) -> Iterator[Path]:
     """Keep the DSN in a private file for the length of the block."""
-    with tempfile.TemporaryDirectory(prefix="pgtrickle-") as directory:
+    with tempfile.TemporaryDirectory(prefix="pgtrickle-", dir=scratch) as directory:
         # Here and not above: Spark plans a read in processes that never connect.
         from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415 - see above
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from psycopg.conninfo import make_conninfo
@@ -16,10 +18,16 @@ from pgtrickle.spark.large_read import LargeRead
 from pgtrickle.spark.run_stage import run, run_small, stage
 from pgtrickle.spark.session import SparkSessions
 from pgtrickle.spark.spark_errors import translated
+from pgtrickle.spark.spark_work import SparkWork
 from pgtrickle.spark.spread import spread
+from pgtrickle.spark.stall_watch import StallWatch
+from pgtrickle.spark.users_session import active_session_kept
 from pgtrickle.sql.emit import ONE_PARTITION
 from pgtrickle.sql.marks import fill
 from pgtrickle.sql.translate import Dialect
+
+if TYPE_CHECKING:  # importing pyspark costs a second
+    from pyspark.sql import SparkSession
 
 _COALESCE = "/*+ COALESCE(1) */"
 # From about here generated code and several tasks win back what they cost to set up.
@@ -29,9 +37,12 @@ _SMALL_ROWS = 400_000
 class SparkEngine:
     """Computes stages on Spark; the JVM starts with the first one."""
 
-    def __init__(self, dsn: str, sessions: SparkSessions | None = None) -> None:
+    def __init__(
+        self, dsn: str, sessions: SparkSessions | None = None, *, stall_seconds: float = 0.0
+    ) -> None:
         self.sessions = sessions or SparkSessions()
         self._dsn = dsn
+        self._watch = StallWatch(SparkWork(self.sessions), stall_seconds)
 
     @property
     def dialect(self) -> Dialect:
@@ -46,12 +57,10 @@ class SparkEngine:
     def run(self, sql: str, inputs: Mapping[str, pa.Table]) -> pa.Table:
         """Evaluate ``sql`` over relations in memory: few rows in one task, many in parallel."""
         if sum(table.num_rows for table in inputs.values()) > _SMALL_ROWS:
-            session = self.sessions.large()
-            with translated("run a stage"), tagged(session):
+            with self._working("run a stage", self.sessions.large) as session:
                 return run(session, inputs, sql)
         hinted = fill(sql, re.escape(ONE_PARTITION), lambda _: _COALESCE, spark=True)
-        session = self.sessions.small()
-        with translated("run a stage"), tagged(session):
+        with self._working("run a stage", self.sessions.small) as session:
             return run_small(session, inputs, hinted)
 
     def stage(
@@ -63,9 +72,11 @@ class SparkEngine:
     ) -> None:
         """Evaluate ``sql`` on the executors, which COPY the result into ``target``."""
         # The name by which the sessions of this refresh's executors can be found.
-        session = self.sessions.large()
         address = make_conninfo(self._dsn, application_name=parts.name)
-        with connection_file(address) as path, translated("stage a result"), tagged(session):
+        with (
+            connection_file(address, self.sessions.scratch) as path,
+            self._working("stage a result", self.sessions.large) as session,
+        ):
             stage(
                 session,
                 inputs,
@@ -79,8 +90,10 @@ class SparkEngine:
         self, task: Callable[[str, PartT], ResultT], parts: Sequence[PartT]
     ) -> list[ResultT]:
         """Let executors call ``task`` with the DSN and each part."""
-        session = self.sessions.large()
-        with connection_file(self._dsn) as path, translated("spread work"), tagged(session):
+        with (
+            connection_file(self._dsn, self.sessions.scratch) as path,
+            self._working("spread work", self.sessions.large) as session,
+        ):
             return spread(session, task, parts, str(path))
 
     def cancel(self, job: str) -> None:
@@ -90,6 +103,24 @@ class SparkEngine:
                 for session in (self.sessions.small(), self.sessions.large()):
                     cancel(session, job)
 
+    def note_progress(self, job: str) -> None:
+        """Let the watch know that rows have moved."""
+        self._watch.note_progress(job)
+
+    def kill(self) -> None:
+        """End Spark's JVM, if this process has started one."""
+        self.sessions.kill()
+
     def close(self) -> None:
         """Stop Spark if it was started."""
         self.sessions.stop()
+
+    @contextmanager
+    def _working(
+        self, doing: str, open_session: Callable[[], SparkSession]
+    ) -> Iterator[SparkSession]:
+        """Yield a session for the jobs of this thread's refresh, which end if they hang."""
+        with self._watch.watching(), translated(doing):
+            session = open_session()
+            with active_session_kept(session), tagged(session):
+                yield session

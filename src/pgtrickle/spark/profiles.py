@@ -68,7 +68,10 @@ def context_settings(
         "spark.driver.memory": driver_memory,
         "spark.driver.maxResultSize": str(result_bytes),
         # A JVM that limps on after an OutOfMemoryError answers nothing and says nothing.
-        "spark.driver.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError",
+        # What it writes aside is removed with the rest, and nobody else reads it meanwhile.
+        "spark.driver.extraJavaOptions": (
+            f'-XX:+ExitOnOutOfMemoryError "-Djava.io.tmpdir={scratch}"'
+        ),
         # Each refresh has a pool: a long one leaves room for the others.
         "spark.scheduler.mode": "FAIR",
         "spark.ui.enabled": "false",

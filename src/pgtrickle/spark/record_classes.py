@@ -36,6 +36,7 @@ class Recorder:
 
     after: float
     _stopped: threading.Event = field(default_factory=threading.Event)
+    _process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Let it begin in a while."""
@@ -45,12 +46,18 @@ class Recorder:
         """Let it not begin, or end at once."""
         self._stopped.set()
 
+    def kill(self) -> None:
+        """End it without waiting."""
+        self.stop()
+        if self._process is not None:
+            self._process.kill()
+
     def _record(self) -> None:
         if self._stopped.wait(self.after):
             return
         nothing = subprocess.DEVNULL
         with suppress(OSError):
-            process = subprocess.Popen(
+            process = self._process = subprocess.Popen(
                 [sys.executable, "-m", "pgtrickle.spark.record_classes"],
                 stdin=nothing,
                 stdout=nothing,

@@ -1,5 +1,6 @@
 """The Spark sessions of this process: one context, started at first use, with two profiles.
 
+A session that the user has already is worked beside, in the same context (see ``users_session``).
 Where Spark runs is decided by the environment: ``SPARK_REMOTE`` names a Spark Connect server,
 ``SPARK_MASTER`` a cluster manager; without either it is ``local[*]``, with two threads at least.
 What the JVM prints goes to a file in a private directory, never to the user's terminal.
@@ -10,19 +11,23 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-import shutil
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgtrickle.errors import SparkFailedError
+from pgtrickle.spark.authentication import (
+    authentication,
+    cluster_authentication,
+    is_standalone,
+)
 from pgtrickle.spark.class_archive import ClassArchive, find_archive
-from pgtrickle.spark.java import require_java
+from pgtrickle.spark.java import Java, require_java
+from pgtrickle.spark.jvm import Jvm, within
 from pgtrickle.spark.profiles import (
     EXACT,
     LARGE,
@@ -32,8 +37,18 @@ from pgtrickle.spark.profiles import (
     is_local,
 )
 from pgtrickle.spark.record_classes import RECORD_AFTER, Recorder
+from pgtrickle.spark.scratch import Scratch
+from pgtrickle.spark.users_session import (
+    close_child,
+    find_session,
+    has_user,
+    hide,
+    is_connect,
+    require_session,
+)
 
 if TYPE_CHECKING:  # importing pyspark costs a second
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
@@ -44,8 +59,13 @@ _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 # A process that ran for longer starts seldom: writing an archive of classes would only keep it from
 # ending.
 _STARTS_OFTEN = 600.0
-_JVM_ENDS_WITHIN = 10.0  # seconds
+_STOPS_WITHIN = 20.0  # seconds
+_JVM_ENDS_WITHIN = 10.0
 _ARCHIVE_WRITTEN_WITHIN = 60.0
+_AUTHENTICATION_HINT = (
+    " A cluster that authenticates needs PGTRICKLE_SPARK_AUTH_SECRET_FILE, and one that does not"
+    " takes no secret."
+)
 
 
 class SparkSessions:
@@ -58,12 +78,15 @@ class SparkSessions:
         driver_memory: str = _DEFAULT_DRIVER_MEMORY,
         result_bytes: int = _DEFAULT_RESULT_BYTES,
         class_archive: bool = True,
+        secret_file: str = "",
         record_after: float | None = RECORD_AFTER,
         settings: Mapping[str, str] | None = None,
+        session: SparkSession | None = None,
     ) -> None:
         self._master = master or os.environ.get("SPARK_MASTER") or default_master()
         self._driver_memory = driver_memory
         self._result_bytes = result_bytes
+        self._secret_file = secret_file
         self._settings = dict(settings or {})
         self._use_archive = class_archive and _JAVA_OPTIONS not in self._settings
         self._archive: ClassArchive | None = None
@@ -71,7 +94,10 @@ class SparkSessions:
         self._recorder: Recorder | None = None
         self._started_at = 0.0
         self._lock = threading.Lock()
-        self._scratch: Path | None = None
+        self._scratch: Scratch | None = None
+        self._jvm = Jvm()
+        self._given = None if session is None else require_session(session)
+        self._beside: SparkSession | None = None  # the user's, whose context is used
         # The large session is the context's first: Spark 4.3 finds a Python data source only in the
         # session that registered it, and refuses to register it in a second one.
         self._large: SparkSession | None = None
@@ -80,33 +106,51 @@ class SparkSessions:
     @property
     def remote(self) -> bool:
         """Whether the work goes to a Spark Connect server."""
-        return bool(os.environ.get("SPARK_REMOTE"))
+        users = self._beside or self._given
+        return is_connect(users) if users is not None else bool(os.environ.get("SPARK_REMOTE"))
 
     @property
     def local(self) -> bool:
         """Whether executors share this machine's files."""
-        return not self.remote and is_local(self._master)
+        users = self._beside or self._given
+        return not self.remote and is_local(
+            self._master if users is None else str(users.sparkContext.master)
+        )
 
     @property
     def scratch(self) -> Path:
         """A private directory that lives as long as this object."""
         if self._scratch is None:
-            self._scratch = Path(tempfile.mkdtemp(prefix="pgtrickle-spark-"))
-            atexit.register(shutil.rmtree, self._scratch, ignore_errors=True)
-        return self._scratch
+            self._scratch = Scratch()
+            atexit.register(self._scratch.remove)
+        return self._scratch.path
 
     @property
     def started(self) -> bool:
         """Whether a context has been started and not stopped since."""
         return self._large is not None
 
+    @property
+    def context(self) -> SparkContext | None:
+        """The context of this process, if it runs; nobody is waited for."""
+        return getattr(self._large, "_sc", None)
+
+    @property
+    def pid(self) -> int | None:
+        """The process of a JVM that this one has started."""
+        process = self._jvm.process
+        return None if process is None or process.poll() is not None else process.pid
+
+    def living(self) -> list[SparkSession]:
+        """Return the sessions that there are; nobody is waited for."""
+        return [one for one in (self._small, self._large) if one is not None]
+
     def small(self) -> SparkSession:
         """Return the session for deltas of a few thousand rows."""
         with self._lock:
             large = self._living()
             if self._small is None:
-                self._small = large.newSession()
-                self._configure(self._small, SMALL)
+                self._small = self._child_of(large, SMALL)
             return self._small
 
     def large(self) -> SparkSession:
@@ -115,23 +159,59 @@ class SparkSessions:
             return self._living()
 
     def stop(self) -> None:
-        """Stop the context; the next use starts a new one."""
-        with self._lock:
+        """Stop the context; the next use starts a new one.
+
+        Whoever waits for an answer of Spark keeps the lock; without a JVM he gets an error.
+        """
+        if not self._lock.acquire(timeout=_STOPS_WITHIN):
+            self.kill()
+            self._lock.acquire()
+        try:
             self._stop()
+        finally:
+            self._lock.release()
+
+    def kill(self) -> None:
+        """End the JVM at once, whatever it does; the next use starts a new one.
+
+        Nobody is waited for, and what it wrote aside goes too.
+        """
+        if self._recorder is not None:
+            self._recorder.kill()
+        self._jvm.kill()
+        scratch, self._scratch = self._scratch, None
+        if scratch is not None:
+            scratch.remove()
 
     def _living(self) -> SparkSession:
         if self._large is not None and not _is_alive(self._large):
             self._stop()
         if self._large is None:
             began = time.monotonic()
+            users = require_session(self._given) if self._given is not None else find_session()
+            self._beside = users
+            if users is not None:
+                self._large = self._child_of(users, LARGE)
+                _register_sources(self._large)
+                logger.info("Spark is the caller's own", extra={"master": self._where})
+                return self._large
             session = self._start_remote() if self.remote else self._start()
             self._configure(session, LARGE)
             _register_sources(session)
+            if not self.remote:
+                hide(session)
             self._large = session
             took = round(time.monotonic() - began, 1)
             logger.info("Spark is up", extra={"seconds": took, "master": self._where})
             self._let_record()
         return self._large
+
+    def _child_of(self, session: SparkSession, profile: Mapping[str, str]) -> SparkSession:
+        child = session.newSession()
+        if self._beside is None and not self.remote:
+            hide(child)
+        self._configure(child, profile)
+        return child
 
     def _let_record(self) -> None:
         """Have the archive of classes written by another process, if there is none in a while."""
@@ -143,6 +223,8 @@ class SparkSessions:
     @property
     def _where(self) -> str:
         """Where the work is done, without the parameters of a connection: one may be a token."""
+        if self._beside is not None:
+            return "Spark Connect" if self.remote else str(self._beside.sparkContext.master)
         return os.environ["SPARK_REMOTE"].split(";", 1)[0] if self.remote else self._master
 
     def _start_remote(self) -> SparkSession:
@@ -161,34 +243,45 @@ class SparkSessions:
     def _start(self) -> SparkSession:
         java = require_java()
         from pyspark import SparkConf, SparkContext
-        from pyspark.java_gateway import launch_gateway
         from pyspark.sql import SparkSession
 
-        settings = context_settings(
-            self._master, self.scratch, self._driver_memory, self._result_bytes
-        )
+        settings, secrets = self._context_settings(java)
         self._started_at = time.monotonic()
-        self._archive = find_archive(java.version, self.scratch) if self._use_archive else None
-        if self._archive is not None:
-            settings[_JAVA_OPTIONS] += f" {self._archive.java_options}"
-        conf = SparkConf(loadDefaults=False).setAll(list((settings | self._settings).items()))
         # The workers must run this interpreter: another has neither pyarrow nor this package.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         log = self.scratch / "spark.log"
+        session = None
         try:
-            with log.open("ab") as output, _package_on_python_path():
-                streams = {"stdout": output, "stderr": output}
-                # With the JVM's own output in a file, its notices stay off the terminal.
-                gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call]  # pyspark's
-            return SparkSession(SparkContext(conf=conf, gateway=gateway))
+            # A user who has stopped his context leaves a JVM, and pyspark knows one at a time.
+            gateway = SparkContext._gateway  # noqa: SLF001 - no public way to ask
+            if gateway is None:
+                gateway = self._jvm.start(settings, self.scratch, log)
+            conf = SparkConf(loadDefaults=False).setAll([*settings.items(), *secrets.items()])
+            session = SparkSession(SparkContext(conf=conf, gateway=gateway))
         except Exception as error:
             # py4j, socket and Spark errors share no narrower base.
-            _forget_jvm()
             raise SparkFailedError(
                 "could not start Spark",
                 detail=f"{error}\n{_tail(log)}",
-                hint="Check SPARK_MASTER and the memory of the machine.",
+                hint="Check SPARK_MASTER and the memory of the machine."
+                + (_AUTHENTICATION_HINT if is_standalone(self._master) else ""),
             ) from error
+        finally:
+            if session is None:  # Ctrl-C, too, leaves no JVM behind
+                self._jvm.kill()
+                self._forget_jvm()
+        return session
+
+    def _context_settings(self, java: Java) -> tuple[dict[str, str], Mapping[str, str]]:
+        """Return the settings of a new context, and those that nobody else may read."""
+        settings = context_settings(
+            self._master, self.scratch, self._driver_memory, self._result_bytes
+        )
+        self._archive = find_archive(java.version, self.scratch) if self._use_archive else None
+        if self._archive is not None:
+            settings[_JAVA_OPTIONS] += f" {self._archive.java_options}"
+        shared, secrets = cluster_authentication(self._master, self._secret_file)
+        return {**settings, **authentication(self._master), **shared, **self._settings}, secrets
 
     def _configure(self, session: SparkSession, profile: Mapping[str, str]) -> None:
         for name, value in {**EXACT, **profile}.items():
@@ -199,15 +292,21 @@ class SparkSessions:
 
     def _stop(self) -> None:
         large, small, self._large, self._small = self._large, self._small, None, None
+        beside, self._beside = self._beside, None
         if large is None:
             return
+        if beside is not None:
+            for child in filter(None, (small, large)):
+                within(_STOPS_WITHIN, partial(close_child, child))
+            return
+        if not self.remote and has_user():
+            return  # who has come to use our context keeps it; it ends with the process
         # Through Spark Connect each session has a connection of its own, and one that is left open
         # keeps the process from ending.  Elsewhere the two share a context.
         for session in (small, large) if self.remote else (large,):
-            # A JVM that died cannot be told to stop; forgetting it is all that is left.
-            with suppress(Exception):
-                if session is not None:
-                    session.stop()
+            # A JVM that died or hangs cannot be told to stop; forgetting it is all that is left.
+            if session is not None and not within(_STOPS_WITHIN, session.stop):
+                self._jvm.kill()
         if not self.remote:
             self._end_jvm()
 
@@ -217,11 +316,27 @@ class SparkSessions:
         if self._recorder is not None:
             self._recorder.stop()
         if archive is None or archive.draft is None:
-            _forget_jvm()
+            self._jvm.end(_JVM_ENDS_WITHIN)
         elif archive.path.exists() or time.monotonic() - self._started_at > _STARTS_OFTEN:
-            _forget_jvm(kill=True)  # the context is stopped: all that is left is the archive
-        elif _forget_jvm(patience=_ARCHIVE_WRITTEN_WITHIN):
+            self._jvm.kill()  # the context is stopped: all that is left is the archive
+        elif self._jvm.end(_ARCHIVE_WRITTEN_WITHIN):
             archive.keep()
+        self._forget_jvm()
+
+    def _forget_jvm(self) -> None:
+        """Make pyspark use a new JVM next time, as it would in a new process.
+
+        It keeps the gateway in class attributes and has no public way to reset them, so after the
+        JVM died every later session would fail on the old socket.
+        """
+        from pyspark import SparkContext
+        from pyspark.sql import SparkSession
+
+        if SparkContext._gateway is self._jvm.gateway:  # noqa: SLF001 - see above
+            SparkContext._gateway = None  # noqa: SLF001 - see above
+            SparkContext._jvm = None  # noqa: SLF001 - see above
+            SparkContext._active_spark_context = None  # noqa: SLF001 - see above
+            SparkSession._instantiatedSession = None  # noqa: SLF001 - see above
 
 
 def _register_sources(session: SparkSession) -> None:
@@ -230,21 +345,6 @@ def _register_sources(session: SparkSession) -> None:
 
     session.dataSource.register(PostgresSource)
     session.dataSource.register(StagingSink)
-
-
-@contextmanager
-def _package_on_python_path() -> Iterator[None]:
-    """Let the JVM inherit a PYTHONPATH with which its workers can import this package."""
-    before = os.environ.get("PYTHONPATH")
-    package_root = str(Path(__file__).parents[2])
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [before, package_root]))
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["PYTHONPATH"]
-        else:
-            os.environ["PYTHONPATH"] = before
 
 
 def _is_alive(session: SparkSession) -> bool:
@@ -258,34 +358,6 @@ def _is_alive(session: SparkSession) -> bool:
 def _context_stopped(session: SparkSession) -> bool:
     context = getattr(session, "_sc", None)
     return context is not None and (context._jsc is None or context._jsc.sc().isStopped())  # noqa: SLF001 - pyspark offers no public way to ask
-
-
-def _forget_jvm(*, patience: float = _JVM_ENDS_WITHIN, kill: bool = False) -> bool:
-    """Make pyspark start a new JVM next time, as it would in a new process; tell if it ended well.
-
-    It keeps the gateway in class attributes and has no public way to reset them, so after the JVM
-    died every later session would fail on the old socket.
-    """
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-
-    gateway = SparkContext._gateway  # noqa: SLF001 - see above
-    ended_well = False
-    if gateway is not None:
-        with suppress(Exception):
-            gateway.shutdown()
-        process = getattr(gateway, "proc", None)
-        if process is not None:
-            with suppress(Exception):
-                if kill:
-                    process.kill()
-                process.stdin.close()
-                ended_well = process.wait(timeout=patience) == 0
-    SparkContext._gateway = None  # noqa: SLF001 - see above
-    SparkContext._jvm = None  # noqa: SLF001 - see above
-    SparkContext._active_spark_context = None  # noqa: SLF001 - see above
-    SparkSession._instantiatedSession = None  # noqa: SLF001 - see above
-    return ended_well
 
 
 def _tail(log: Path, characters: int = 2000) -> str:

@@ -1,0 +1,28 @@
+"""How a connection notices that its server is gone without a word.
+
+A machine that lost its power or its network says nothing, and by the defaults of an operating
+system a session would wait for it for hours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+# The words of libpq.  All together a server that is gone is noticed within about a minute.
+_KEEPALIVES: Mapping[str, str] = {
+    "keepalives": "1",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "60000",  # milliseconds
+}
+
+
+def noticing_lost_server(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a connection with those that are missing; the user's own stay.
+
+    >>> noticing_lost_server({"host": "db", "tcp_user_timeout": "5000"})["tcp_user_timeout"]
+    '5000'
+    """
+    return {**_KEEPALIVES, **parameters}
