@@ -70,7 +70,7 @@ from pgtrickle.service.leadership import Leadership, standing_for_leader
 from pgtrickle.service.prune import prune_history, pruning_history
 from pgtrickle.service.refresh_stream_table import refresh_stream_table, refresh_unit
 from pgtrickle.service.requests.server import RequestServer
-from pgtrickle.service.runtime import Runtime, translated_errors
+from pgtrickle.service.runtime import Runtime, translated_errors, withheld_words
 from pgtrickle.service.scheduler_control import SchedulerControl
 from pgtrickle.service.status import (
     show_dependencies,
@@ -155,7 +155,11 @@ def _read_stored_settings(
     Fails at once and with the server's own reason, where a pool would go on trying.
     """
     timeout = int(settings.connection_timeout_seconds)
-    with translated_errors(), trusted_session(dsn, timeout) as (address, standing, connection):
+    with (
+        withheld_words(dsn),
+        translated_errors(),
+        trusted_session(dsn, timeout) as (address, standing, connection),
+    ):
         users = _find_users_path(connection)
         if standing.owner is None:  # whatever appears meanwhile was not looked at
             return address, list_session_settings(connection), users

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pgtrickle.cli.options import Dsn, Json, Name
-from pgtrickle.cli.output import errors_as_exit_codes
+from pgtrickle.cli.output import errors_as_exit_codes, print_text
 from pgtrickle.cli.session import connected
 
 
@@ -36,4 +36,4 @@ def explain(
     chosen = ExplainFormat.JSON if as_json else form or ExplainFormat.TEXT
     as_json = chosen is ExplainFormat.JSON
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
-        print(trickle.explain_stream_table(name, format=chosen.value).rstrip("\n"))
+        print_text(trickle.explain_stream_table(name, format=chosen.value).rstrip("\n"))

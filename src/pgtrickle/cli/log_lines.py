@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from enum import Enum
 
 from pgtrickle.cli.passwords import hide_passwords
+from pgtrickle.model.printable import printable_json, printable_line
 
 _LOGGER = "pgtrickle"
 # What every record has; the rest was given by ``extra``.
@@ -33,12 +34,34 @@ class _Lines(logging.Formatter):
         """Write one record as one line."""
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         extra = {key: value for key, value in vars(record).items() if key not in _USUAL}
+        if record.exc_info and record.exc_info[1] is not None:
+            error = record.exc_info[1]
+            extra["error"] = f"{type(error).__name__}: {error}"
         level, message = record.levelname.lower(), hide_passwords(record.getMessage())
         if self._form is LogFormat.JSON:
             line = {"time": at, "level": level, "logger": record.name, "message": message}
-            return json.dumps({**line, **extra}, ensure_ascii=False, default=str)
+            hidden = {key: _hide(value) for key, value in extra.items()}
+            return printable_json(
+                json.dumps({**line, **hidden}, ensure_ascii=False, default=_as_text)
+            )
         listed = "".join(f" {key}={value}" for key, value in extra.items())
-        return f"{at} {level} {message}{hide_passwords(listed)}".replace("\n", " ")
+        return printable_line(f"{at} {level} {message}{hide_passwords(listed)}")
+
+
+def _hide(value: object) -> object:
+    match value:
+        case str():
+            return hide_passwords(value)
+        case dict():
+            return {str(key): _hide(one) for key, one in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [_hide(one) for one in value]
+        case _:
+            return value
+
+
+def _as_text(value: object) -> str:
+    return hide_passwords(str(value))
 
 
 @contextmanager

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
 import typer
 from rich import box
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -22,6 +24,7 @@ from pgtrickle.cli.documents import error_document
 from pgtrickle.cli.passwords import hide_passwords
 from pgtrickle.cli.setup import Setup
 from pgtrickle.errors import InternalError, TrickleError
+from pgtrickle.model.printable import printable, printable_json, printable_line
 
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
 _PIPE_WIDTH = 10_000  # a table in a file or a pipe is as wide as its contents
@@ -50,12 +53,12 @@ def errors_as_exit_codes(ctx: typer.Context, *, as_json: bool) -> Iterator[None]
 def print_error(error: TrickleError, *, as_json: bool, debug: bool = False) -> None:
     """Print an error: as JSON to standard output, or for people to standard error."""
     if debug:
-        sys.stderr.write(hide_passwords("".join(traceback.format_exception(error))))
+        sys.stderr.write(printable(hide_passwords("".join(traceback.format_exception(error)))))
     if as_json:
         print_json(error_document(error))
         return
     console = stderr()
-    console.print(_plain(f"error {error.code}: ", style="bold red") + _plain(str(error)))
+    console.print(_plain(f"error {error.code}: ", style="bold red") + _plain(one_line(error)))
     if error.detail:
         console.print(_plain(error.detail.rstrip("\n")))
     if error.hint:
@@ -64,24 +67,58 @@ def print_error(error: TrickleError, *, as_json: bool, debug: bool = False) -> N
 
 def print_json(document: object, *, indent: int | None = 2) -> None:
     """Print one JSON document; ``indent`` None keeps it on one line."""
-    print(json.dumps(document, indent=indent, ensure_ascii=False), flush=True)
+    print(printable_json(json.dumps(document, indent=indent, ensure_ascii=False)), flush=True)
+
+
+def print_text(text: str) -> None:
+    """Print an answer of several lines as it is, but for what would steer the terminal."""
+    print(printable(text), flush=True)
+
+
+def one_line(error: TrickleError) -> str:
+    """Return the fact of an error, of which a name in it cannot make two."""
+    return printable_line(str(error))
+
+
+class PrintableConsole(Console):
+    """A console on which nothing that is shown steers the terminal; only its own styles do."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Render something; every text passes here, those in the cells of a table too."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else printable(text), style, control)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Render a text, written out before its width is measured."""
+        return super().render_str(printable(text), **options)
+
+
+class PlainTable(Table):
+    """A table whose cells are lines: a name cannot forge another row."""
+
+    def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
+        """Add a row."""
+        lines = [Text(printable_line(cell)) if isinstance(cell, str) else cell for cell in cells]
+        super().add_row(*lines, **options)
 
 
 def stdout() -> Console:
     """Return a console for answers; in a pipe it neither colours nor cuts."""
     width = None if sys.stdout.isatty() else _PIPE_WIDTH
-    return Console(highlight=False, soft_wrap=True, width=width)
+    return PrintableConsole(highlight=False, soft_wrap=True, width=width)
 
 
 def stderr() -> Console:
     """Return a console for errors and progress."""
     width = None if sys.stderr.isatty() else _PIPE_WIDTH
-    return Console(stderr=True, highlight=False, soft_wrap=True, width=width)
+    return PrintableConsole(stderr=True, highlight=False, soft_wrap=True, width=width)
 
 
-def plain_table(*columns: str, right: tuple[str, ...] = ()) -> Table:
+def plain_table(*columns: str, right: tuple[str, ...] = ()) -> PlainTable:
     """Make a table without lines; the columns named in ``right`` hold numbers."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = PlainTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in columns:
         table.add_column(column, justify="right" if column in right else "left")
     return table
@@ -97,7 +134,7 @@ def working(doing: str) -> AbstractContextManager[object]:
 
 def _plain(text: str, style: str = "") -> Text:
     # Text, not markup: names and SQL may hold brackets.
-    return Text(hide_passwords(text), style=style)
+    return Text(printable(hide_passwords(text)), style=style)
 
 
 def _unforeseen(error: Exception) -> InternalError:

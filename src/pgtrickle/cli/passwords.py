@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 _HIDDEN = "***"
-# To the last "@": a password that should have been escaped is hidden with its "@" or "/".
-_IN_URL = re.compile(r"(://[^\s:/@]*:)\S*@")
+# To the last "@" of the line: what should have been escaped is hidden with its "@", "/" or blank.
+_IN_URL = re.compile(r"(://[^\s:/@]*:)[^\n]*@")
 _AS_OPTION = re.compile(r"(password\s*=\s*)('(?:\\.|[^'\\])*'|[^\s&]+)", re.IGNORECASE)
 
 

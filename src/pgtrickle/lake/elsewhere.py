@@ -20,6 +20,7 @@ from pgtrickle.errors import LakeSinkError, LakeUnreachableError
 from pgtrickle.lake.catalog import LakeCatalog
 from pgtrickle.lake.commit import begin_commit
 from pgtrickle.lake.session import fix_settings_sql
+from pgtrickle.model.connection_string import HINT, may_be_misread
 from pgtrickle.session import Session
 from pgtrickle.settings import expand_secrets
 
@@ -55,10 +56,15 @@ def check_catalog_dsn(dsn: str) -> None:
 @contextmanager
 def connected(dsn: str) -> Iterator[Connection]:
     """Connect to the database of a catalog, for the length of a block."""
-    given = _parse(expand_secrets(dsn, os.environ))
+    address = expand_secrets(dsn, os.environ)
+    given = _parse(address)
     try:
         connection = Session.open(make_conninfo(**{**_DEFAULTS, **given}))
     except psycopg.OperationalError as error:
+        if not error.sqlstate and may_be_misread(address):
+            raise LakeUnreachableError(
+                "the database with the catalog of the lake cannot be reached", hint=HINT
+            ) from None
         raise _unreachable(error) from error
     with connection:
         yield connection

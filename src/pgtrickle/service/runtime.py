@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from pgtrickle.errors import ConnectionLostError, TrickleError
+from pgtrickle.errors import ConnectionLostError, SettingError, TrickleError
+from pgtrickle.model.connection_string import HINT, may_be_misread
 from pgtrickle.model.report import Progress
 from pgtrickle.ports import Engine
 from pgtrickle.service.compile import Compiled
@@ -119,6 +120,30 @@ class Runtime:
                 else:
                     break
             yield connection
+
+
+@contextmanager
+def withheld_words(dsn: str) -> Iterator[None]:
+    """Keep back what libpq says of a connection string that it may have misread.
+
+    A string with which somebody has connected before was read as it was meant.
+    """
+    try:
+        yield
+    except TrickleError as error:
+        cause = error.__cause__
+        unread = isinstance(cause, psycopg.ProgrammingError)  # it quotes what it cannot read
+        if (
+            isinstance(cause, psycopg.Error)
+            and not cause.sqlstate
+            and (unread or may_be_misread(dsn))
+        ):
+            raise SettingError(
+                "could not connect, and the connection string may be read in two ways",
+                detail="What the client library says of it is withheld: it may hold a password.",
+                hint=HINT,
+            ) from None
+        raise
 
 
 @contextmanager

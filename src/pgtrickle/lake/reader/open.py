@@ -18,6 +18,7 @@ from pgtrickle.lake.reader.columns import ReadColumn, choose, list_columns
 from pgtrickle.lake.reader.prune import Condition, find_pruned
 from pgtrickle.lake.reader.scan import Scan, find_table_at, plan_scan
 from pgtrickle.lake.roots import Roots
+from pgtrickle.model.connection_string import HINT, may_be_misread
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.session import FIX_PATH
 from pgtrickle.settings import expand_secrets
@@ -95,9 +96,12 @@ def _without_password(dsn: str) -> str:
 @contextmanager
 def opened(read: LakeRead) -> Iterator[tuple[Connection, LakeCatalog]]:
     """Connect to the catalog, in one transaction that only reads."""
+    address = expand_secrets(read.dsn, os.environ)
     try:
-        connection = psycopg.connect(expand_secrets(read.dsn, os.environ))
-    except psycopg.OperationalError as error:
+        connection = psycopg.connect(address)
+    except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
+        if not error.sqlstate and may_be_misread(address):
+            raise LakeReadError("could not connect to the catalog of the lake", hint=HINT) from None
         raise LakeReadError(
             f"could not connect to the catalog of the lake: {error}",
             hint="The option dsn is used where Spark's driver runs.",
