@@ -24,7 +24,7 @@ def list_stream_tables(ctx: typer.Context, dsn: Dsn = None, as_json: Json = Fals
         listing = plain_table("name", "status", "mode", "runs as", "schedule", "refreshed")
         for table in tables:
             listing.add_row(
-                str(table.name).replace("[", r"\["),
+                str(table.name),
                 table.status.value,
                 table.refresh_mode.value,
                 table.effective_refresh_mode.value,

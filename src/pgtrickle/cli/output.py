@@ -100,7 +100,12 @@ class PlainTable(Table):
 
     def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
         """Add a row."""
-        lines = [Text(printable_line(cell)) if isinstance(cell, str) else cell for cell in cells]
+        lines = [
+            Text(printable_line(str(cell)), style=cell.style if isinstance(cell, Text) else "")
+            if isinstance(cell, str | Text)
+            else cell
+            for cell in cells
+        ]
         super().add_row(*lines, **options)
 
 
