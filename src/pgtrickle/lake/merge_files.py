@@ -63,13 +63,17 @@ def write_merged(
     writer = DataFileWriter(written.directory, columns, has_row_ids=True, has_snapshot_ids=True)
     written.paths.append(writer.path)
     segments: list[Segment] = []
-    for file in alike:
-        kept = list(_cut(file, forgotten.get(file.id, set()), writer.rows))
-        arrays = _read(file, columns)
-        for one in kept:
-            writer.write([array.slice(one.first, one.count) for array in arrays])
-        segments += kept
-    return Merging(tuple(alike), tuple(segments), writer.close(alike[0].partition))
+    try:
+        for file in alike:
+            kept = list(_cut(file, forgotten.get(file.id, set()), writer.rows))
+            arrays = _read(file, columns)
+            for one in kept:
+                writer.write([array.slice(one.first, one.count) for array in arrays])
+            segments += kept
+        return Merging(tuple(alike), tuple(segments), writer.close(alike[0].partition))
+    except BaseException:
+        writer.abandon()
+        raise
 
 
 def commit_merged(

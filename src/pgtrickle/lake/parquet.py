@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from pgtrickle.errors import LakeReadError
 from pgtrickle.lake.columns import ROW_ID, SNAPSHOT_ID, LakeColumn, reserved_field
-from pgtrickle.lake.roots import LakePath
+from pgtrickle.lake.roots import LakePath, LocalPath
 from pgtrickle.lake.stats import ColumnStats, Gathering
 from pgtrickle.lake.storage import make_directory, open_input, open_output
 
@@ -113,6 +113,17 @@ class DataFileWriter:
     def size(self) -> int:
         """How many bytes have reached the file so far."""
         return int(self._file.tell())
+
+    def abandon(self) -> None:
+        """Let go of a file that will not be finished; the caller removes it.
+
+        One in a store is not closed, which would put it there.
+        """
+        if isinstance(self.path, LocalPath):
+            with suppress(OSError, ValueError, pa.ArrowException):
+                self._writer.close()
+            with suppress(OSError, ValueError):
+                self._file.close()
 
     def close(self, partition: tuple[str | None, ...] = ()) -> DataFile:
         """Finish the file and say what the catalog must know of it."""

@@ -167,12 +167,16 @@ def write_batches(
     """
     files = _Files(into, columns, updates=updates)
     width = len(columns) + (2 if updates else 1)
-    for batch in batches:
-        arrays, partition = batch[:width], batch[width:]
-        for first, end in pairwise([*_starts(partition), len(arrays[0])]):
-            shared = tuple(key[first].as_py() for key in partition)
-            files.write([array.slice(first, end - first) for array in arrays], shared)
-    files.close()
+    try:
+        for batch in batches:
+            arrays, partition = batch[:width], batch[width:]
+            for first, end in pairwise([*_starts(partition), len(arrays[0])]):
+                shared = tuple(key[first].as_py() for key in partition)
+                files.write([array.slice(first, end - first) for array in arrays], shared)
+        files.close()
+    except BaseException:
+        files.abandon()
+        raise
 
 
 def _starts(keys: Sequence[pa.Array]) -> list[int]:
@@ -218,6 +222,11 @@ class _Files:
         self._runs.add(*parse_places(places), *row_ids)
         if self._writer.size > _FILE_BYTES:
             self.close()
+
+    def abandon(self) -> None:
+        """Let go of the file that is being written, if there is one."""
+        if self._writer is not None:
+            self._writer.abandon()
 
     def close(self) -> None:
         """Finish the file that is being written, if there is one."""
