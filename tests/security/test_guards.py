@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from pgtrickle.errors import TableNotSafeError, UnsupportedSourceError
+from pgtrickle.errors import PrivilegeError, TableNotSafeError, UnsupportedSourceError
 from tests.security.bench import REVENUE, Bench
 from tests.service.lab import Lab
 
@@ -202,3 +202,29 @@ def test_source_that_becomes_unlogged_is_not_trusted(bench: Bench, *, partition:
 
         bench.run("owner", f"ALTER TABLE shop.{table} SET LOGGED")
         lab.refresh(f"shop.{name}", "REINITIALIZE")
+
+
+def test_hidden_rows_are_an_error_for_who_only_reads(spied: Bench):
+    with spied.lab() as lab:
+        revenue(spied, lab)
+        spied.run(
+            "owner",
+            "ALTER TABLE shop.revenue ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
+        )
+
+        with pytest.raises(PrivilegeError):  # and not: rows are missing
+            lab.trickle.verify_stream_table("shop.revenue")
+
+
+def test_strings_of_the_role_are_read_as_ours(spied: Bench):
+    owner = spied.roles["owner"]
+    spied.run("admin", f"ALTER ROLE {owner} SET standard_conforming_strings = off")
+    with spied.lab() as lab:
+        lab.run(
+            "CREATE TABLE shop.words (id int PRIMARY KEY, w text)",
+            "INSERT INTO shop.words VALUES (1, chr(92)), (2, 'x')",
+        )
+        lab.create("shop.told", "SELECT w, count(*) AS n FROM shop.words GROUP BY w")
+        lab.run("INSERT INTO shop.words VALUES (3, chr(92) || chr(39))")
+
+        lab.refresh("shop.told")

@@ -39,9 +39,10 @@ FIXED_SETTINGS = """SELECT pg_catalog.set_config('datestyle', 'ISO, MDY', true),
     pg_catalog.set_config('bytea_output', 'hex', true),
     pg_catalog.set_config('extra_float_digits', '1', true),
     pg_catalog.set_config('lock_timeout', '1s', true)"""
-# The readers' own sessions also need the path, which those of the pool have.
+# The readers' own sessions also need what those of the pool have.
 _READERS_SETTINGS = (
-    f"{FIXED_SETTINGS}, pg_catalog.set_config('search_path', {quote_literal(OWN_PATH)}, true)"
+    f"{FIXED_SETTINGS}, pg_catalog.set_config('search_path', {quote_literal(OWN_PATH)}, true),"
+    " pg_catalog.set_config('row_security', 'off', true)"
 )
 
 
