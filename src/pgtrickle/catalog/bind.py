@@ -69,7 +69,8 @@ _DEFINITIONS = """
 
 _RELATIONS = """
     SELECT c.oid, n.nspname, c.relname, c.relkind::text, c.relpersistence::text,
-           n.nspname IN ('pg_catalog', 'information_schema', 'pg_toast')
+           n.nspname IN ('pg_catalog', 'information_schema', 'pg_toast'),
+           pg_catalog.row_security_active(c.oid), current_user
       FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
      WHERE c.oid = ANY(%(oids)s::oid[])
 """
@@ -185,8 +186,6 @@ def examine_query(connection: Connection, user_sql: str, check: Check | None = N
         if check is not None:
             check(objects)
         check_rights(connection, rules, _relations_in(trees), functions.called)
-        if check is None:
-            _plan(connection, user_sql, search_path)
         problems: list[TrickleError] = []
         definitions = _read_definitions(connection, rules)
         relations = _read_relations(connection, definitions, trees, problems)
@@ -194,6 +193,8 @@ def examine_query(connection: Connection, user_sql: str, check: Check | None = N
         problems += functions.volatile(user_sql)
         types = list_users_types(connection, view, {oid: rules[oid][0] for oid in rules})
         problems += find_untrusted(connection, types)
+        if check is None and not problems:
+            _plan(connection, user_sql, search_path)
         return Binding(
             BoundQuery(
                 definitions[view],
@@ -362,9 +363,14 @@ def _read_relations(
         columns[oid].append(Column(name, _collated(type_, own or collation, collate)))
     relations = {}
     for row in connection.execute(_RELATIONS, {"oids": list(oids)}).fetchall():
-        oid, schema, relname, kind, persistence, system = row
+        oid, schema, relname, kind, persistence, system, hides, role = row
         name = QualifiedName(schema, relname)
         problem = _problem_of_source(name, kind, persistence, system=system)
+        if hides and problem is None:
+            problem = UnsupportedSourceError(
+                f'"{name}" has row security, which hides rows from the role "{role}"',
+                hint="Create the stream table as the table's owner or as a role with BYPASSRLS.",
+            )
         if oid not in definitions and problem is not None:
             problems.append(problem)
         relations[oid] = Relation(oid, name, tuple(columns[oid]), definitions.get(oid), kind)

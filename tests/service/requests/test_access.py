@@ -368,7 +368,8 @@ def test_hostile_names_are_names(owner: Lab, name: str):
     query = f"SELECT {quoted}, count(*) AS n FROM {quoted}.source GROUP BY {quoted}"
 
     run("CALL pgtrickle.create_stream_table(%s, %s, cdc_mode => 'trigger')", [full, query])
-    run("SELECT pgtrickle.subscribe(%s, %s)", [full, name[:40]])
+    channel = "".join(one for one in name[:40] if one.isprintable()) or "channel"
+    run("SELECT pgtrickle.subscribe(%s, %s)", [full, channel])
     run(f"INSERT INTO {quoted}.source VALUES (1)".encode())
     run("CALL pgtrickle.refresh_stream_table(%s)", [full])
     found = run(f"TABLE {full}".encode()).fetchall()

@@ -1,10 +1,8 @@
 -- 0044 · pre · bound what others may write, and know callers by oid
 --
--- Why:   an operator could fill the queue, hold rows and tables locked that the daemon needs, write
---        values on which the scheduler fails, and ask under a name that somebody else has later.
+-- Why:   an operator could fill the queue, lock what the daemon needs, and ask under another's name.
 -- Reads: an earlier version does not see that a request was taken back: its column is not written.
--- Locks: ACCESS EXCLUSIVE on pgt_requests, pgt_source_gates, pgt_watermarks, pgt_watermark_groups
---        and pgt_settings, briefly: each is small.
+-- Locks: ACCESS EXCLUSIVE on the tables of requests, gates, watermarks and settings, briefly.
 -- Undo:  DROP the constraints, columns, tables and functions below; restore follow_request() and
 --        cancel_request() from migration 20, the policies from 20 and 26, the rows of pgt_grants
 --        from 24 and 26.

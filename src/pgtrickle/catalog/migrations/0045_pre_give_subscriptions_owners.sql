@@ -1,7 +1,6 @@
 -- 0045 · pre · give subscriptions owners
 --
--- Why:   any operator could end the subscriptions of others, subscribe under any name, to tables
---        that he may not read, and without number.
+-- Why:   any operator could end the subscriptions of others, and subscribe to what he may not read.
 -- Reads: an earlier version tells subscribers that may no longer read a stream table, too.
 -- Locks: ACCESS EXCLUSIVE on pgt_subscriptions, briefly; CREATE otherwise.
 -- Undo:  DROP the view, functions, policy and column below; restore subscribe(), unsubscribe() and
@@ -115,7 +114,7 @@ COMMENT ON FUNCTION pgtrickle.perform_act() IS
 CREATE TRIGGER perform_act INSTEAD OF INSERT ON pgtrickle.acts
     FOR EACH ROW EXECUTE FUNCTION pgtrickle.perform_act();
 
-CREATE TEMPORARY TABLE former_callers ON COMMIT DROP AS
+CREATE TEMPORARY TABLE former_subscribers ON COMMIT DROP AS
     SELECT DISTINCT p.proname, a.grantee
       FROM pg_proc AS p, aclexplode(p.proacl) AS a
      WHERE p.pronamespace = 'pgtrickle'::regnamespace
@@ -243,7 +242,7 @@ DECLARE
 BEGIN
     FOR one IN
         SELECT p.oid::regprocedure AS routine, f.proname, f.grantee::regrole AS grantee
-          FROM former_callers AS f
+          FROM former_subscribers AS f
           JOIN pg_proc AS p ON p.proname = f.proname
                            AND p.pronamespace = 'pgtrickle'::regnamespace
     LOOP

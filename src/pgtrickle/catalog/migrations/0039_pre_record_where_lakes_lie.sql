@@ -1,4 +1,4 @@
--- 0046 · pre · record where lakes lie
+-- 0039 · pre · record where lakes lie
 --
 -- Why:   others write to a lake's catalog too: no file is touched outside the path taken down here.
 -- Reads: earlier versions pass over the columns, and leave them empty in what they make.
