@@ -22,9 +22,10 @@ def main() -> int:
     parser.add_argument("--rate", type=float, default=50, help="transfers a second")
     parser.add_argument("--longest", type=float, default=30, help="seconds a table may be stale")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--log", type=Path, help="where the lines of the daemon are kept")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory, started_server() as server:
-        log = Path(directory) / "daemon.log"
+        log = given.log or Path(directory) / "daemon.log"
         _say("opening the town")
         town = open_town(server.dsn)
         daemons = Daemons(town.dsn_of("keeper"), 1, log)

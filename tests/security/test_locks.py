@@ -182,6 +182,24 @@ def test_refresh_of_a_locked_source_ends_soon_and_names_who_locks_it(bench: Benc
         lab.refresh("shop.joined")
 
 
+def test_lock_on_a_source_says_nothing_about_the_query(bench: Bench):
+    """Whoever compiles anew, as a new process does, must not take the query for a wrong one."""
+    lock = "LOCK TABLE shop.orders IN ACCESS EXCLUSIVE MODE"
+    with bench.lab() as lab:
+        lab.create("shop.joined", _SELF_JOIN)
+    with bench.lab() as lab:
+        with idle_transaction(bench, "owner", lock):
+            for act in (
+                lambda: lab.trickle.refresh_stream_table("shop.joined"),
+                lambda: lab.trickle.validate_query(_SELF_JOIN),
+            ):
+                with pytest.raises(ServerBusyError):
+                    act()
+
+        lab.queries["shop.joined"] = _SELF_JOIN
+        lab.window("INSERT INTO shop.orders VALUES (4, 'west', 7)")
+
+
 def test_locked_source_starves_no_other_stream_table(bench: Bench):
     tables = [f"shop.of_orders_{number}" for number in range(6)]
     bench.run("owner", "CREATE TABLE shop.events (id int)")

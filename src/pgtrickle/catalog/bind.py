@@ -263,6 +263,16 @@ def _refused_clauses(trees: Iterable[str], user_sql: str) -> Iterator[TrickleErr
         )
 
 
+def concerns_query(error: psycopg.Error) -> bool:
+    """Tell whether an error is a property of the query, and not of what else happens just now.
+
+    A connection that is lost, a lock that others hold, resources that are used up and a query that
+    was cancelled say nothing about it.
+    """
+    code = error.sqlstate or ""
+    return code[:2] not in {"", "08", "40", "53", "55", "57", "58"}
+
+
 def _translate(error: psycopg.Error, user_sql: str) -> TrickleError:
     code = error.sqlstate or ""
     diag = error.diag
@@ -285,7 +295,7 @@ def _translate(error: psycopg.Error, user_sql: str) -> TrickleError:
         return QueryTooLargeError(message, detail=detail, hint=hint or "Simplify the query.")
     if code == "42701":
         hint = hint or "Give every column of the result a name of its own with AS."
-    if code.startswith(("08", "53", "57")) or not code:  # not a property of the query
+    if not concerns_query(error):
         raise error
     return QueryRejectedError(message, detail=detail, hint=hint or "Correct the query.")
 

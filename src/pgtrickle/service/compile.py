@@ -15,7 +15,7 @@ from psycopg.pq import TransactionStatus
 from sqlglot.errors import SqlglotError
 
 from pgtrickle.algebra.nodes import Output, Query, Scan, Source, SourceKind
-from pgtrickle.catalog.bind import Binding, bind_again, bind_query
+from pgtrickle.catalog.bind import Binding, bind_again, bind_query, concerns_query
 from pgtrickle.catalog.bound_objects import check_meaning, get_bound_text, record_bound_objects
 from pgtrickle.catalog.distinct_values import list_distinct_values
 from pgtrickle.catalog.planning import PLANNING_SECONDS, bounded_planning
@@ -249,9 +249,9 @@ def _check(connection: Connection, staged: StagedQuery) -> None:
             try:
                 with connection.transaction():
                     connection.execute(f"SELECT * FROM ({read.sql}) AS read LIMIT 0".encode())
-            except psycopg.errors.QueryCanceled:
-                raise
             except (psycopg.Error, SqlglotError) as error:
+                if isinstance(error, psycopg.Error) and not concerns_query(error):
+                    raise
                 raise UnsupportedExpressionError(
                     f"an expression over {read.source} cannot be written down again",
                     detail=str(error),

@@ -15,7 +15,7 @@ from psycopg import Connection
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from pgtrickle.catalog.bind import Binding
+from pgtrickle.catalog.bind import Binding, concerns_query
 from pgtrickle.errors import TrickleError, UnsupportedExpressionError
 from pgtrickle.model.sql_type import Column, SqlType
 from pgtrickle.service.compile import build, function_refusals
@@ -55,9 +55,9 @@ def _try(connection: Connection, query: BoundQuery) -> Refusal | UnsupportedExpr
             build(connection, query)
     except (Refusal, UnsupportedExpressionError) as reason:
         return reason
-    except psycopg.errors.QueryCanceled:
-        raise
-    except (TrickleError, psycopg.Error, ValueError, LookupError):
+    except (TrickleError, psycopg.Error, ValueError, LookupError) as error:
+        if isinstance(error, psycopg.Error) and not concerns_query(error):
+            raise
         # A part taken out of its place may mean nothing; then it says nothing either.
         return None
     return None
