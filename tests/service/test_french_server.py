@@ -129,12 +129,16 @@ def test_what_may_heal_by_itself_is_tried_again_and_never_suspends(french: Lab):
     french.reconnect()
     with psycopg.connect(french.trickle.dsn) as rival:
         rival.execute("LOCK TABLE ratio IN ACCESS EXCLUSIVE MODE")
+        pid = rival.info.backend_pid
         errors = look(french, times=4)
     french.run("ALTER DATABASE postgres RESET lock_timeout")
     french.reconnect()
 
     assert [error.code for error in errors.met] == ["ST408"] * 4
-    assert "verrou" in errors.met[0].detail
+    cause = errors.met[0].__cause__
+    assert isinstance(cause, TrickleError)
+    assert "verrou" in cause.detail
+    assert f"process {pid}" in str(errors.met[0])
     assert errors.pauses == [1.0, 2.0, 4.0, 8.0]
     assert standing(french) == ("ACTIVE", 0)
     assert look(french, times=1).met == []

@@ -172,8 +172,8 @@ def shapes(case: Case, wanted: Collection[str]) -> dict[str, str]:
 # A join by these types is not translated, or a value is too large for Spark's decimals.
 NO_JOIN = {
     **dict.fromkeys(
-        ("interval", "jsonb", "int_array", "text_array", "numeric_array", "inet", "composite",
-         "bit", "money", "oid", "int4range", "timetz"), "ST106"),
+        ("interval", "jsonb", "int_array", "text_array", "numeric_array", "composite", "oid",
+         "int4range"), "ST106"),
     **dict.fromkeys(
         ("numeric_huge", "numeric_special", "numeric_wide", "numeric_sized_nan"), "ST405"),
 }  # fmt: skip
