@@ -107,7 +107,7 @@ def run(
         one.start()
     began = time.monotonic()
     daemons.start()
-    outcome.first_refresh = await_refresh(daemons.dsn, _SETTLE_SECONDS) or _SETTLE_SECONDS
+    outcome.first_refresh = _await_refresh(daemons.dsn, _SETTLE_SECONDS) or _SETTLE_SECONDS
     tell(f"first refresh after {outcome.first_refresh:.1f} s")
     try:
         _let_happen(daemons, events, outcome, random, seconds, tell)
@@ -141,7 +141,7 @@ def _let_happen(
         event(daemons)
         daemons.start()
         outcome.events[name] += 1
-        resumed = await_refresh(daemons.dsn, _PATIENCE)
+        resumed = _await_refresh(daemons.dsn, _PATIENCE)
         if resumed is None:
             after = "not before the next"
             outcome.never_resumed[name] += 1
@@ -155,7 +155,7 @@ def _let_happen(
     time.sleep(max(began + seconds - time.monotonic(), 0))
 
 
-def await_refresh(dsn: str, patience: float) -> float | None:
+def _await_refresh(dsn: str, patience: float) -> float | None:
     """Return after how many seconds a refresh was committed that had something to do."""
     began, since = time.monotonic(), None
     while (waited := time.monotonic() - began) < patience:

@@ -24,6 +24,10 @@ _STALENESS = """
 """
 
 
+_OLDER = """
+    SELECT pgt_name FROM pgtrickle.pgt_stream_tables
+     WHERE pgt_name = ANY(%s) AND data_timestamp < %s
+"""
 # Refreshes that failed for another reason than that somebody else was at work.
 _FAILED = """
     SELECT error_code, count(*) FROM pgtrickle.pgt_refresh_history AS h
@@ -169,6 +173,19 @@ def run(
     outcome.stolen = stolen(town)
     outcome.seconds = time.monotonic() - began
     return outcome
+
+
+def await_freshness(town: Town, seconds: float) -> None:
+    """Wait until every stream table of the bank has been refreshed since now."""
+    town.run("customer", "UPDATE accounts SET balance = balance")
+    town.run("customer", "INSERT INTO transfers (payer, payee, amount) VALUES (1, 2, 0)")
+    end = time.monotonic() + seconds
+    with psycopg.connect(town.dsn_of("keeper"), autocommit=True) as connection:
+        [(now,)] = connection.execute("SELECT clock_timestamp()").fetchall()
+        while connection.execute(_OLDER, [[one.name for one in STREAM_TABLES], now]).fetchall():
+            if time.monotonic() > end:
+                raise TimeoutError("the daemon does not refresh")
+            time.sleep(0.2)
 
 
 def settle(town: Town, outcome: Outcome) -> None:
