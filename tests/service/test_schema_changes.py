@@ -80,7 +80,9 @@ def test_column_that_is_read_is_renamed(shop: Lab):
 def test_column_that_is_read_is_dropped(shop: Lab):
     shop.run("ALTER TABLE t DROP COLUMN v", "INSERT INTO t VALUES (3, 2)", "DELETE FROM t")
 
-    with pytest.raises(TrickleError, match=r'column "v" does not exist .columns of public\.t'):
+    with pytest.raises(
+        TrickleError, match=r'column ("v"|t\.v) does not exist .columns of public\.t'
+    ):
         shop.trickle.refresh_stream_table("counts")
     shop.run("INSERT INTO t VALUES (4, 2)")
     assert code_of(shop, "counts") == "ST302"
