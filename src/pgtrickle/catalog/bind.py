@@ -31,6 +31,7 @@ from pgtrickle.errors import (
 )
 from pgtrickle.model.bound_object import BoundObject
 from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.search_path import OWN_PATH
 from pgtrickle.model.sql_type import Column, SqlType
 from pgtrickle.sql.bound import BoundQuery, Relation
 from pgtrickle.sql.grouping import knows_aggregate
@@ -241,7 +242,7 @@ def _plan(connection: Connection, user_sql: str, search_path: str) -> None:
     try:
         connection.execute(set_path, [search_path])  # functions may rely on it
         connection.execute(f"SELECT * FROM {_VIEW} LIMIT 0")
-        connection.execute(set_path, ["pg_catalog, pg_temp"])
+        connection.execute(set_path, [OWN_PATH])
     except psycopg.Error as error:
         raise _translate(error, user_sql) from error
 

@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from psycopg import Connection
 
 from pgtrickle.model.names import quote_literal
+from pgtrickle.model.search_path import OWN_PATH
 
 # The path holds nothing of users, so that no function of theirs takes the place of PostgreSQL's.
 # Nobody waits long for the catalog: a transaction that holds it up must not hold up the refresh.
 _SETTINGS = {
-    "search_path": "pg_catalog, pg_temp",
+    "search_path": OWN_PATH,
     "datestyle": "ISO, MDY",
     "intervalstyle": "postgres",
     "timezone": "UTC",

@@ -13,8 +13,9 @@ from pgtrickle.catalog.bound_objects import (
 )
 from pgtrickle.catalog.stream_tables import get_query_search_path
 from pgtrickle.errors import TrickleError
+from pgtrickle.model.search_path import OWN_PATH
 from pgtrickle.model.stream_table import StreamTable
-from pgtrickle.service.compile import OUR_PATH, Compiled, compile_query
+from pgtrickle.service.compile import Compiled, compile_query
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.storage.apply import stored_columns
 
@@ -68,4 +69,4 @@ def _compile(
     else:
         if [(one.name, one.type.display) for one in compiled.columns] == stored:
             return compiled
-    return compile_query(connection, recorded, OUR_PATH, seconds)
+    return compile_query(connection, recorded, OWN_PATH, seconds)

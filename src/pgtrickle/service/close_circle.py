@@ -27,6 +27,7 @@ from pgtrickle.errors import (
 )
 from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.report import RefreshReport
+from pgtrickle.model.search_path import OWN_PATH
 from pgtrickle.model.stream_table import Action, InitiatedBy, RefreshMode, StreamTable
 from pgtrickle.refresh.decide import Decision
 from pgtrickle.refresh.stages import looked_up_columns
@@ -120,7 +121,7 @@ def _is_rewritten_exactly(connection: Connection, query: BoundQuery) -> bool:
     """Tell whether a query means the same when it was read and written: PostgreSQL decides."""
     views = (one.definition for one in query.relations.values() if one.definition is not None)
     with connection.transaction(force_rollback=True):
-        set_search_path(connection, "pg_catalog, pg_temp")
+        set_search_path(connection, OWN_PATH)
         for sql in (query.sql, *views):
             written = parse_bound(sql).sql(dialect="postgres")
             try:

@@ -25,6 +25,7 @@ from pgtrickle.delta.cut import AggregateStage, RowsStage, StagedQuery, cut
 from pgtrickle.delta.narrow import Key
 from pgtrickle.errors import UnsupportedExpressionError, UnsupportedQueryError
 from pgtrickle.model.bound_object import BoundObject
+from pgtrickle.model.search_path import OWN_PATH
 from pgtrickle.model.sql_type import Column
 from pgtrickle.model.stream_table import RefreshMode, StreamTable
 from pgtrickle.refresh.stages import Known, StagePlan, plan_differential, plan_full, sources_of
@@ -36,7 +37,6 @@ from pgtrickle.sql.refusal import Refusal, unsupported
 from pgtrickle.sql.scalars import bare_column, column_scalar
 from pgtrickle.sql.translate import Dialect
 
-OUR_PATH = "pg_catalog, pg_temp"
 _TIME_WORDS = (
     "now",
     "current_date",
@@ -124,7 +124,7 @@ def compile_stream_table(
             check_meaning(connection, stream_table.name, recorded.objects, found)
 
     with connection.transaction(force_rollback=True), bounded_planning(connection, seconds):
-        set_search_path(connection, OUR_PATH)
+        set_search_path(connection, OWN_PATH)
         binding = bind_again(connection, recorded.sql, check)
         compiled = compile_bound(connection, binding, stream_table.original_query)
     if _lacks_record(recorded.objects, binding.objects) and _may_write(connection):

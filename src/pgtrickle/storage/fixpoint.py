@@ -14,6 +14,7 @@ from psycopg import Connection
 
 from pgtrickle.errors import FixpointNotReachedError
 from pgtrickle.model.names import QualifiedName, quote_identifier
+from pgtrickle.model.search_path import OWN_PATH
 from pgtrickle.model.sql_type import Column
 from pgtrickle.sql.fixpoint import Equation
 from pgtrickle.storage.definitions import column_definitions
@@ -71,7 +72,7 @@ class Fixpoint:
         """
         [(path,)] = self.connection.execute(_GET_PATH).fetchall()
         # The names in the queries are those that PostgreSQL printed under this path.
-        self.connection.execute(_SET_PATH, ["pg_catalog, pg_temp"])
+        self.connection.execute(_SET_PATH, [OWN_PATH])
         for unknown in self.unknowns:
             self._create(unknown)
         iterations = self._repeat(new)

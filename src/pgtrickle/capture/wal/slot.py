@@ -17,6 +17,7 @@ from psycopg.rows import TupleRow
 
 from pgtrickle.errors import ServerBusyError, SlotLostError, WalUnavailableError
 from pgtrickle.model.lsn import Lsn, format_lsn, parse_lsn
+from pgtrickle.model.search_path import OWN_PATH
 
 PLUGIN = "pgoutput"
 _FETCH_ROWS = 5000
@@ -221,7 +222,7 @@ _PLAIN = {
     "extra_float_digits": "1",
     "bytea_output": "hex",
     "xmloption": "content",
-    "search_path": "pg_catalog, pg_temp",
+    "search_path": OWN_PATH,
 }
 
 
