@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup format lint unit test test-long test-oldest fuzz fuzz-pipeline workloads soak chaos hostile bench-race lake-random lake-kill \
-  lake-crowd audit demo demo-lake bench bench-latency bench-capture bench-wal bench-idle bench-daemon bench-throughput bench-tpch \
+.PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline workloads corpus soak chaos hostile bench-race lake-random lake-kill \
+  lake-crowd audit demo demo-lake bench bench-latency bench-capture bench-wal bench-idle bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
   bench-flatness bench-cost-model bench-large bench-memory bench-lake bench-report bench-check check ci docs clean
 
 PYTHON ?= python3
@@ -32,21 +32,28 @@ lint: setup  ## format, lint, types, layers: no writing
 audit: setup  ## weak spots in the code (bandit) and in what it depends on (pip-audit)
 	$(BIN)/python -m tools.audit
 
-unit: setup  ## the fast lane, no services
-	$(BIN)/pytest -n auto -m unit
-
-# Two runs: pure and PostgreSQL tests share the cores, Spark tests share one JVM. The second runs also if the
-# first has failed. Seeds and examples are fixed, so that every run is the same: test-long draws new ones.
+# Seeds and examples are fixed, so that every run is the same: test-long draws new ones.
 ORDER = $(if $(PGTRICKLE_NEW_CASES),,--randomly-seed=20261115)
 
-test: setup  ## every lane
-	@status=0; \
-	$(BIN)/pytest -n auto --dist loadscope $(ORDER) -m "unit or postgres" || status=1; \
-	$(BIN)/pytest $(ORDER) -m "spark or end_to_end" || status=1; \
-	[ $$status = 0 ] || echo "A lane has failed: see its summary above." >&2; exit $$status
+unit: setup  ## the fast lane, no services
+	$(BIN)/pytest -n auto $(ORDER) -m "unit and not long"
+
+# Modules are spread over one worker more than there are cores; those that need Spark share one worker and its
+# JVM.
+SPREAD = $(BIN)/pytest -n auto --dist loadscope $(ORDER)
+
+test: setup  ## every lane, without what tests/lanes.py calls long
+	$(SPREAD) -m "not long"
 
 test-long: export PGTRICKLE_NEW_CASES = 1
-test-long: test  ## every lane, with new random cases
+test-long: setup  ## every test, the long ones too, with new random cases
+	$(SPREAD) --junit-xml=build/test-long.xml
+
+record-long: setup  ## write the result of the last test-long into docs/quality
+	$(BIN)/python -m tools.record_long_run build/test-long.xml
+
+test-sample: setup  ## one in six of the long tests, always the same ones
+	$(SPREAD) -m sample
 
 # Capture, and every pitfall of sources, on the oldest supported server.
 OLDEST ?= /usr/lib/postgresql/15/bin
@@ -54,9 +61,15 @@ PITFALLS := $(foreach n,08 09 10 11 12 13 14 15 16 17 45 47 51 52 53 54 55 56,te
 
 test-oldest: setup  ## capture and sources on PostgreSQL 15, where it is installed
 	@if [ -x $(OLDEST)/initdb ]; then \
-	  PGTRICKLE_TEST_BINDIR=$(OLDEST) $(BIN)/pytest -n auto --dist loadscope tests/capture tests/service \
-	    tests/security -k "capture or security or $(PITFALLS) test_sources or test_guard or test_watch or test_schema_changes \
-	     or test_control or test_durability or test_buffer_sizes or test_restored or test_replaced_files"; \
+	  PGTRICKLE_TEST_BINDIR=$(OLDEST) $(SPREAD) tests/capture tests/service tests/queries \
+	    tests/security tests/first_week -k "capture or security or first_week or $(PITFALLS) test_sources or test_guard \
+	     or test_watch or test_schema_changes or test_control or test_durability or test_buffer_sizes or test_restored or test_replaced_files"; \
+	else echo "PostgreSQL 15 is not in $(OLDEST): not tested."; fi
+
+first-week: setup  ## what a new user met in his first week, from outside, on PostgreSQL 18 and 15
+	$(BIN)/pytest -n auto $(ORDER) tests/first_week
+	@if [ -x $(OLDEST)/initdb ]; then \
+	  PGTRICKLE_TEST_BINDIR=$(OLDEST) $(BIN)/pytest -n auto $(ORDER) tests/first_week; \
 	else echo "PostgreSQL 15 is not in $(OLDEST): not tested."; fi
 
 # CASES=n cases of SEED=s, or one CASE=n of it, or a kept FILE=path.
@@ -66,11 +79,14 @@ FUZZ = $(BIN)/python -m tests.fuzz.run $(if $(CASES),--cases $(CASES)) $(if $(SE
 fuzz: setup  ## random cases on DuckDB: CASES=n SEED=s, or CASE=n SEED=s, or FILE=path
 	$(FUZZ)
 
-fuzz-pipeline: setup  ## the same through PostgreSQL and Spark, or ENGINE=duckdb
+fuzz-pipeline: setup  ## the same through PostgreSQL and Spark, or ENGINE=duckdb or postgres
 	$(FUZZ) --pipeline $(if $(ENGINE),--engine $(ENGINE))
 
-workloads: setup  ## TPC-H and Nexmark on Spark, ten cycles, beside PostgreSQL's own answers
-	$(BIN)/python -m tests.workloads --cycles $(or $(CYCLES),10) $(QUERIES)
+workloads: setup  ## TPC-H and Nexmark on Spark or ENGINE=postgres, ten cycles, beside PostgreSQL's own answers
+	$(BIN)/python -m tests.workloads --cycles $(or $(CYCLES),10) $(if $(ENGINE),--engine $(ENGINE)) $(QUERIES)
+
+corpus: setup  ## analytical queries under AUTO: ENGINE=duckdb, postgres or spark, QUERIES="cohorts json", CYCLES=10
+	$(BIN)/python -m tests.workloads.corpus --cycles $(or $(CYCLES),10) $(if $(ENGINE),--engine $(ENGINE)) $(QUERIES)
 
 # TRANSACTIONS=n SEED=s, ENGINE=spark; minutes to hours.
 soak: setup  ## 8 writers, refreshes all the while, connections killed: nothing lost, nothing twice
@@ -154,6 +170,20 @@ bench-throughput: setup  ## row changes a second through capture, join, aggregat
 	  $(if $(STEPS),--steps $(STEPS)) $(if $(STEP_SECONDS),--step-seconds $(STEP_SECONDS))
 	$(REPORT) $(OUTPUT)/throughput.json
 
+# VERIFY_SECONDS=n that the comparison should take.
+bench-verify: setup  ## how old a stream table gets while it is verified
+	$(BENCH).verify_staleness --output $(OUTPUT)/verify-staleness.json \
+	  $(if $(VERIFY_SECONDS),--verify-seconds $(VERIFY_SECONDS))
+	$(REPORT) $(OUTPUT)/verify-staleness.json
+
+# BASE=revision, ROUNDS=pairs.
+bench-versions: setup  ## small refreshes and capture beside another revision, in turns
+	$(BENCH).versions --base $(BASE) $(if $(ROUNDS),--rounds $(ROUNDS)) --output build/benchmarks/versions.json
+
+bench-commands: setup  ## how long short commands take; BEFORE=checkout measures an earlier version too
+	$(BENCH).command_times $(if $(BEFORE),--before $(BEFORE)) --output $(OUTPUT)/command-times.json
+	$(REPORT) $(OUTPUT)/command-times.json
+
 bench-tpch: setup  ## TPC-H beside REFRESH MATERIALIZED VIEW, Spark in full and DuckDB
 	$(BENCH).tpch $(call AT,$(SCALE)) $(if $(SHARE),--share $(SHARE)) \
 	  --output $(OUTPUT)/tpch-sf$(SCALE).json $(TPCH)
@@ -206,7 +236,7 @@ bench-check: setup  ## fail if a ratio of RESULTS=files fell below its recorded 
 
 check: lint unit  ## what to run before each commit
 
-ci: lint audit test test-oldest  ## what CI runs, exactly
+ci: lint audit test test-oldest test-sample  ## what CI runs, exactly
 
 docs: setup  ## regenerate the pages that come from code
 	$(BIN)/python -m tools.generate_docs

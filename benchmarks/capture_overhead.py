@@ -161,7 +161,7 @@ def _time_window(
 
 def _create_all(dsn: str, connection: Connection[TupleRow]) -> None:
     """Create the tables and the stream tables over them; these stay empty, as nothing runs them."""
-    with pgtrickle.connect(dsn, settings=Settings()) as trickle:
+    with pgtrickle.connect(dsn, settings=Settings(), init=True) as trickle:
         for table, dependants in DEPENDANTS.items():
             connection.execute(sql.SQL(CREATE).format(table=sql.Identifier(table)))
             for number in range(dependants):

@@ -108,7 +108,7 @@ def _measure_visibility(dsn: str, arguments: argparse.Namespace) -> Load:
     numbers = itertools.count(arguments.orders + 1)
     with (
         psycopg.connect(dsn, autocommit=True) as connection,
-        pgtrickle.connect(dsn, engine=DuckDbEngine()) as trickle,
+        pgtrickle.connect(dsn, engine=DuckDbEngine(), init=True) as trickle,
     ):
 
         def write() -> None:
@@ -139,7 +139,7 @@ def _measure_idleness(dsn: str, arguments: argparse.Namespace) -> float:
     say(f"loading {arguments.tables:,} stream tables")
     with (
         psycopg.connect(dsn, autocommit=True) as connection,
-        pgtrickle.connect(dsn, engine=DuckDbEngine()) as trickle,
+        pgtrickle.connect(dsn, engine=DuckDbEngine(), init=True) as trickle,
     ):
         for number in range(arguments.tables):
             if number % 10 == 0:

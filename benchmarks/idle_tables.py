@@ -5,7 +5,7 @@
 For each number of sources it makes a database, loads stream tables that share them, changes each
 source once and brings all up to date.  Then it times, with nothing changed since:
 
-* the query that finds the idle ones (``Trickle.find_idle``), with buffers that still have the
+* the query that finds the idle ones (``Daemon.find_idle``), with buffers that still have the
   pages of the changes already read, and again after a VACUUM has given those back;
 * a whole pass of the loop behind ``pgtrickle run``, with its list of stream tables;
 * for comparison, a refresh of one stream table, times their number.
@@ -36,6 +36,7 @@ from benchmarks.results import describe_run, write_results
 from benchmarks.say import say
 from pgtrickle.embedded.server import start_embedded
 from pgtrickle.errors import InternalError, TrickleError
+from pgtrickle.model.lake.sink import SinkNews
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.scheduler.loop import Loop
 from tests.fakes.engine import DuckDbEngine
@@ -101,7 +102,7 @@ def _loaded(dsn: str, tables: int, sources: int) -> Iterator[pgtrickle.Trickle]:
             source = sql.Identifier(f"source_{number}")
             for statement in _SOURCE.split(";"):
                 connection.execute(sql.SQL(statement).format(source=source))
-        with pgtrickle.connect(address, engine=DuckDbEngine()) as trickle:
+        with pgtrickle.connect(address, engine=DuckDbEngine(), init=True) as trickle:
             for number in range(tables):
                 trickle.create_stream_table(
                     f"st_{number}",
@@ -122,7 +123,7 @@ def _measure(trickle: pgtrickle.Trickle, rounds: int) -> Iterator[tuple[str, lis
     tables = trickle.list_stream_tables()
 
     def find() -> None:
-        if len(trickle.find_idle(tables)) != len(tables):
+        if len(trickle.daemon.find_idle(tables)) != len(tables):
             raise InternalError("a stream table was not idle")
 
     say("measuring")
@@ -131,7 +132,7 @@ def _measure(trickle: pgtrickle.Trickle, rounds: int) -> Iterator[tuple[str, lis
         connection.execute("VACUUM")
     yield "find idle, empty buffers", _times(find, rounds)
     clock = _Clock()
-    loop = Loop(trickle, _Silent(), now=clock)
+    loop = Loop(trickle.daemon, _Silent(), now=clock)
 
     def one_pass() -> None:
         clock.at += timedelta(minutes=1)
@@ -164,6 +165,12 @@ class _Silent:
 
     def failed(self, name: str | None, error: TrickleError, retry_in: timedelta) -> None:
         raise InternalError(f"{name} failed, next attempt in {retry_in}") from error
+
+    def resumed(self, name: str) -> None:
+        raise InternalError(f"{name} was suspended")
+
+    def sink_changed(self, news: SinkNews) -> None:
+        raise InternalError(f"there is no sink: {news}")
 
 
 def _times(work: Callable[[], object], rounds: int) -> list[float]:

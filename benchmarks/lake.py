@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         settings = Settings(ducklake_catalog_schema="lake")
         with (
             start_embedded(Path(directory) / "home") as server,
-            pgtrickle.connect(server.dsn, settings=settings) as trickle,
+            pgtrickle.connect(server.dsn, settings=settings, init=True) as trickle,
             psycopg.connect(server.dsn, autocommit=True) as connection,
         ):
             return _run(trickle, connection, Path(directory) / "lake", argv, arguments)

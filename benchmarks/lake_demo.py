@@ -32,6 +32,7 @@ from pgtrickle.demo.generator import Generator
 from pgtrickle.demo.shop import REVENUE_BY_REGION, load_shop
 from pgtrickle.embedded.server import start_embedded
 from pgtrickle.errors import TrickleError
+from pgtrickle.model.lake.sink import SinkNews
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.scheduler.loop import Loop
 from pgtrickle.settings import Settings
@@ -75,6 +76,15 @@ class _Watcher:
     def failed(self, name: str | None, error: TrickleError, retry_in: timedelta) -> None:
         """Say what went wrong; the loop tries again."""
         say(f"{name}: {error} (again in {retry_in.total_seconds():.0f} s)")
+
+    def resumed(self, name: str) -> None:
+        """Say what errors had suspended and works again."""
+        say(f"{name}: works again")
+
+    def sink_changed(self, news: SinkNews) -> None:
+        """Say what became of the copy."""
+        what = "is up to date again" if news.recovered else news.sink.error
+        say(f"the copy of {news.sink.stream_table} {what}")
 
 
 @dataclass(slots=True)
@@ -125,7 +135,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         settings = Settings(ducklake_catalog_schema=_SCHEMA)
         with (
             start_embedded(Path(directory) / "home") as server,
-            pgtrickle.connect(server.dsn, settings=settings) as trickle,
+            pgtrickle.connect(server.dsn, settings=settings, init=True) as trickle,
         ):
             _open(trickle, Path(directory) / "lake", arguments.orders)
             lag, comparison = _do_business(trickle, arguments.seconds, arguments.orders)
@@ -158,7 +168,7 @@ def _do_business(trickle: pgtrickle.Trickle, seconds: float, orders: int) -> tup
         for one in running:
             one.add_done_callback(lambda _: stop.set())  # a reader that fails ends it all
         try:
-            Loop(trickle, _Watcher()).run(stop)
+            Loop(trickle.daemon, _Watcher()).run(stop)
         finally:
             stop.set()
             timer.cancel()

@@ -36,14 +36,14 @@ from benchmarks.report.tables import print_tables
 from benchmarks.results import Results, describe_run, write_results
 from benchmarks.say import say
 from benchmarks.tcp_server import tcp_server
-from pgtrickle.catalog.typer import PgTyper
-from pgtrickle.model.names import QualifiedName
-from pgtrickle.spark.carriers import Use, carrier_for
-from pgtrickle.spark.connection_file import connection_file
+from pgtrickle.binding.expression_types import PgTyper
+from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.spark.engine import SparkEngine
-from pgtrickle.spark.large_read import LargeRead, page_count_sql, with_range
+from pgtrickle.spark.executors.connection_file import connection_file
+from pgtrickle.spark.executors.large_read import LargeRead, page_count_sql, with_range
 from pgtrickle.spark.run_stage import frame_of
-from pgtrickle.spark.session import SparkSessions
+from pgtrickle.spark.sessions.pair import SparkSessions
+from pgtrickle.transit.carriers import Use, carrier_for
 from tests.workloads.tpch.workload import load_scale
 
 if TYPE_CHECKING:  # importing pyspark costs a second
@@ -99,7 +99,7 @@ def _compare(dsn: str, arguments: argparse.Namespace) -> tuple[int, dict[str, fl
     )
     engine = SparkEngine(dsn, sessions)
     times: dict[str, list[float]] = {}
-    with pgtrickle.connect(dsn, engine=engine) as trickle:
+    with pgtrickle.connect(dsn, engine=engine, init=True) as trickle:
         _warm_up(sessions, dsn, with_jdbc=any(driver.values()))
         for number in range(arguments.rounds):
             say(f"round {number + 1} of {arguments.rounds}")

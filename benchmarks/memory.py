@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         Path(directory).chmod(0o711)
         with (
             start_embedded(Path(directory) / "home") as server,
-            pgtrickle.connect(server.dsn, settings=settings) as trickle,
+            pgtrickle.connect(server.dsn, settings=settings, init=True) as trickle,
         ):
             return _run(trickle, argv, arguments)
 

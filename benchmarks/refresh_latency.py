@@ -30,7 +30,7 @@ from benchmarks.say import say
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.settings import Settings
 from pgtrickle.spark.engine import SparkEngine
-from pgtrickle.spark.session import SparkSessions
+from pgtrickle.spark.sessions.pair import SparkSessions
 
 _QUERY = """
     SELECT c.region, p.category, sum(o.quantity * p.price) AS revenue, count(*) AS orders
@@ -160,7 +160,7 @@ def _refresh_once(dsn: str) -> int:
         driver_memory=settings.spark_driver_memory, result_bytes=settings.driver_result_bytes
     )
     engine = SparkEngine(dsn, sessions)
-    with pgtrickle.connect(dsn, settings=settings, engine=engine) as trickle:
+    with pgtrickle.connect(dsn, settings=settings, engine=engine, init=True) as trickle:
         print(_ms(sessions.small))
         print(_ms(lambda: trickle.refresh_stream_table("revenue")))
     return 0

@@ -19,7 +19,7 @@ from benchmarks.machine import describe_machine
 Results = dict[str, Any]
 
 _LOCAL = ("--home", "--output", "--dsn")  # where things are on this machine
-_FILES = ("--jdbc-jar",)  # of a file only the name
+_FILES = ("--jdbc-jar", "--before")  # of a file only the name
 
 
 def describe_run(
@@ -39,6 +39,8 @@ def command_of(benchmark: str, arguments: Sequence[str]) -> str:
 
     >>> command_of("benchmarks.tpch", ["--scale", "1", "--home", "x", "--output=a.json", "q01"])
     'python -m benchmarks.tpch --scale 1 q01'
+    >>> command_of("benchmarks.command_times", ["--before", "/home/ann/earlier"])
+    'python -m benchmarks.command_times --before earlier'
     """
     kept: list[str] = []
     option = ""

@@ -108,7 +108,7 @@ def _measure(dsn: str, arguments: argparse.Namespace) -> list[_Step]:
     say(f"loading {arguments.orders:,} orders")
     with (
         psycopg.connect(dsn, autocommit=True) as connection,
-        pgtrickle.connect(dsn, engine=DuckDbEngine()) as trickle,
+        pgtrickle.connect(dsn, engine=DuckDbEngine(), init=True) as trickle,
     ):
         open_shop(connection, trickle, arguments.orders)
         write = _writer(connection, arguments.orders)

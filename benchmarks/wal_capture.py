@@ -27,9 +27,9 @@ from psycopg.rows import TupleRow
 
 import pgtrickle
 from benchmarks.capture_overhead import CREATE, DELETE, INSERT, UPDATE, database
-from pgtrickle.bootstrap import Trickle
 from pgtrickle.capture.buffers import buffer_of
-from pgtrickle.service.drain_wal import drain_wal
+from pgtrickle.client.trickle import Trickle
+from pgtrickle.service.capturing.drain_wal import drain_wal
 
 STATEMENTS = {"INSERT": INSERT, "UPDATE": UPDATE, "DELETE": DELETE}
 TABLES = ("plain", "captured")
@@ -63,7 +63,7 @@ def main() -> int:
     results = Results()
     with (
         database(arguments.dsn) as dsn,
-        pgtrickle.connect(dsn) as trickle,
+        pgtrickle.connect(dsn, init=True) as trickle,
         psycopg.connect(dsn, autocommit=True) as connection,
     ):
         version = connection.info.parameter_status("server_version")

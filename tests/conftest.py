@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from pgtrickle.sql.limits import allow_depth
+from pgtrickle.sql.text.limits import allow_depth
+from tests.lanes import LANES, UNIT_ALONE, is_long, is_sampled, lane_of
 from tests.seeds import NEW_CASES
 
 _HERE = Path(__file__).parent
@@ -16,19 +18,8 @@ _HERE = Path(__file__).parent
 # What a refresh takes depends on the machine: only the tests of the cost model let it choose.
 os.environ["PGTRICKLE_COST_MODEL_SAFETY_MARGIN"] = "0"
 
-pytest.register_assert_rewrite("tests.service.lab")  # before its first import
+pytest.register_assert_rewrite("tests.labs.lab")  # before its first import
 
-# A lane is a marker, and the marker comes from the folder; what is not listed is "unit".  Whatever
-# starts Spark is in the lane whose tests share one JVM.
-_LANES = {
-    **dict.fromkeys(
-        ("catalog", "capture", "storage", "embedded", "service", "cli", "lake", "security"),
-        "postgres",
-    ),
-    **dict.fromkeys(("workloads", "soak", "chaos", "hostile"), "postgres"),
-    "spark": "spark",
-    "end_to_end": "end_to_end",
-}
 # Seconds for one test; the first of a session also pays for starting the JVM.
 _TIMEOUTS = {"spark": 300, "end_to_end": 600}
 
@@ -60,14 +51,24 @@ def pytest_configure(config: pytest.Config) -> None:
     allow_depth()  # once, before Hypothesis notes the limit it restores after each example
     if config.getoption("--update") and os.environ.get("CI"):
         raise pytest.UsageError("golden files are not rewritten in CI")
+    # What a shell without job control starts in the background ignores Ctrl-C, and all below it.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no tests of services for the fast lane: that takes as long as its own tests."""
+    fast = config.option.markexpr == UNIT_ALONE and collection_path.parent == _HERE
+    return True if fast and collection_path.name in LANES else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        folder = item.path.relative_to(_HERE).parts[0] if _HERE in item.path.parents else ""
-        lane = _LANES.get(folder, "unit")
-        if lane == "postgres" and "spark_sessions" in getattr(item, "fixturenames", ()):
-            lane = "spark"
+        lane = lane_of(item.nodeid, getattr(item, "fixturenames", ()))
         item.add_marker(lane)
+        if is_long(item.nodeid):
+            item.add_marker("long")
+        if is_sampled(item.nodeid):
+            item.add_marker("sample")
         if lane in _TIMEOUTS and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(_TIMEOUTS[lane]))

@@ -19,12 +19,13 @@ from statistics import median
 import psycopg
 
 from pgtrickle.model.stream_table import Action
-from pgtrickle.refresh.cost.record import work_of
-from pgtrickle.refresh.cost.work import KINDS, PRICES, Work, price
+from pgtrickle.plan.cost.record import work_of
+from pgtrickle.plan.cost.work import KINDS, PRICES, Work, price
 
 _QUERY = """
     SELECT action, actual_ms, cost FROM pgtrickle.pgt_refresh_history
      WHERE cost IS NOT NULL AND status = 'COMPLETED'
+       AND cost ->> 'engine' IS DISTINCT FROM 'postgres'
 """
 _PULL = 0.02  # to the present price, beside one measurement
 _REACH = log(3.0)  # errors beyond this count as this: accidents

@@ -1,6 +1,6 @@
--- Which SQL is maintained incrementally: one example a construct, each run by a test.
+-- Which SQL is maintained incrementally: one example per construct, each run by a test.
 --
--- "differential" is the word of docs/operators.md. tests/service/test_support.py holds it to the truth:
+-- "differential" is the word of docs/operators.md. tests/queries/test_support.py holds it to the truth:
 -- an example that says yes goes through the windows below in strict DIFFERENTIAL mode, on PostgreSQL,
 -- and one that says no must be refused with its code (ST102 if none is given). To support a construct,
 -- flip its word; the tests fail until that is right.  "constant: yes" is an example that no change
@@ -76,9 +76,26 @@ ordered_on) AS month FROM orders WHERE tags @> '{1}'
 
 -- construct: CASE, COALESCE, arithmetic and comparisons across tables
 -- differential: yes
--- how: what is known to mean the same on Spark: [sql-support.md](sql-support.md)
+-- how: expressions with the same meaning on Spark: [sql-support.md](sql-support.md)
 SELECT o.id, CASE WHEN o.quantity > p.weight THEN 1 ELSE 0 END AS heavy FROM orders AS o JOIN
 products AS p ON p.id = o.product_id WHERE o.quantity * p.weight > 20
+
+-- construct: any other function or operator across tables
+-- differential: yes
+-- how: PostgreSQL computes the stage
+SELECT o.id, c.name FROM orders AS o JOIN customers AS c ON c.id = o.customer_id WHERE o.note !~
+c.name
+
+-- construct: quotients of numerics across tables
+-- differential: yes
+-- how: PostgreSQL computes the stage
+SELECT o.customer_id, sum(o.price / p.weight) AS s FROM orders AS o JOIN products AS p ON p.id =
+o.product_id WHERE p.weight <> 0 GROUP BY o.customer_id
+
+-- construct: joins by arrays, ranges, intervals, jsonb
+-- differential: yes
+-- how: PostgreSQL computes the stage
+SELECT o.id, p.id AS other FROM orders AS o JOIN orders AS p ON o.tags = p.tags AND o.id < p.id
 
 -- construct: any function across tables in the outermost select list
 -- differential: yes
@@ -339,13 +356,13 @@ m FROM orders GROUP BY customer_id
 
 -- construct: GROUPING SETS, ROLLUP, CUBE, GROUPING()
 -- differential: yes
--- how: one aggregate a set, up to 64
+-- how: one aggregate per set, up to 64
 SELECT customer_id, product_id, grouping(customer_id) AS g, count(*) AS n FROM orders GROUP BY CUBE
 (customer_id, product_id)
 
--- construct: array_agg, string_agg, json_agg without ORDER BY
--- differential: no
--- how: the query leaves the answer open
+-- construct: array_agg, string_agg, json_agg and the like without ORDER BY
+-- differential: yes
+-- how: ordered by their arguments
 SELECT customer_id, array_agg(note) AS notes FROM orders GROUP BY customer_id
 
 -- construct: more than 64 grouping sets
@@ -438,6 +455,16 @@ SELECT DISTINCT customer_id, quantity FROM orders
 -- differential: yes
 SELECT DISTINCT ON (customer_id) customer_id, note FROM orders ORDER BY customer_id, id
 
+-- construct: DISTINCT ON, LIMIT, OFFSET and FETCH without ORDER BY, or with ties
+-- differential: yes
+-- how: ordered by the remaining columns
+SELECT note, quantity FROM orders ORDER BY quantity DESC LIMIT 3
+
+-- construct: row_number and the like with ties
+-- differential: yes
+-- how: ordered by the remaining columns
+SELECT note, row_number() OVER (PARTITION BY customer_id ORDER BY quantity) AS n FROM orders
+
 -- construct: ORDER BY ... LIMIT
 -- differential: yes
 SELECT id, quantity FROM orders ORDER BY quantity DESC, id LIMIT 3
@@ -526,12 +553,6 @@ SELECT id, unnest(tags) AS tag FROM orders
 
 -- group: what a change cannot follow
 
--- construct: a function across tables without a translation
--- differential: no
--- how: move it into one table or into the outermost select list
--- code: ST106
-SELECT o.id FROM orders AS o JOIN customers AS c ON o.note ~ c.name
-
 -- construct: now(), current_date and other functions of the current time
 -- differential: no
 -- how: AUTO recomputes at every refresh
@@ -539,7 +560,7 @@ SELECT id FROM orders WHERE ordered_on < current_date
 
 -- construct: volatile functions
 -- differential: no
--- how: rejected in every mode
+-- how: only FULL, which calls them at every refresh
 -- code: ST103
 SELECT id, random() AS r FROM orders
 

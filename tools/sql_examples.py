@@ -51,6 +51,9 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             " 'main.visits',\n    columns => '{id, page}', catalog_schema => 'lake')",
             "ducklake_sources": "SELECT * FROM pgtrickle.ducklake_sources()",
             "detach_ducklake_table": "CALL pgtrickle.detach_ducklake_table('visits')",
+            "ducklake_catalogs": "SELECT * FROM pgtrickle.ducklake_catalogs()",
+            "move_ducklake_catalog": "CALL pgtrickle.move_ducklake_catalog(to_schema => 'ducklake',"
+            "\n    from_schema => 'lake')",
         },
         "Holding the scheduler back": {
             "gate_source": "SELECT pgtrickle.gate_source('orders')",
@@ -79,6 +82,7 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
         "How a query is maintained": {
             "validate_query": "CALL pgtrickle.validate_query('SELECT count(*) AS n FROM orders')",
+            "explain": "CALL pgtrickle.explain('revenue')",
             "explain_stream_table": "CALL pgtrickle.explain_stream_table('revenue')",
             "explain_delta": "CALL pgtrickle.explain_delta('revenue')",
             "explain_st": "SELECT * FROM pgtrickle.explain_st('revenue')",
@@ -89,6 +93,9 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "stream_table_spec": "SELECT pgtrickle.stream_table_spec('revenue')",
         },
         "How stream tables are doing": {
+            "daemons": "SELECT * FROM pgtrickle.daemons()",
+            "running_refreshes": "SELECT * FROM pgtrickle.running_refreshes()",
+            "request_queue": "SELECT * FROM pgtrickle.request_queue()",
             "pgt_status": "SELECT * FROM pgtrickle.pgt_status()",
             "get_refresh_history": "SELECT * FROM pgtrickle.get_refresh_history('revenue', 5)",
             "refresh_timeline": "SELECT * FROM pgtrickle.refresh_timeline(10)",
@@ -99,6 +106,8 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "explain_dag": "SELECT pgtrickle.explain_dag('mermaid')",
             "change_buffer_sizes": "SELECT * FROM pgtrickle.change_buffer_sizes()",
             "check_cdc_health": "SELECT * FROM pgtrickle.check_cdc_health()",
+            "cache_stats": "CALL pgtrickle.cache_stats()",
+            "clear_caches": "CALL pgtrickle.clear_caches()",
             "refresh_efficiency": "SELECT * FROM pgtrickle.refresh_efficiency()",
             "sla_summary": "SELECT * FROM pgtrickle.sla_summary(24)",
             "diagnose_errors": "CALL pgtrickle.diagnose_errors('revenue')",
@@ -127,10 +136,12 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "set_setting": "SELECT pgtrickle.set_setting('lease_seconds', '60')",
             "grant_access": "SELECT pgtrickle.grant_access('reporting', 'reader')",
             "revoke_access": "SELECT pgtrickle.revoke_access('reporting')",
+            "migrate": "SELECT object, action FROM pgtrickle.migrate()",
         },
         "The end": {
+            "rename_stream_table": "CALL pgtrickle.rename_stream_table('revenue', 'turnover')",
             "bulk_drop_stream_tables": "CALL pgtrickle.bulk_drop_stream_tables('{large, regions}')",
-            "drop_stream_table": "CALL pgtrickle.drop_stream_table('revenue')",
+            "drop_stream_table": "CALL pgtrickle.drop_stream_table('turnover')",
         },
     }
 )

@@ -1,7 +1,6 @@
-"""Write docs/sql_reference.md: what the migrations define, with an example of each.
+"""Write docs/sql_reference.md: what ``catalog/sql_api`` defines, with an example of each.
 
-Signatures and meanings come from the migrations, the examples from ``sql_examples.py``.  A later
-migration that defines a function again replaces the earlier text, as it does in the database.
+Signatures and meanings come from those files, the examples from ``sql_examples.py``.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgtrickle.catalog.migrate import list_migrations
+from pgtrickle.catalog.migrate import list_api_files
 from tools.sql_examples import EXAMPLES, PREPARATION
 
 _DEFINITION = re.compile(
@@ -19,9 +18,11 @@ _DEFINITION = re.compile(
     re.DOTALL,
 )
 _COMMENT = re.compile(
-    r"COMMENT ON (FUNCTION|PROCEDURE|VIEW) pgtrickle\.(\w+)(?:\s*\(.*?\))? IS\s+'((?:[^']|'')*)'",
+    r"COMMENT ON (FUNCTION|PROCEDURE|VIEW) pgtrickle\.(\w+)(?:\s*\(.*?\))? IS"
+    r"\s+'((?:[^']|'')*(?:'\s*\n\s*'(?:[^']|'')*)*)'",
     re.DOTALL,
 )
+_CONTINUED = re.compile(r"'\s*\n\s*'")  # a string that goes on in the next line
 _VIEWS = ("stream_tables_info", "quick_health", "requests")
 # Filled in by the caller's session; nobody writes them.
 _HIDDEN = ("schemas name[]", "subscriber text", "author text")
@@ -40,9 +41,11 @@ class Routine:
 
 
 def read_routines() -> dict[str, Routine]:
-    """Return what the migrations define in the schema ``pgtrickle``, by name."""
-    text = "\n".join(migration.sql for migration in list_migrations())
-    meanings = {name: _plain(words) for _, name, words in _COMMENT.findall(text)}
+    """Return what is defined in the schema ``pgtrickle``, by name."""
+    text = "\n".join(file.sql for file in list_api_files())
+    meanings = {
+        name: _plain(_CONTINUED.sub("", words)) for _, name, words in _COMMENT.findall(text)
+    }
     return {
         name: Routine(kind.lower(), _arguments(inside), _type(returns), meanings.get(name, ""))
         for kind, name, inside, returns in _DEFINITION.findall(text)
@@ -51,8 +54,12 @@ def read_routines() -> dict[str, Routine]:
 
 def read_views() -> dict[str, str]:
     """Return the meaning of each view that is meant for users."""
-    text = "\n".join(migration.sql for migration in list_migrations())
-    found = {name: _plain(words) for kind, name, words in _COMMENT.findall(text) if kind == "VIEW"}
+    text = "\n".join(file.sql for file in list_api_files())
+    found = {
+        name: _plain(_CONTINUED.sub("", words))
+        for kind, name, words in _COMMENT.findall(text)
+        if kind == "VIEW"
+    }
     return {name: found[name] for name in _VIEWS}
 
 

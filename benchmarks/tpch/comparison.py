@@ -41,7 +41,9 @@ class Comparison:
         """Warm up once, then measure each share; return one run for each."""
         engine = SparkEngine(self._database.dsn)
         with (
-            pgtrickle.connect(self._database.dsn, engine=engine, settings=Settings()) as trickle,
+            pgtrickle.connect(
+                self._database.dsn, engine=engine, settings=Settings(), init=True
+            ) as trickle,
             closing(self._pathway),
         ):
             contenders = self._contenders(trickle, engine)

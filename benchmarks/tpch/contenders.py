@@ -15,13 +15,13 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 import pgtrickle
-from pgtrickle.model.names import quote_identifier
+from pgtrickle.model.text.names import quote_identifier
 from pgtrickle.service.compile import compile_query
-from pgtrickle.spark.carriers import Use, carrier_for
-from pgtrickle.spark.connection_file import connection_file
-from pgtrickle.spark.copy_csv import arrow_to_csv
 from pgtrickle.spark.engine import SparkEngine
-from pgtrickle.spark.large_read import CTID_RANGE, LargeRead, page_count_sql
+from pgtrickle.spark.executors.connection_file import connection_file
+from pgtrickle.spark.executors.large_read import CTID_RANGE, LargeRead, page_count_sql
+from pgtrickle.transit.carriers import Use, carrier_for
+from pgtrickle.transit.copy_csv import arrow_to_csv
 
 
 @dataclass(slots=True)
@@ -131,7 +131,7 @@ class PlainSpark:
         return Timed(_timed(lambda: self._recompute(query, sql)))
 
     def _recompute(self, query: str, sql: str) -> None:
-        from pgtrickle.spark.pg_source import FORMAT  # noqa: PLC0415 - imports pyspark
+        from pgtrickle.spark.executors.pg_source import FORMAT  # noqa: PLC0415 - imports pyspark
 
         session = self.engine.sessions.large()
         session.createDataFrame([], "one int")  # makes it the thread's active session

@@ -78,7 +78,9 @@ class _Matrix:
     def play(self, shares: Sequence[float]) -> list[dict[str, Any]]:
         """Make the stream tables, warm up, and go from share to share."""
         dsn = self._database.dsn
-        with pgtrickle.connect(dsn, engine=SparkEngine(dsn), settings=Settings()) as trickle:
+        with pgtrickle.connect(
+            dsn, engine=SparkEngine(dsn), settings=Settings(), init=True
+        ) as trickle:
             self._create(trickle)
             for left in reversed(range(self._options.warm_up)):
                 self._database.change(shares[0])

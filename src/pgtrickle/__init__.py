@@ -7,50 +7,210 @@ need a few modules of ``pgtrickle.spark`` and none of the rest.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from pgtrickle.model.version import VERSION
+
 if TYPE_CHECKING:
-    from pgtrickle.bootstrap import Trickle, connect
+    from pgtrickle import errors
+    from pgtrickle.bootstrap import connect
+    from pgtrickle.catalog.capture.health import CaptureHealth
+    from pgtrickle.catalog.refreshes.history import Refresh, RefreshStatus
+    from pgtrickle.client.table import Table
+    from pgtrickle.client.trickle import Trickle
     from pgtrickle.errors import TrickleError
     from pgtrickle.lake.reader.source import register_ducklake
-    from pgtrickle.model.report import Progress, RefreshReport, VerifyReport
-    from pgtrickle.model.stream_table import Action, RefreshMode, Status, StreamTable
-    from pgtrickle.service.validate import Validation
+    from pgtrickle.model.cdc_mode import CdcMode
+    from pgtrickle.model.lake.catalog import MovedCatalog, ShownCatalog
+    from pgtrickle.model.lake.sink import DeliveryStatus, LakeCare, SinkStatus
+    from pgtrickle.model.lake.source import LakeSource
+    from pgtrickle.model.report import Progress, RefreshReport, SourceRead, VerifyReport
+    from pgtrickle.model.scheduling.diamonds import DiamondConsistency, DiamondSchedulePolicy
+    from pgtrickle.model.scheduling.fuse import FuseMode
+    from pgtrickle.model.scheduling.refresh_group import Isolation
+    from pgtrickle.model.scheduling.tier import Tier
+    from pgtrickle.model.status_report import (
+        BufferSize,
+        CacheStats,
+        DiamondGroup,
+        Efficiency,
+        FuseStatus,
+        GateStatus,
+        HealthCheck,
+        Hold,
+        ListedSource,
+        RefreshGroup,
+        ServiceLevel,
+        Severity,
+        StatusReport,
+        TreeLine,
+        Versions,
+        Watermark,
+        WatermarkGroup,
+    )
+    from pgtrickle.model.stream_table import Action, InitiatedBy, RefreshMode, Status, StreamTable
+    from pgtrickle.model.text.names import QualifiedName
+    from pgtrickle.model.text.shown import Listing
+    from pgtrickle.options.words import AlterOptions, AlterWords, CreateOptions, Definition
+    from pgtrickle.scheduler.loop import Watcher
+    from pgtrickle.service.capturing.wal_slot import SlotHealth
+    from pgtrickle.service.insight.channels import Notice
+    from pgtrickle.service.insight.diagnose import Diagnosis
+    from pgtrickle.service.insight.doctor import Check
+    from pgtrickle.service.lifecycle.create_or_replace import Outcome
+    from pgtrickle.service.lifecycle.rebind import Mended
+    from pgtrickle.service.lifecycle.rename import RenameReport
+    from pgtrickle.service.lifecycle.validate import Validation
+    from pgtrickle.settings import SettingInEffect, Settings, UnknownSetting
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "Action",
+    "AlterOptions",
+    "AlterWords",
+    "BufferSize",
+    "CacheStats",
+    "CaptureHealth",
+    "CdcMode",
+    "Check",
+    "CreateOptions",
+    "Definition",
+    "DeliveryStatus",
+    "Diagnosis",
+    "DiamondConsistency",
+    "DiamondGroup",
+    "DiamondSchedulePolicy",
+    "Efficiency",
+    "FuseMode",
+    "FuseStatus",
+    "GateStatus",
+    "HealthCheck",
+    "Hold",
+    "InitiatedBy",
+    "Isolation",
+    "LakeCare",
+    "LakeSource",
+    "ListedSource",
+    "Listing",
+    "Mended",
+    "MovedCatalog",
+    "Notice",
+    "Outcome",
     "Progress",
+    "QualifiedName",
+    "Refresh",
+    "RefreshGroup",
     "RefreshMode",
     "RefreshReport",
+    "RefreshStatus",
+    "RenameReport",
+    "ServiceLevel",
+    "SettingInEffect",
+    "Settings",
+    "Severity",
+    "ShownCatalog",
+    "SinkStatus",
+    "SlotHealth",
+    "SourceRead",
     "Status",
+    "StatusReport",
     "StreamTable",
+    "Table",
+    "Tier",
+    "TreeLine",
     "Trickle",
     "TrickleError",
+    "UnknownSetting",
     "Validation",
     "VerifyReport",
+    "Versions",
+    "Watcher",
+    "Watermark",
+    "WatermarkGroup",
     "connect",
+    "errors",
     "register_ducklake",
 ]
 
 _HOMES = {
     "Action": "pgtrickle.model.stream_table",
+    "AlterOptions": "pgtrickle.options.words",
+    "AlterWords": "pgtrickle.options.words",
+    "BufferSize": "pgtrickle.model.status_report",
+    "CacheStats": "pgtrickle.model.status_report",
+    "CaptureHealth": "pgtrickle.catalog.capture.health",
+    "CdcMode": "pgtrickle.model.cdc_mode",
+    "Check": "pgtrickle.service.insight.doctor",
+    "CreateOptions": "pgtrickle.options.words",
+    "Definition": "pgtrickle.options.words",
+    "DeliveryStatus": "pgtrickle.model.lake.sink",
+    "Diagnosis": "pgtrickle.service.insight.diagnose",
+    "DiamondConsistency": "pgtrickle.model.scheduling.diamonds",
+    "DiamondGroup": "pgtrickle.model.status_report",
+    "DiamondSchedulePolicy": "pgtrickle.model.scheduling.diamonds",
+    "Efficiency": "pgtrickle.model.status_report",
+    "FuseMode": "pgtrickle.model.scheduling.fuse",
+    "FuseStatus": "pgtrickle.model.status_report",
+    "GateStatus": "pgtrickle.model.status_report",
+    "HealthCheck": "pgtrickle.model.status_report",
+    "Hold": "pgtrickle.model.status_report",
+    "InitiatedBy": "pgtrickle.model.stream_table",
+    "Isolation": "pgtrickle.model.scheduling.refresh_group",
+    "LakeCare": "pgtrickle.model.lake.sink",
+    "LakeSource": "pgtrickle.model.lake.source",
+    "ListedSource": "pgtrickle.model.status_report",
+    "Listing": "pgtrickle.model.text.shown",
+    "Mended": "pgtrickle.service.lifecycle.rebind",
+    "MovedCatalog": "pgtrickle.model.lake.catalog",
+    "Notice": "pgtrickle.service.insight.channels",
+    "Outcome": "pgtrickle.service.lifecycle.create_or_replace",
     "Progress": "pgtrickle.model.report",
+    "QualifiedName": "pgtrickle.model.text.names",
+    "Refresh": "pgtrickle.catalog.refreshes.history",
+    "RefreshGroup": "pgtrickle.model.status_report",
     "RefreshMode": "pgtrickle.model.stream_table",
     "RefreshReport": "pgtrickle.model.report",
+    "RefreshStatus": "pgtrickle.catalog.refreshes.history",
+    "RenameReport": "pgtrickle.service.lifecycle.rename",
+    "ServiceLevel": "pgtrickle.model.status_report",
+    "SettingInEffect": "pgtrickle.settings",
+    "Settings": "pgtrickle.settings",
+    "Severity": "pgtrickle.model.status_report",
+    "ShownCatalog": "pgtrickle.model.lake.catalog",
+    "SinkStatus": "pgtrickle.model.lake.sink",
+    "SlotHealth": "pgtrickle.service.capturing.wal_slot",
+    "SourceRead": "pgtrickle.model.report",
     "Status": "pgtrickle.model.stream_table",
+    "StatusReport": "pgtrickle.model.status_report",
     "StreamTable": "pgtrickle.model.stream_table",
-    "Trickle": "pgtrickle.bootstrap",
+    "Table": "pgtrickle.client.table",
+    "Tier": "pgtrickle.model.scheduling.tier",
+    "TreeLine": "pgtrickle.model.status_report",
+    "Trickle": "pgtrickle.client.trickle",
     "TrickleError": "pgtrickle.errors",
-    "Validation": "pgtrickle.service.validate",
+    "UnknownSetting": "pgtrickle.settings",
+    "Validation": "pgtrickle.service.lifecycle.validate",
     "VerifyReport": "pgtrickle.model.report",
+    "Versions": "pgtrickle.model.status_report",
+    "Watcher": "pgtrickle.scheduler.loop",
+    "Watermark": "pgtrickle.model.status_report",
+    "WatermarkGroup": "pgtrickle.model.status_report",
     "connect": "pgtrickle.bootstrap",
     "register_ducklake": "pgtrickle.lake.reader.source",
 }
 
 
-def __getattr__(name: str) -> object:
-    """Import what is asked for."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(_HOMES[name]), name)
-    return found
+if not TYPE_CHECKING:  # which must not take any name for one of ours
+
+    def __getattr__(name: str) -> object:
+        """Import what is asked for."""
+        if name == "errors":
+            return import_module("pgtrickle.errors")
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = globals()[name] = getattr(import_module(_HOMES[name]), name)
+        return found
+
+
+def __dir__() -> list[str]:
+    """List what there is, imported or not."""
+    return sorted({*globals(), *__all__})

@@ -1,11 +1,14 @@
-"""Every error the package raises on purpose, and the code each one is known by.
+"""Every error that the package raises on purpose, with its code.
 
 Codes are stable: users grep for them and docs/errors.md is generated from this file.
 A message states the fact in lower case and without a full stop; ``hint`` is a sentence that
-tells the reader what to do next.  ``retry`` is what a scheduler consults, never the message.
+tells the reader what to do next.  The scheduler decides by ``retry``, never by the message.
 
-Families: ST1xx the query, ST2xx the catalog, ST3xx the source, ST4xx the engine,
+Numbers: ST1xx the query, ST2xx the catalog, ST3xx the source, ST4xx the engine,
 ST5xx configuration, ST6xx requests by SQL, ST7xx the lake, ST9xx a bug of ours.
+
+Each is of one family (``QueryError``, ``LakeError``, ...), which has no code and is never raised
+itself: a program catches it to handle all of its members.
 """
 
 from __future__ import annotations
@@ -15,10 +18,10 @@ from typing import ClassVar
 
 
 class Retry(Enum):
-    """What a scheduler does with a refresh that failed."""
+    """The scheduler's reaction to a failed refresh."""
 
     NEVER = "never"  # the user must change something
-    BACKOFF = "backoff"  # the world may heal: a lost connection, a busy lock
+    BACKOFF = "backoff"  # temporary: a lost connection, a busy lock
     REINITIALIZE = "reinitialize"  # the source changed shape: rebuild from a full refresh
 
 
@@ -26,182 +29,247 @@ class TrickleError(Exception):
     """Base of the hierarchy; never raised itself."""
 
     code: ClassVar[str]
+    family: ClassVar[type[TrickleError]]
     retry: ClassVar[Retry] = Retry.NEVER
     registry: ClassVar[dict[str, type[TrickleError]]] = {}
+    families: ClassVar[list[type[TrickleError]]] = []
 
-    def __init_subclass__(cls, *, code: str, **kwargs: object) -> None:
+    def __init_subclass__(cls, *, code: str | None = None, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
+        if code is None:
+            if cls.__bases__ != (TrickleError,):
+                raise TypeError(f"{cls.__name__} has no code, and is no family")
+            cls.families.append(cls)
+            return
+        own = [one for one in cls.families if issubclass(cls, one)]
+        if len(own) != 1:
+            raise TypeError(f"{cls.__name__} must be of one family, not of {len(own)}")
         if (taken := cls.registry.setdefault(code, cls)) is not cls:
             raise TypeError(f"error code {code} already belongs to {taken.__name__}")
-        cls.code = code
+        cls.code, cls.family = code, own[0]
 
     def __init__(self, message: str, *, detail: str = "", hint: str = "") -> None:
         super().__init__(message)
         self.detail = detail
         self.hint = hint
-        self.sqlstate: str | None = None  # by which PostgreSQL reported it, if it did
+        self.sqlstate: str | None = None  # of the PostgreSQL error, if it was one
+        self.suspended = ""  # the stream table that the scheduler suspended because of it
 
 
-class QuerySyntaxError(TrickleError, code="ST101"):
+class QueryError(TrickleError):
+    """The defining query cannot be maintained, or not in the requested mode."""
+
+
+class CatalogError(TrickleError):
+    """The catalog is missing or unusable, or a stream table in it does not allow the operation."""
+
+
+class AccessError(TrickleError):
+    """The role may not do this, or would run code of a role that it does not trust."""
+
+
+class CaptureError(TrickleError):
+    """The changes of a source are not captured, or its columns changed."""
+
+
+class RefreshError(TrickleError):
+    """A refresh failed because of the data, the contents or the lease."""
+
+
+class ServerError(TrickleError):
+    """PostgreSQL cannot be reached, or cannot do its part now."""
+
+
+class SparkError(TrickleError):
+    """Spark cannot start, or cannot do its part."""
+
+
+class ConfigurationError(TrickleError):
+    """A setting or an argument has a value that it cannot have."""
+
+
+class RequestError(TrickleError):
+    """The daemon did not complete a request."""
+
+
+class LakeError(TrickleError):
+    """The lake cannot be read, written or reached."""
+
+
+class BugError(TrickleError):
+    """The package is wrong: please report it."""
+
+
+class QuerySyntaxError(QueryError, code="ST101"):
     """PostgreSQL or the parser rejects the text of the defining query."""
 
 
-class UnsupportedQueryError(TrickleError, code="ST102"):
+class UnsupportedQueryError(QueryError, code="ST102"):
     """The defining query uses a construct that no delta rule covers."""
 
 
-class VolatileFunctionError(TrickleError, code="ST103"):
+class VolatileFunctionError(QueryError, code="ST103"):
     """The defining query calls a function whose result changes from call to call."""
 
 
-class UnsupportedSourceError(TrickleError, code="ST104"):
+class UnsupportedSourceError(QueryError, code="ST104"):
     """The defining query reads a relation whose changes cannot be captured."""
 
 
-class UndefinedObjectError(TrickleError, code="ST105"):
+class UndefinedObjectError(QueryError, code="ST105"):
     """The defining query names a table, column, function or type that does not exist."""
 
 
-class UnsupportedExpressionError(TrickleError, code="ST106"):
-    """An expression over several tables has no faithful translation to the data plane."""
+class UnsupportedExpressionError(QueryError, code="ST106"):
+    """An expression of the defining query cannot be written down again, or not for an engine."""
 
 
-class QueryRejectedError(TrickleError, code="ST107"):
+class QueryRejectedError(QueryError, code="ST107"):
     """PostgreSQL accepts the syntax of the defining query but refuses its meaning."""
 
 
-class QueryTooLargeError(TrickleError, code="ST108"):
+class QueryTooLargeError(QueryError, code="ST108"):
     """The defining query is larger or nests deeper than can be handled."""
 
 
-class CircularDependencyError(TrickleError, code="ST109"):
+class CircularDependencyError(QueryError, code="ST109"):
     """The defining query reads, directly or through others, the stream table it defines."""
 
 
-class NotMonotoneError(TrickleError, code="ST110"):
-    """A stream table that is to be in a circle has a query or a mode that rules out a fixpoint."""
+class NotMonotoneError(QueryError, code="ST110"):
+    """A stream table of a circle has a query or a mode that rules out a fixpoint."""
 
 
-class FixpointNotReachedError(TrickleError, code="ST111"):
+class FixpointNotReachedError(RefreshError, code="ST111"):
     """The stream tables of a circle still gained rows after max_fixpoint_iterations rounds."""
 
 
-class StreamTableNotFoundError(TrickleError, code="ST201"):
-    """A stream table was named that the catalog does not hold."""
+class CompileTimeoutError(QueryError, code="ST112"):
+    """The defining query takes longer to compile than compile_timeout_ms allows."""
+
+    retry = Retry.BACKOFF  # the machine may have been busy
 
 
-class NameTakenError(TrickleError, code="ST202"):
+class StreamTableNotFoundError(CatalogError, code="ST201"):
+    """The catalog has no stream table of the given name."""
+
+
+class NameTakenError(CatalogError, code="ST202"):
     """The name of the new stream table already belongs to a relation."""
 
 
-class CatalogMissingError(TrickleError, code="ST203"):
+class CatalogMissingError(CatalogError, code="ST203"):
     """The database has no pgtrickle catalog yet."""
 
 
-class CatalogTooNewError(TrickleError, code="ST204"):
+class CatalogTooNewError(CatalogError, code="ST204"):
     """The catalog was migrated by a newer version of the package."""
 
 
-class CatalogCorruptError(TrickleError, code="ST205"):
+class CatalogCorruptError(CatalogError, code="ST205"):
     """A migration recorded in the catalog differs from the one in the package."""
 
 
-class NotOwnerError(TrickleError, code="ST206"):
+class NotOwnerError(AccessError, code="ST206"):
     """The current role may not change this stream table."""
 
 
-class DependentsExistError(TrickleError, code="ST207"):
-    """Other stream tables or views read the stream table that is to be dropped."""
+class DependentsExistError(CatalogError, code="ST207"):
+    """Other stream tables or views read the stream table that would be dropped."""
 
 
-class NameNotUsableError(TrickleError, code="ST208"):
+class NameNotUsableError(CatalogError, code="ST208"):
     """The text given as a name cannot name a stream table."""
 
 
-class LeaseHeldError(TrickleError, code="ST209"):
+class LeaseHeldError(RefreshError, code="ST209"):
     """Another process is refreshing this stream table."""
 
     retry = Retry.BACKOFF
 
 
-class LeaseLostError(TrickleError, code="ST210"):
+class LeaseLostError(RefreshError, code="ST210"):
     """The lease expired and another process took the stream table over."""
 
     retry = Retry.BACKOFF
 
 
-class StatusForbidsError(TrickleError, code="ST211"):
+class StatusForbidsError(CatalogError, code="ST211"):
     """The status of the stream table does not allow the operation."""
 
 
-class FuseBlownError(TrickleError, code="ST212"):
-    """A source changed by more than the fuse of the stream table lets pass without asking."""
+class FuseBlownError(RefreshError, code="ST212"):
+    """More rows of a source changed than the fuse of the stream table allows."""
 
 
-class ColumnsDifferError(TrickleError, code="ST213"):
-    """The query that is to replace another needs columns that the table cannot get in place."""
+class ColumnsDifferError(CatalogError, code="ST213"):
+    """The new query needs columns that the existing table cannot be given."""
 
 
-class RefreshCancelledError(TrickleError, code="ST214"):
-    """Someone cancelled the refresh while it was under way; nothing was changed."""
+class RefreshCancelledError(RefreshError, code="ST214"):
+    """The refresh was cancelled while it was running; nothing was changed."""
 
     retry = Retry.BACKOFF
 
 
-class SourceNotFoundError(TrickleError, code="ST301"):
+class CatalogOutdatedError(CatalogError, code="ST216"):
+    """The catalog is of an older version than the package."""
+
+
+class SourceNotFoundError(CaptureError, code="ST301"):
     """A source table of the stream table no longer exists."""
 
 
-class SourceSchemaChangedError(TrickleError, code="ST302"):
-    """A source table no longer has the columns the stream table was compiled against."""
+class SourceSchemaChangedError(CaptureError, code="ST302"):
+    """A source table no longer has the columns that the stream table was compiled for."""
 
     retry = Retry.REINITIALIZE
 
 
-class PrivilegeError(TrickleError, code="ST303"):
+class PrivilegeError(AccessError, code="ST303"):
     """The current role lacks a privilege that the operation needs."""
 
 
 class ForeignCatalogError(PrivilegeError, code="ST215"):
-    """The catalog belongs to another role, or holds something that others can change."""
+    """The catalog belongs to another role, or contains objects that other roles can change."""
 
 
-class ReservedColumnError(TrickleError, code="ST304"):
+class ReservedColumnError(CaptureError, code="ST304"):
     """A source table has a column whose name the change buffer reserves."""
 
 
-class CapturePausedError(TrickleError, code="ST305"):
+class CapturePausedError(CaptureError, code="ST305"):
     """The capture of a source is paused, and the operation would have to change it."""
 
 
-class MeaningChangedError(TrickleError, code="ST306"):
+class MeaningChangedError(QueryError, code="ST306"):
     """The defining query no longer means what it meant when the stream table was created."""
 
 
-class TableNotSafeError(TrickleError, code="ST309"):
-    """Something on a stream table would run code of others, change rows or hide some of them."""
+class TableNotSafeError(AccessError, code="ST309"):
+    """A trigger, rule or policy of a stream table would run foreign code or affect its rows."""
 
 
-class UntrustedTypeError(TrickleError, code="ST308"):
+class UntrustedTypeError(AccessError, code="ST308"):
     """A type would run code of a role that the stream table's owner does not trust."""
 
 
-class WalUnavailableError(TrickleError, code="ST320"):
+class WalUnavailableError(CaptureError, code="ST320"):
     """The changes of a source cannot be captured from the write-ahead log."""
 
 
-class WalMessageError(TrickleError, code="ST321"):
-    """What the logical slot delivers is not a message that this version can read."""
+class WalMessageError(CaptureError, code="ST321"):
+    """The logical slot delivers a message that this version cannot read."""
 
 
-class SlotLostError(TrickleError, code="ST322"):
-    """The logical slot is gone, was read by another, or belongs to another plugin."""
+class SlotLostError(CaptureError, code="ST322"):
+    """The logical slot is gone, was read by another client, or belongs to another plugin."""
 
     retry = Retry.REINITIALIZE
 
 
-class WalGapError(TrickleError, code="ST323"):
-    """The write-ahead log does not hold what capture needs of a source's change."""
+class WalGapError(CaptureError, code="ST323"):
+    """The write-ahead log lacks parts of a change that capture needs."""
 
     retry = Retry.REINITIALIZE
 
@@ -212,145 +280,159 @@ class WalGapError(TrickleError, code="ST323"):
         self.source_relid = source_relid
 
 
-class ConnectionLostError(TrickleError, code="ST401"):
+class ConnectionLostError(ServerError, code="ST401"):
     """The connection to PostgreSQL broke or could not be made."""
 
     retry = Retry.BACKOFF
 
 
-class JavaMissingError(TrickleError, code="ST402"):
+class JavaMissingError(SparkError, code="ST402"):
     """No usable Java runtime was found for Spark."""
 
 
-class SparkFailedError(TrickleError, code="ST403"):
+class SparkFailedError(SparkError, code="ST403"):
     """Spark could not start or could not run a stage."""
 
     retry = Retry.BACKOFF
 
 
-class StorageFullError(TrickleError, code="ST404"):
+class StorageFullError(ServerError, code="ST404"):
     """PostgreSQL ran out of disk space, memory or connections."""
 
     retry = Retry.BACKOFF
 
 
-class ValueOutOfRangeError(TrickleError, code="ST405"):
-    """A value exceeds what the data plane can hold exactly."""
+class ValueOutOfRangeError(RefreshError, code="ST405"):
+    """A value cannot be represented exactly in the data plane."""
 
 
-class ContentsDivergedError(TrickleError, code="ST406"):
-    """The stored rows are not those the last refresh wrote: something else changed them."""
+class ContentsDivergedError(RefreshError, code="ST406"):
+    """The stored rows are not those of the last refresh: another writer changed them."""
 
     retry = Retry.REINITIALIZE
 
 
-class DataError(TrickleError, code="ST407"):
+class DataError(RefreshError, code="ST407"):
     """Evaluating the defining query failed on the data, as it would in PostgreSQL."""
 
 
-class ServerBusyError(TrickleError, code="ST408"):
+class ServerBusyError(ServerError, code="ST408"):
     """PostgreSQL cancelled or could not serialize the work: a lock, a deadlock, a timeout."""
 
     retry = Retry.BACKOFF
 
 
-class MemoryLimitError(TrickleError, code="ST409"):
-    """Spark's driver ran out of the memory that a setting gives it."""
+class MemoryLimitError(SparkError, code="ST409"):
+    """Spark's driver exceeded the memory that a setting gives it."""
 
     retry = Retry.BACKOFF
 
 
-class RefreshStalledError(TrickleError, code="ST410"):
+class RefreshStalledError(SparkError, code="ST410"):
     """Spark made no progress for too long and was stopped; nothing was changed."""
 
     retry = Retry.BACKOFF
 
 
-class SparkSessionError(TrickleError, code="ST411"):
-    """The Spark session that the caller gave cannot be used."""
+class SparkSessionError(SparkError, code="ST411"):
+    """The given Spark session cannot be used."""
 
 
-class SettingError(TrickleError, code="ST501"):
+class StatementTooLargeError(RefreshError, code="ST420"):
+    """A statement changes more rows than an IMMEDIATE stream table may follow."""
+
+
+class SettingError(ConfigurationError, code="ST501"):
     """A setting has a value outside its type or range."""
 
 
-class ServerVersionError(TrickleError, code="ST502"):
-    """The PostgreSQL server is older than the package supports."""
+class ServerVersionError(ServerError, code="ST502"):
+    """The PostgreSQL server is older than the oldest supported version."""
 
 
-class EmbeddedServerError(TrickleError, code="ST503"):
+class EmbeddedServerError(ServerError, code="ST503"):
     """The embedded PostgreSQL could not be started."""
 
     retry = Retry.BACKOFF
 
 
-class StandbyError(TrickleError, code="ST504"):
+class StandbyError(ServerError, code="ST504"):
     """The server is a standby and accepts no writes."""
 
-    retry = Retry.BACKOFF  # until it is promoted
+    retry = Retry.BACKOFF  # until the standby is promoted
 
 
-class DaemonMissingError(TrickleError, code="ST601"):
-    """A call from SQL needs the daemon, and none serves the database."""
+class DaemonMissingError(RequestError, code="ST601"):
+    """A call from SQL needs a daemon, and none serves the database."""
 
 
-class RequestTimeoutError(TrickleError, code="ST602"):
-    """A request was not done within pg_trickle.request_timeout, and was cancelled."""
+class RequestTimeoutError(RequestError, code="ST602"):
+    """A request did not finish within pg_trickle.request_timeout, and was cancelled."""
 
 
-class RequestCancelledError(TrickleError, code="ST603"):
-    """The caller of a request took it back, or is gone."""
+class RequestCancelledError(RequestError, code="ST603"):
+    """The caller of a request cancelled it, or disconnected."""
 
 
-class RequestLostError(TrickleError, code="ST604"):
-    """The daemon that executed a request ended before it was done."""
+class RequestLostError(RequestError, code="ST604"):
+    """The daemon ended before the request was finished."""
 
 
-class RequestRefusedError(TrickleError, code="ST605"):
-    """A request asks for what does not exist, or in a way that is not possible."""
+class RequestRefusedError(RequestError, code="ST605"):
+    """A request names a missing object, or cannot be made in this way."""
 
 
-class RequestQuotaError(TrickleError, code="ST606"):
-    """A role has as many requests, subscriptions or watermark groups as it may."""
+class RequestQuotaError(RequestError, code="ST606"):
+    """A role has reached its limit of requests, subscriptions or watermark groups."""
 
     retry = Retry.BACKOFF
 
 
-class LakeCatalogError(TrickleError, code="ST701"):
-    """The DuckLake catalog is missing, or of a kind that cannot be written."""
+class LakeCatalogError(LakeError, code="ST701"):
+    """The DuckLake catalog is missing, or cannot be written safely."""
 
 
-class LakeWriteError(TrickleError, code="ST702"):
+class LakeWriteError(LakeError, code="ST702"):
     """A file or a snapshot of the lake could not be written."""
 
     retry = Retry.BACKOFF
 
 
-class LakeSinkError(TrickleError, code="ST703"):
-    """The sink of a stream table is not what the operation needs."""
+class LakeSinkError(LakeError, code="ST703"):
+    """The sink of a stream table does not allow the operation."""
 
 
-class LakeReadError(TrickleError, code="ST704"):
-    """A lake table cannot be read into Spark, or not exactly."""
+class LakeReadError(LakeError, code="ST704"):
+    """A lake table cannot be read into Spark exactly."""
 
 
-class LakeSourceError(TrickleError, code="ST705"):
-    """A lake table cannot be followed as it is, or is not attached."""
+class LakeSourceError(LakeError, code="ST705"):
+    """A lake table cannot be followed in its present form, or is not attached."""
 
 
-class LakeSnapshotExpiredError(TrickleError, code="ST706"):
-    """The lake has forgotten the snapshot from which its changes were to be read."""
+class LakeSnapshotExpiredError(LakeError, code="ST706"):
+    """The snapshot from which changes must be read has expired in the lake."""
 
 
-class LakeUnreachableError(TrickleError, code="ST707"):
+class LakeUnreachableError(LakeError, code="ST707"):
     """The database that holds the catalog of the lake cannot be reached."""
 
     retry = Retry.BACKOFF
 
 
-class LakePathError(TrickleError, code="ST708"):
-    """A catalog of the lake names a file outside the directory that is on record for it."""
+class LakePathError(LakeError, code="ST708"):
+    """The catalog of the lake names a file outside the directory on record."""
 
 
-class InternalError(TrickleError, code="ST901"):
+class LakeShapeError(LakeError, code="ST709"):
+    """Rows do not fit the columns of their lake table."""
+
+
+class LakeFilesUnreachableError(LakeReadError, code="ST710"):
+    """A file of the lake cannot be read, because its storage does not provide it."""
+
+    retry = Retry.BACKOFF
+
+
+class InternalError(BugError, code="ST901"):
     """The package broke one of its own invariants."""

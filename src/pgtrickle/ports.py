@@ -1,27 +1,28 @@
-"""The protocols between the logic of a refresh and what carries it out."""
+"""The protocols between the logic of a refresh and its engine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-import pyarrow as pa
+if TYPE_CHECKING:  # commands that only read the catalog need neither Arrow nor the compiler
+    import pyarrow as pa
 
-from pgtrickle.model.names import QualifiedName
-from pgtrickle.sql.translate import Dialect
+    from pgtrickle.model.text.names import QualifiedName
+    from pgtrickle.sql.translate import Dialect
 
 PartT = TypeVar("PartT")
 ResultT = TypeVar("ResultT")
 
-# The refresh that this thread works on, for whoever shows or cancels what the engine does.
+# The refresh that this thread works on, to show or cancel the engine's work.
 current_job: ContextVar[str | None] = ContextVar("current_job", default=None)
 
 
 @contextmanager
 def job_named(name: str) -> Iterator[None]:
-    """Let the engine know, for the length of a block, for which refresh this thread works."""
+    """Name the refresh of this thread for the engine, for the duration of a block."""
     before = current_job.set(name)
     try:
         yield
@@ -30,7 +31,7 @@ def job_named(name: str) -> Iterator[None]:
 
 
 class ResultTooLargeError(Exception):
-    """The result of a stage is too large to be handed over; ``Engine.stage`` may write it."""
+    """The result of a stage is too large to be returned; ``Engine.stage`` may write it."""
 
 
 class Engine(Protocol):
@@ -46,20 +47,25 @@ class Engine(Protocol):
         """Whether ``stage`` and ``spread`` work: many processes read and write themselves."""
         ...
 
+    @property
+    def cold_runs(self) -> int:
+        """The number of computations that took longer because the engine had just started."""
+        ...
+
     def run(self, sql: str, inputs: Mapping[str, pa.Table]) -> pa.Table:
         """Evaluate ``sql`` over small relations of the given names.
 
-        Raises ResultTooLargeError where the result is not small.
+        Raises ResultTooLargeError if the result is not small.
         """
         ...
 
     def stage(
         self, sql: str, inputs: Mapping[str, Any], target: QualifiedName, parts: QualifiedName
     ) -> None:
-        """Evaluate ``sql`` and write the result into a table, nothing of it through the driver.
+        """Evaluate ``sql`` and write the result into a table, without the driver.
 
-        An input is an Arrow table or the description of a read, as the engine's adapter has it.
-        What is written is counted in the table ``parts``, under the name ``staged``.
+        An input is an Arrow table or the engine's description of a read.
+        Written rows are counted in the table ``parts``, under the name ``staged``.
         """
         ...
 
@@ -68,26 +74,26 @@ class Engine(Protocol):
     ) -> list[ResultT]:
         """Call ``task`` with the address of the database and each part, many at a time.
 
-        It is called in other processes, and again where one of them was lost; of each part, one
+        It is called in other processes, and again if one of them was lost; for each part, one
         result is returned, in the order of the parts.
         """
         ...
 
     def cancel(self, job: str) -> None:
-        """Cancel what is computed now for a refresh (see ``job_named``); any thread may.
+        """Cancel the present computation of a refresh (see ``job_named``); any thread may.
 
-        What the refresh does between two computations is not the engine's to stop.
+        It does not stop the refresh between two computations.
         """
         ...
 
     def note_progress(self, job: str) -> None:
-        """Take note that rows of a refresh have moved, which the engine may not see itself."""
+        """Record that rows of a refresh have moved, which the engine may not see itself."""
         ...
 
     def kill(self) -> None:
-        """End all that is computed, at once and for certain; the next call begins anew."""
+        """End all computations at once; the next call starts the engine again."""
         ...
 
     def close(self) -> None:
-        """Release what the engine holds."""
+        """Release the engine's resources."""
         ...

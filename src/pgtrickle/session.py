@@ -19,41 +19,66 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
 
-from pgtrickle.model.search_path import OWN_PATH
+from pgtrickle.model.text.search_path import OWN_PATH
 
 # Row security that would hide rows from us is an error: a stream table without them would be wrong.
-# Literals of ours are written for the standard's strings.
+# Literals of ours are written for the standard's strings.  Compiling a query to machine code takes
+# half a second, and PostgreSQL does it for small catalogs that were never analysed.
 _OWN_SETTINGS = {
     "search_path": OWN_PATH,
     "row_security": "off",
     "standard_conforming_strings": "on",
+    "jit": "off",
 }
 # SET and not a query: the transaction may still choose its isolation level after it.
 FIX_PATH = "; ".join(f"SET LOCAL {name} = {value}" for name, value in _OWN_SETTINGS.items())
+_SEEN_BY_POLICY = "SET LOCAL row_security = on"
 BEGIN_SNAPSHOT = f"BEGIN ISOLATION LEVEL REPEATABLE READ; {FIX_PATH}"
 
-_WHO_ANSWERS = "SELECT pg_catalog.pg_backend_pid()"
+# One message: a session is ours alone if the one that answers is the one that was opened.
+_FIX_SESSION = """
+    SELECT pg_catalog.pg_backend_pid(),
+           (SELECT pg_catalog.count(pg_catalog.set_config(s.name, s.value, false))
+              FROM ROWS FROM (pg_catalog.unnest(%(names)s::pg_catalog.text[]),
+                              pg_catalog.unnest(%(values)s::pg_catalog.text[])) AS s (name, value)
+             WHERE pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) %(pid)s::pg_catalog.int4)
+"""
 
 
 class Session(Connection[TupleRow]):
     """A connection whose statements see ``pg_catalog`` first and nothing of users."""
 
     pooled = False  # the server's sessions are shared with others
+    row_security = "off"
+    of_guest = False  # of one who owns nothing in the catalog
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.cursor_factory = _OwnCursor
+        self.cursor_factory = OwnCursor
 
     @classmethod
     def open(cls, dsn: str, **options: Any) -> Self:
         """Connect in autocommit mode; prepared statements do not survive a pooler."""
         connection = cls.connect(dsn, autocommit=True, prepare_threshold=None, **options)
         try:
-            fix_path(connection)
+            connection.fix_path()
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def fix_path(self, **more: str) -> None:
+        """Fix the path, and ``more``, of a session that is ours alone, or note that it is not."""
+        settings = {**_OWN_SETTINGS, "row_security": self.row_security, **more}
+        pid = self.info.backend_pid
+        values = {"names": list(settings), "values": list(settings.values()), "pid": pid}
+        [(answering, _)] = self.execute(_FIX_SESSION, values).fetchall()
+        self.pooled = answering != pid
+
+    @property
+    def only_looks(self) -> bool:
+        """Whether nothing can be written to the catalog."""
+        return self.of_guest or self.info.parameter_status("in_hot_standby") == "on"
 
     @property
     def idle(self) -> bool:
@@ -71,17 +96,28 @@ class Session(Connection[TupleRow]):
         with super().transaction(savepoint_name, force_rollback) as transaction:
             if self.pooled and outermost:
                 self.execute(FIX_PATH)
+                if self.row_security != _OWN_SETTINGS["row_security"]:
+                    self.execute(_SEEN_BY_POLICY)
             yield transaction
 
 
-class _OwnCursor(Cursor[Any]):
+class CallerSession(Session):
+    """A session of a role that asks the daemon: policies say which rows are its own."""
+
+    row_security = "on"
+    of_guest = True
+
+
+class OwnCursor(Cursor[Any]):
     """A cursor that lets nothing run outside of a transaction where sessions are shared."""
 
     @contextmanager
     def _within(self, query: object = "") -> Iterator[None]:
         session = self.connection
         assert isinstance(session, Session)  # noqa: S101 - who else makes one
-        begins = isinstance(query, str) and query.startswith("BEGIN")
+        # Procedures end transactions, too.
+        text = query.decode() if isinstance(query, bytes) else query
+        begins = isinstance(text, str) and text.startswith(("BEGIN", "CALL"))
         if session.pooled and session.autocommit and session.idle and not begins:
             with session.transaction():
                 yield
@@ -89,25 +125,20 @@ class _OwnCursor(Cursor[Any]):
             yield
 
     def execute(self, query: Any, params: Any = None, **options: Any) -> Self:
+        """Run a statement."""
         with self._within(query):
             return super().execute(query, params, **options)
 
     def executemany(self, query: Any, params_seq: Any, **options: Any) -> None:
+        """Run a statement for each of several sets of values."""
         with self._within():
             super().executemany(query, params_seq, **options)
 
     @contextmanager
     def copy(self, statement: Any, params: Any = None, **options: Any) -> Iterator[Any]:
+        """Copy rows to or from a table."""
         with self._within(), super().copy(statement, params, **options) as copy:
             yield copy
-
-
-def fix_path(session: Session) -> None:
-    """Fix the path of a session that is ours alone, or note that it is not."""
-    [(pid,)] = session.execute(_WHO_ANSWERS).fetchall()
-    session.pooled = pid != session.info.backend_pid
-    if not session.pooled:
-        session.execute("; ".join(f"SET {name} = {value}" for name, value in _OWN_SETTINGS.items()))
 
 
 def is_pooled(dsn: str) -> bool:

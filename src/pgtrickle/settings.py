@@ -11,13 +11,17 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
+from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
 from pgtrickle.errors import SettingError
+
+SPARK, AUTO, POSTGRES = "spark", "auto", "postgres"  # the engines
+CATALOG_SCHEMA = "ducklake"  # the default schema of the lake's catalog
 
 
 def _setting(
@@ -36,173 +40,219 @@ def _setting(
 class Settings:
     """The settings of one process."""
 
-    dsn: str = _setting("", "Where PostgreSQL is; empty starts the embedded server.")
+    dsn: str = _setting(
+        "", "The connection string of the database; empty: the embedded server is started."
+    )
     lease_seconds: float = _setting(
         30.0,
-        "How long a refresh may go without a sign of life before another may take over.",
+        "How long a refresh may go without renewing its lease before another process may take"
+        " over.",
         1,
         86400,
     )
     differential_max_change_ratio: float = _setting(
         0.5,
         "Under AUTO, the share of changed rows among a query's source rows above which a refresh"
-        " recomputes in full, whatever it is predicted to cost; an updated row counts once. A"
-        " stream table's own max_delta_fraction comes first.",
+        " recomputes in full, regardless of the predicted cost; an updated row counts once. A"
+        " stream table's own max_delta_fraction takes precedence.",
         0,
         1,
     )
     cost_model_safety_margin: float = _setting(
         0.9,
-        "Under AUTO, a refresh recomputes in full where that is predicted to take less than this"
-        " share of what following the changes is predicted to take; 0: never for its cost.",
+        "Under AUTO, a refresh recomputes in full if the predicted time of FULL is less than this"
+        " share of the predicted time of DIFFERENTIAL; 0: never because of its cost.",
         0,
         1,
+    )
+    engine: str = _setting(
+        SPARK,
+        "What computes the stages of a refresh: Spark (spark), the database itself (postgres),"
+        " which starts no JVM and reads nothing out of the database, or the one that is predicted"
+        " to be quicker (auto). A stream table's own engine takes precedence.",
+        choices=(SPARK, AUTO, POSTGRES),
+    )
+    template_cache_max_entries: int = _setting(
+        1000,
+        "How many compiled queries a process keeps; beyond it, the one that was not used for"
+        " longest is compiled again when it is needed. 0: no limit.",
+        0,
+        1000000,
+    )
+    immediate_max_delta_rows: int = _setting(
+        100_000,
+        "How many rows a statement may change for an IMMEDIATE stream table to follow it at once.",
+        1,
+        10_000_000,
+    )
+    immediate_excess: str = _setting(
+        "defer",
+        "What becomes of a statement that changes more: the stream table is computed anew by its"
+        " next refresh (defer), or the statement fails (error).",
+        choices=("defer", "error"),
     )
     force_full_refresh: bool = _setting(
         default=False, doc="Under AUTO, recompute in full at every refresh."
     )
     max_concurrent_refreshes: int = _setting(
-        4, "How many refreshes `pgtrickle run` works on at a time.", 1, 64
+        4, "How many refreshes `pgtrickle run` runs at a time.", 1, 64
     )
     per_database_worker_quota: int = _setting(
         0,
-        "How many of them one database may have, kept in its own settings table; 0: all.",
+        "How many refreshes of one database may run at a time, kept in its own settings table;"
+        " 0: all.",
         0,
         64,
     )
     auto_backoff: bool = _setting(
         default=True,
-        doc="Refresh a stream table half as often after three refreshes in a row that took longer"
-        " than its schedule, down to an eighth, until one takes no longer.",
+        doc="Refresh a stream table half as often after three consecutive refreshes that took"
+        " longer than its schedule, down to an eighth, until one takes no longer.",
     )
     event_wakeup: bool = _setting(
         default=True,
-        doc="Let a captured change wake `pgtrickle run`, where it has a session of its own on the"
-        " server; otherwise it looks for changes when they are due.",
+        doc="Let a captured change wake `pgtrickle run`, if its session on the server does not go"
+        " through a pooler; otherwise it looks for changes when a stream table is due.",
     )
     fuse_default_ceiling: int = _setting(
         0,
-        "Changed rows above which the fuse of a stream table blows that has no ceiling of its own;"
-        " 0: none.",
+        "Changed rows above which the fuse of a stream table without its own ceiling blows;"
+        " 0: no ceiling.",
         0,
         None,
     )
     allow_circular: bool = _setting(
         default=False,
         doc="Let a new query of a stream table close a circle of stream tables that read one"
-        " another, if all their queries are monotone; those that are there are refreshed anyway.",
+        " another, if all their queries are monotone; existing circles are refreshed anyway.",
     )
     max_fixpoint_iterations: int = _setting(
         100,
-        "After how many rounds the refresh of a circle gives up that still finds rows.",
+        "The number of rounds after which the refresh of a circle that still finds rows gives up.",
         1,
         1_000_000,
     )
     planning_timeout_seconds: float = _setting(
         10.0,
-        "How long PostgreSQL may take to plan a query while it is bound or compiled; one that takes"
-        " longer is refused.",
+        "How long PostgreSQL may take to plan a query while it is bound or compiled; a query that"
+        " takes longer is refused.",
         0.05,
         3600,
     )
+    compile_timeout_ms: int = _setting(
+        60_000,
+        "How long a query may be compiled, PostgreSQL's part included; a query that takes longer"
+        " is refused with ST112.",
+        100,
+        3_600_000,
+    )
     max_consecutive_errors: int = _setting(
         3,
-        "After how many errors in a row that do not heal by themselves `pgtrickle run` suspends a"
-        " stream table; 0: never.",
+        "The number of consecutive errors, without temporary ones, after which `pgtrickle run`"
+        " suspends a stream table; 0: never.",
         0,
         1000,
     )
+    suspend_after_seconds: float = _setting(
+        300.0,
+        "The time from the first to the latest of consecutive errors before they suspend a"
+        " stream table; 0: max_consecutive_errors alone decides.",
+        0,
+        86400,
+    )
     history_retention_days: int = _setting(
-        90, "How long the history keeps a refresh; 0: for ever.", 0, 36500
+        90, "How long the history keeps a refresh; 0: forever.", 0, 36500
     )
     history_prune_interval_seconds: float = _setting(
         60.0, "How often `pgtrickle run` looks for history to delete.", 1, 86400
     )
     read_connections: int = _setting(
-        4, "How many connections read side by side during one refresh.", 1, 64
+        4, "How many connections read in parallel during one refresh.", 1, 64
     )
     large_read_bytes: int = _setting(
         32 * 2**20,
-        "Size of one input of a refresh (a table, a window of changes, what a bounded read brings)"
-        " from which Spark's executors read it in parts, side by side, and write the result"
-        " themselves. A smaller one passes through the memory of this process.",
+        "The size of one input of a refresh (a table, a window of changes, the result of a bounded"
+        " read) from which Spark's executors read it in parts, in parallel, and write the result"
+        " themselves. A smaller input passes through the memory of this process.",
         1,
         None,
     )
     spark_driver_memory: str = _setting(
         "2g",
-        "The heap of Spark's driver, as Spark writes sizes; with a local master the executors"
-        " live in it too.",
+        "The heap of Spark's driver, in Spark's notation; with a local master the executors"
+        " use it too.",
     )
     spark_class_archive: bool = _setting(
         default=True,
         doc="Keep an archive of the classes that Spark's JVM loads in the user's cache directory"
-        " (some 150 MB): Spark then starts in half the time. It is written when Spark stops for the"
-        " first time, which takes some seconds, or by a process of its own beside a daemon.",
+        " (about 150 MB): Spark then starts in half the time. The archive is written when Spark"
+        " stops for the first time, which takes some seconds, or by a separate process beside a"
+        " daemon.",
     )
     spark_auth_secret_file: str = _setting(
         "",
-        "A file of yours, with mode 0600, that holds the `spark.authenticate.secret` of a"
-        " standalone Spark cluster. With a local master Spark makes a secret of its own.",
+        "Your file, with mode 0600, that contains the `spark.authenticate.secret` of a"
+        " standalone Spark cluster. With a local master Spark creates its own secret.",
     )
     refresh_stall_seconds: float = _setting(
         600.0,
-        "After how long without any progress (no job, stage or task that ends, no row that moves,"
-        " no processor time) what Spark does for a refresh is ended, and Spark started anew if it"
-        " does not answer; 0: never.",
+        "The time without any progress (no job, stage or task ends, no row moves, no processor"
+        " time is used) after which the Spark jobs of a refresh are cancelled, and Spark is"
+        " restarted if it does not answer; 0: never.",
         0,
         86400,
     )
     shutdown_seconds: float = _setting(
         30.0,
-        "Within how long `pgtrickle run` ends after a signal, whatever hangs. Refreshes in progress"
-        " have the first half to finish and are cancelled then.",
+        "The time within which `pgtrickle run` ends after a signal, even if something hangs."
+        " Refreshes in progress have the first half to finish and are then cancelled.",
         1,
         3600,
     )
     driver_result_bytes: int = _setting(
         128 * 2**20,
-        "Size up to which the result of a stage passes through the driver; a larger one is"
+        "The size up to which the result of a stage passes through the driver; a larger result is"
         " computed again and written by the executors.",
         2**20,
         None,
     )
     progress_seconds: float = _setting(
-        2.0, "How often a large refresh tells how far it is.", 0.05, 3600
+        2.0, "How often a large refresh reports its progress.", 0.05, 3600
     )
     matview_polling: bool = _setting(
         default=True,
-        doc="Accept materialized views as sources; each refresh reads all their rows to learn"
+        doc="Accept materialized views as sources; each refresh reads all their rows to find out"
         " whether they changed.",
     )
     foreign_table_polling: bool = _setting(
         default=False,
-        doc="Accept foreign tables as sources; each refresh reads all their rows to learn whether"
-        " they changed.",
+        doc="Accept foreign tables as sources; each refresh reads all their rows to find out"
+        " whether they changed.",
     )
     trim_rows: int = _setting(
-        1_000_000, "How many consumed changes one refresh deletes at most.", 1, None
+        1_000_000, "The largest number of consumed changes that one refresh deletes.", 1, None
     )
     cdc_mode: str = _setting(
         "trigger",
         "How changes are captured: by `trigger`, from the `wal`, or `auto`, which reads the log"
-        " where all it needs is in place. A stream table's own cdc_mode comes first.",
+        " if all conditions are met. A stream table's own cdc_mode takes precedence.",
     )
     wal_max_changes_per_poll: int = _setting(
         100_000,
-        "After how many messages a read of the log ends with the transaction it is in.",
+        "The number of messages after which a read of the log ends, at the end of the current"
+        " transaction.",
         1,
         None,
     )
     wal_transition_timeout_seconds: float = _setting(
         300.0,
-        "How long creating the logical slot may wait for transactions that are open.",
+        "How long the creation of the logical slot may wait for open transactions.",
         1,
         86400,
     )
     wal_heartbeat_seconds: float = _setting(
         10.0,
-        "How often `pgtrickle run` reads the log although nothing is due, so that the server need"
+        "How often `pgtrickle run` reads the log even if nothing is due, so that the server need"
         " not keep it.",
         0.1,
         3600,
@@ -211,19 +261,18 @@ class Settings:
         100, "How much log the slot may hold back before a warning.", 1, None
     )
     slot_lag_critical_threshold_mb: int = _setting(
-        1024, "How much log the slot may hold back before the matter is critical.", 1, None
+        1024, "How much log the slot may hold back before a critical alert.", 1, None
     )
     change_buffer_durability: str = _setting(
         "logged",
-        "What a crash of the server leaves of new change buffers: all (logged), all and the writer"
-        " has waited for the disk whatever its synchronous_commit (sync), or nothing (unlogged):"
-        " cheaper, and each crash makes stream tables start anew.",
+        "How new change buffers survive a crash of the server: completely (logged), completely,"
+        " with commits that wait for the disk regardless of synchronous_commit (sync), or not at"
+        " all (unlogged), which is cheaper, but each crash makes stream tables load again.",
         choices=("unlogged", "logged", "sync"),
     )
     compact_threshold: int = _setting(
         100_000,
-        "Rows of a change buffer from which changes that undo one another are taken out of it;"
-        " 0: never.",
+        "Rows of a change buffer from which changes that cancel out are deleted from it; 0: never.",
         0,
         None,
     )
@@ -235,99 +284,114 @@ class Settings:
     )
     max_buffer_rows: int = _setting(
         0,
-        "Rows of a change buffer above which stream tables that are behind no longer hold it up"
-        " and start anew instead, or writers are slowed down (enforce_backpressure); 0: no limit.",
+        "Rows of a change buffer above which it is trimmed without the stream tables that are"
+        " behind, which load again, or writers are slowed down (enforce_backpressure);"
+        " 0: no limit.",
         0,
         None,
     )
     enforce_backpressure: bool = _setting(
         default=False,
-        doc="Slow writers down while a change buffer is above max_buffer_rows, instead of letting"
-        " stream tables start anew.",
+        doc="Slow writers down while a change buffer is above max_buffer_rows, instead of making"
+        " stream tables load again.",
     )
     backpressure_consecutive_limit: int = _setting(
-        3, "How often in a row a buffer is found above its limit before something is done.", 1, 1000
+        3, "The number of consecutive checks above the limit before pgtrickle acts.", 1, 1000
     )
     backpressure_delay_ms: int = _setting(
-        20, "How long back pressure holds up each statement that writes to a source.", 1, 10_000
+        20, "How long back pressure delays each statement that writes to a source.", 1, 10_000
     )
     notify_coalesce_ms: int = _setting(
         250,
-        "How long after a notice the next one to the same subscriber waits, to tell of all"
-        " refreshes meanwhile at once; 0: each refresh is told by itself.",
+        "The time between two notices to the same subscriber; refreshes in between share one"
+        " notice; 0: each refresh has its own.",
         0,
         5000,
     )
     requests_per_caller: int = _setting(
         100,
-        "How many requests of one role may wait at a time, kept in the settings table; those who"
-        " can act as the owner of the catalog may have any number.",
+        "How many requests of one role may wait at a time, kept in the settings table; roles that"
+        " can act as the owner of the catalog have no limit.",
         1,
         100_000,
     )
     ducklake_catalog_schema: str = _setting(
-        "public",
-        "The schema of PostgreSQL that holds the DuckLake catalog; new sinks take it down.",
+        CATALOG_SCHEMA,
+        "The PostgreSQL schema that holds the DuckLake catalog; recorded for each new sink.",
     )
     ducklake_catalog_dsn: str = _setting(
         "",
-        "In which database the DuckLake catalog is; empty: in this one. New sinks take it down as"
-        " it stands here, and look up ${ENV:NAME} in it whenever they connect; a password must be"
-        " written so.",
+        "The connection string of the database with the DuckLake catalog; empty: this database."
+        " Recorded for each new sink as written; ${ENV:NAME} in it is looked up at each"
+        " connection. A password must be written in this form.",
     )
     ducklake_sink_failure_mode: str = _setting(
         "warn",
-        "What a delivery to the lake that fails does to its refresh: nothing, and the lake catches"
-        " up later (warn), or it fails too (error).",
+        "The effect of a failed delivery to the lake on its refresh: none, and the lake catches"
+        " up later (warn), or the refresh fails too (error).",
         choices=("warn", "error"),
     )
     ducklake_sink_max_retries: int = _setting(
-        3, "How often a delivery that failed is tried again before someone must ask.", 0, 1000
+        3,
+        "How often a delivery with a permanent failure is retried before it waits for"
+        " `pgtrickle sink retry`; outages of storage and networks are retried without a limit.",
+        0,
+        1000,
     )
     ducklake_sink_retry_seconds: float = _setting(
-        1.0, "How long the first retry waits at most; each later one waits twice as long.", 0, 3600
+        1.0, "The longest wait of the first retry; each later one waits twice as long.", 0, 3600
+    )
+    ducklake_sink_longest_retry_seconds: float = _setting(
+        300.0, "The longest wait of any retry.", 0, 86400
     )
     ducklake_compaction_policy: str = _setting(
         "fallback",
-        "What is done when the lake has forgotten the snapshot up to which an attached table was"
-        " read: all its rows are compared (fallback), or that is an error (error); newly attached"
-        " tables take it down.",
+        "The reaction if the snapshot up to which an attached table was read has expired in the"
+        " lake: compare all its rows (fallback), or fail (error). Recorded for each newly attached"
+        " table.",
         choices=("fallback", "error"),
     )
     ducklake_file_mode: str = _setting(
         "0600",
-        "Who may read the local files of copies in the lake, as an octal mode; directories are open"
-        " to the same. 0640 or 0644 where DuckDB reads them as another user of the system.",
+        "The octal mode of the local files of copies in the lake; directories are open to the same"
+        " users. Use 0640 or 0644 if DuckDB reads them as another system user.",
         choices=("0600", "0640", "0644", "0660", "0664"),
     )
     ducklake_read_paths: str = _setting(
         "",
-        "Further directories, with commas in between, in which files of attached lake tables may"
-        " lie beside the data path of their lake.",
+        "Further directories, separated by commas, that may contain files of attached lake tables"
+        " in addition to the data path of their lake.",
     )
     ducklake_maintain_seconds: float = _setting(
         600.0,
-        "How often a daemon merges the small files of a copy in the lake and removes what nobody"
-        " needs; 0: never.",
+        "How often a daemon merges the small files of a copy in the lake and removes files that are"
+        " no longer needed; 0: never.",
         0,
         31_536_000,
     )
     ducklake_file_seconds: float = _setting(
         86_400.0,
-        "The age from which a daemon removes files of the lake that no snapshot needs; longer than"
-        " any reader or writer takes.",
+        "The age from which a daemon removes files of the lake that no snapshot needs; choose it"
+        " longer than any read or write takes.",
         1,
         31_536_000,
     )
     ducklake_keep_seconds: float = _setting(
-        0.0, "The age from which a daemon forgets snapshots of the lake; 0: never.", 0, 31_536_000
+        0.0, "The age from which a daemon expires snapshots of the lake; 0: never.", 0, 31_536_000
     )
     lock_wait_seconds: float = _setting(
         60.0,
-        "How long create, drop, alter and others go on asking for a lock that somebody has, a tenth"
-        " of a second at a time so that nobody has to wait behind them, before they give up.",
+        "How long create, drop, alter and other commands wait for a lock before they give up; they"
+        " request it for a tenth of a second at a time, so that no other session queues behind"
+        " them.",
         1,
         86400,
+    )
+    trusted_owner: str = _setting(
+        "",
+        "The role whose catalog you use without being its owner, and whose functions may run with"
+        " your rights; `pg_trickle.trusted_owner` sets it for a role or a database; the catalog"
+        " cannot set it. Superusers and the owner of the database are trusted.",
     )
     connection_timeout_seconds: float = _setting(
         30.0, "How long to wait for a connection to PostgreSQL.", 1, 3600
@@ -349,22 +413,24 @@ SESSION_SETTINGS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "request_timeout": (
             "300",
-            "How many seconds a CALL waits before it takes its request back; 0: without end.",
+            "How many seconds a CALL waits before it cancels its request; 0: without limit.",
         ),
-        "enabled": ("on", "Off: changes that this session makes are not captured (a gap)."),
+        "enabled": ("on", "Off: the changes of this session are not captured (a gap)."),
         "block_source_ddl": (
             "off",
-            "On: commands of this session that change what a stream table relies on are refused.",
+            "On: commands of this session that alter a source of a stream table are refused.",
         ),
     }
 )
 
-_LONGEST_VALUE = 8192  # as the table has it
-# Kept as they were given: secrets in them are looked up by whoever connects.
+_LONGEST_VALUE = 8192  # as in the table
+# Kept as written: secrets in them are looked up at each connection.
 _EXPANDED_LATER = frozenset({"ducklake_catalog_dsn"})
-# What must be known before a connection can be made cannot come from the database.
-# Nor may it name a file of this machine.
-_NOT_STORED = frozenset({"dsn", "connection_timeout_seconds", "spark_auth_secret_file"})
+# The database cannot hold a setting that is needed before the connection is made,
+# nor may it name a file of this machine, nor declare which role is trusted.
+_NOT_STORED = frozenset(
+    {"dsn", "connection_timeout_seconds", "spark_auth_secret_file", "trusted_owner"}
+)
 _SECRET = re.compile(r"\$\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
 _UNITS = MappingProxyType(
     {
@@ -378,6 +444,48 @@ _UNITS = MappingProxyType(
     }
 )
 
+# Environment variables that are read elsewhere and are not settings.
+_OTHER_VARIABLES = ("debug", "home", "pg_bindir", "quiet")
+_OF_TEST_LANES = re.compile(r"PGTRICKLE_(TEST|FUZZ|KILL|NEW)_|PGTRICKLE_LAKE_[A-Z]+$")
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownSetting:
+    """A name that looks like a setting of pgtrickle but is not one."""
+
+    name: str  # as given
+    nearest: str  # the most similar setting, or empty
+
+    def __str__(self) -> str:
+        """Return a warning of one line."""
+        meant = f"; did you mean {self.nearest}?" if self.nearest else ""
+        return f"{self.name} is not a setting of pgtrickle{meant}"
+
+
+def find_unknown_variables(environment: Mapping[str, str] = os.environ) -> list[UnknownSetting]:
+    """Return the environment variables that are named like settings but are not settings.
+
+    >>> [one.nearest for one in find_unknown_variables({"PGTRICKLE_" + "LEASE_SECOND": "5"})]
+    ['PGTRICKLE_LEASE_SECONDS']
+    """
+    known = [one.name for one in fields(Settings)] + list(_OTHER_VARIABLES)
+    names = [f"PGTRICKLE_{name.upper()}" for name in known]
+    given = (name for name in environment if name.startswith("PGTRICKLE_"))
+    return _unlike(names, [name for name in given if not _OF_TEST_LANES.match(name)])
+
+
+def find_unknown_parameters(given: Iterable[str]) -> list[UnknownSetting]:
+    """Return the given ``pg_trickle.<name>`` parameters that pgtrickle does not know."""
+    known = [*storable_settings(), *SESSION_SETTINGS, "trusted_owner"]
+    return _unlike([f"pg_trickle.{name}" for name in known], given)
+
+
+def _unlike(known: list[str], given: Iterable[str]) -> list[UnknownSetting]:
+    return [
+        UnknownSetting(name, next(iter(get_close_matches(name, known, 1, 0.8)), ""))
+        for name in sorted(set(given) - set(known))
+    ]
+
 
 def storable_settings() -> list[str]:
     """Return the names of the settings that the database may hold."""
@@ -385,7 +493,7 @@ def storable_settings() -> list[str]:
 
 
 def unit_of(name: str) -> str:
-    """Return the unit of a setting, which its name ends in; empty if it has none.
+    """Return the unit of a setting, taken from the end of its name; empty if it has none.
 
     >>> unit_of("lease_seconds"), unit_of("cdc_mode")
     ('s', '')
@@ -403,7 +511,7 @@ def show_value(value: object) -> str:
 
 
 def expand_secrets(text: str, environment: Mapping[str, str]) -> str:
-    """Put environment variables in place of ``${ENV:NAME}``, so that no file holds a secret.
+    """Replace each ``${ENV:NAME}`` by the environment variable, so that no file holds a secret.
 
     >>> expand_secrets("postgresql://ann:${ENV:PW}@db", {"PW": "x"})
     'postgresql://ann:x@db'
@@ -426,9 +534,9 @@ def load_settings(
     stored: Mapping[str, str] = MappingProxyType({}),
     **overrides: object,
 ) -> Settings:
-    """Read the settings from the environment, else from ``stored``, what the database has.
+    """Read the settings from the environment, else from ``stored``, the values in the database.
 
-    Arguments that are not None come first.
+    Arguments that are not None take precedence.
 
     >>> load_settings({"PGTRICKLE_LEASE_SECONDS": "5"}).lease_seconds
     5.0
@@ -475,7 +583,7 @@ def settings_in_effect(
     table: Mapping[str, str],
     environment: Mapping[str, str] = os.environ,
 ) -> list[SettingInEffect]:
-    """Say for every setting where its value comes from; those of a DSN may be secrets."""
+    """Return every setting with the source of its value; a DSN is hidden."""
     found = []
     for one in fields(Settings):
         value, default = getattr(settings, one.name), one.default
@@ -503,7 +611,7 @@ def settings_in_effect(
 
 def _parse(name: str, text: str, kind: type) -> Any:
     if len(text) > _LONGEST_VALUE:
-        raise _refuse(name, f"{text[:100]}...", f"It has {_LONGEST_VALUE} characters at most.")
+        raise _refuse(name, f"{text[:100]}...", f"Use at most {_LONGEST_VALUE} characters.")
     try:
         if kind is bool:
             return {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}[
@@ -511,7 +619,7 @@ def _parse(name: str, text: str, kind: type) -> Any:
             ]
         return kind(text)  # a number of too many digits is a ValueError, too
     except (ValueError, KeyError):
-        raise _refuse(name, text, f"It is of the type {kind.__name__}.") from None
+        raise _refuse(name, text, f"Its type is {kind.__name__}.") from None
 
 
 def _check_range(name: str, value: object, metadata: Mapping[str, Any]) -> None:
@@ -521,7 +629,7 @@ def _check_range(name: str, value: object, metadata: Mapping[str, Any]) -> None:
         or (low is not None and value < low)
         or (high is not None and value > high)
     ):
-        raise _refuse(name, str(value), f"It lies between {low} and {high}.")
+        raise _refuse(name, str(value), f"Choose a value between {low} and {high}.")
     if metadata["choices"] and value not in metadata["choices"]:
         raise _refuse(name, str(value), f"Choose one of {', '.join(metadata['choices'])}.")
 

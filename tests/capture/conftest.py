@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 import psycopg
 import pytest
 
-from pgtrickle.catalog.migrate import migrate
 from tests.catalog.databases import Database, ordinary_role
 
 ORDERS = """
@@ -35,7 +34,6 @@ def connect(database: str) -> Iterator[Callable[[], Database]]:
 def connection(connect: Callable[[], Database]) -> Database:
     """Connect to a database with the catalog and an empty table of orders."""
     connection = connect()
-    migrate(connection)
     connection.execute(ORDERS)
     return connection
 

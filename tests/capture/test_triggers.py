@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 
 import psycopg
 import pytest
@@ -11,7 +10,6 @@ from psycopg import sql
 
 from pgtrickle.capture.buffers import buffer_name, list_buffer_columns
 from pgtrickle.capture.triggers import drop_capture, install_capture
-from pgtrickle.catalog.migrate import migrate
 from pgtrickle.errors import (
     PrivilegeError,
     ReservedColumnError,
@@ -316,35 +314,6 @@ def test_drop_capture_after_the_source_is_gone(connection: Database):
     assert list_buffer_columns(connection, captured.source_relid) is None
 
 
-def test_trigger_privilege_is_enough(
-    database: str, connect: Callable[[], Database], role: str, another_role: str
-):
-    owner = connect()
-    owner.execute(
-        sql.SQL("GRANT CREATE ON DATABASE {} TO {}").format(
-            sql.Identifier(owner.info.dbname), sql.Identifier(role)
-        )
-    )
-    owner.execute("CREATE TABLE public.theirs (id int)")
-    owner.execute(
-        sql.SQL("ALTER TABLE theirs OWNER TO {}; GRANT SELECT, TRIGGER ON theirs TO {}").format(
-            sql.Identifier(another_role), sql.Identifier(role)
-        )
-    )
-    ours = connect()
-    become(ours, role)
-    migrate(ours)
-
-    captured = capture(ours, "theirs", "id")
-    become(owner, another_role)
-    owner.execute("INSERT INTO theirs VALUES (1)")
-
-    assert changes(ours, captured) == Counter([(1,)])
-    capture(ours, "theirs", "id")
-    drop_capture(ours, captured.source_relid)
-    owner.execute("INSERT INTO theirs VALUES (2)")
-
-
 def test_missing_trigger_privilege_tells_what_to_grant(connection: Database, role: str):
     connection.execute(f'GRANT USAGE ON SCHEMA pgtrickle TO "{role}"'.encode())
     connection.execute(f'GRANT ALL ON pgtrickle.pgt_locks TO "{role}"'.encode())
@@ -376,7 +345,7 @@ def test_reserved_columns_are_refused(connection: Database, column: str):
         (
             """CREATE TABLE odd (id int) PARTITION BY LIST (id);
                CREATE UNLOGGED TABLE part PARTITION OF odd DEFAULT""",
-            'partition or heir "public.part" is an unlogged table',
+            'partition or child table "public.part" is an unlogged table',
         ),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pgtrickle.capture.wal.buffer_rows import Fit, make_projection
 from pgtrickle.capture.wal.collect import Collector, widen_xid
 from pgtrickle.capture.wal.decode import decode
 from pgtrickle.capture.wal.messages import (
@@ -24,7 +25,6 @@ from pgtrickle.capture.wal.messages import (
     Update,
     Value,
 )
-from pgtrickle.capture.wal.rows import Fit, make_projection
 from pgtrickle.capture.wal.slot import SlotState, check_slot
 from pgtrickle.capture.wal.transactions import read_transactions
 from pgtrickle.errors import SlotLostError, TrickleError, WalGapError, WalMessageError

@@ -8,10 +8,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from pgtrickle.catalog.migrate import migrate
 from pgtrickle.catalog.stream_tables import insert_stream_table
-from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.stream_table import RefreshMode, StreamTable
+from pgtrickle.model.text.names import QualifiedName
 from tests.catalog.databases import Database, become, ordinary_role
 
 
@@ -39,7 +38,6 @@ def ordinary(role: str, database: str) -> Iterator[Database]:
 def catalog(database: str) -> Iterator[Database]:
     """Connect to a database that has the catalog."""
     with psycopg.connect(database, autocommit=True) as connection:
-        migrate(connection)
         yield connection
 
 

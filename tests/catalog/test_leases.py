@@ -9,7 +9,7 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from pgtrickle.catalog.leases import check_lease, claim_lease, release_lease, renew_lease
+from pgtrickle.catalog.refreshes.leases import check_lease, claim_lease, release_lease, renew_lease
 from pgtrickle.errors import LeaseHeldError, LeaseLostError
 from pgtrickle.model.stream_table import StreamTable
 from tests.catalog.databases import Database

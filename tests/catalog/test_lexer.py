@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pgtrickle.sql.lexer import measure, tokens
+from pgtrickle.sql.text.lexer import measure, tokens
 
 _PIECES = st.sampled_from(
     [

@@ -8,9 +8,11 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from pgtrickle.catalog import change_tracking, dependencies, refresh_history, stream_tables
+from pgtrickle.catalog import dependencies, stream_tables
+from pgtrickle.catalog.capture import change_tracking
 from pgtrickle.catalog.dependencies import Dependency, SourceType
-from pgtrickle.catalog.refresh_history import RefreshStatus
+from pgtrickle.catalog.refreshes import history as refresh_history
+from pgtrickle.catalog.refreshes.history import RefreshRecord, RefreshStatus
 from pgtrickle.errors import (
     InternalError,
     LeaseLostError,
@@ -18,7 +20,6 @@ from pgtrickle.errors import (
     StreamTableNotFoundError,
 )
 from pgtrickle.model.frontier import Frontier, PgSnapshot
-from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.report import CostRecord, SourceRead
 from pgtrickle.model.stream_table import (
     Action,
@@ -27,6 +28,7 @@ from pgtrickle.model.stream_table import (
     Status,
     StreamTable,
 )
+from pgtrickle.model.text.names import QualifiedName
 from tests.catalog.databases import Database, value
 
 FIRST = Frontier("7", 5, PgSnapshot.parse("10:20:11,15"))
@@ -85,7 +87,9 @@ def test_updates_change_what_they_name(catalog: Database, stream_table: StreamTa
     stream_tables.update_error(catalog, identity, "it broke", status=Status.ERROR)
     stream_tables.update_plan(catalog, identity, {"stages": [1]})
 
-    assert stream_tables.get_stream_table(catalog, stream_table.name) == replace(
+    found = stream_tables.get_stream_table(catalog, stream_table.name)
+    assert found.last_error_at is not None
+    assert found == replace(
         stream_table,
         schedule="5m",
         refresh_mode=RefreshMode.DIFFERENTIAL,
@@ -94,6 +98,7 @@ def test_updates_change_what_they_name(catalog: Database, stream_table: StreamTa
         needs_reinit=True,
         consecutive_errors=1,
         last_error_message="it broke",
+        last_error_at=found.last_error_at,
         status=Status.ERROR,
     )
     assert stream_tables.find_plan(catalog, identity) == {"stages": [1]}
@@ -156,7 +161,8 @@ def test_update_of_a_dropped_stream_table_is_reported(catalog: Database):
 
 def test_deleting_a_stream_table_takes_its_rows_along(catalog: Database, stream_table: StreamTable):
     dependencies.insert_dependencies(catalog, stream_table.id, [ORDERS])
-    refresh_history.insert_refresh(catalog, stream_table.id, initiated_by=InitiatedBy.MANUAL)
+    record = RefreshRecord(InitiatedBy.MANUAL, RefreshStatus.COMPLETED, Action.NO_DATA)
+    refresh_history.insert_refresh(catalog, stream_table.id, record)
 
     stream_tables.delete_stream_table(catalog, stream_table.id)
 
@@ -210,50 +216,32 @@ def test_change_tracking_is_shared_and_replaced(catalog: Database, stream_table:
     assert change_tracking.find_change_tracking(catalog, 100) is None
 
 
-def test_refresh_is_recorded_from_start_to_end(catalog: Database, stream_table: StreamTable):
+def test_refresh_is_recorded(catalog: Database, stream_table: StreamTable):
     read = SourceRead("app.orders", "keyed", "changes", 10, 400)
-    refresh = refresh_history.insert_refresh(
-        catalog, stream_table.id, initiated_by=InitiatedBy.SCHEDULER
-    )
-    refresh_history.finish_refresh(
-        catalog,
-        refresh,
-        status=RefreshStatus.COMPLETED,
-        action=Action.DIFFERENTIAL,
-        reason="12 changes",
+    record = RefreshRecord(
+        InitiatedBy.SCHEDULER,
+        RefreshStatus.COMPLETED,
+        Action.DIFFERENTIAL,
+        "12 changes",
         rows_inserted=3,
         rows_deleted=2,
-        delta_row_count=12,
+        changed_rows=12,
         reads=[read],
         timings_ms={"read": 1.5},
         costs=CostRecord(7.0, 7.0, 30.0, 6.5),
     )
+    refresh = refresh_history.insert_refresh(catalog, stream_table.id, record)
 
     [found] = refresh_history.list_refreshes(catalog, stream_table.name)
     assert (found.id, found.stream_table) == (refresh, stream_table.name)
     assert (found.action, found.status) == (Action.DIFFERENTIAL, RefreshStatus.COMPLETED)
-    assert (found.rows_inserted, found.rows_deleted, found.delta_row_count) == (3, 2, 12)
+    assert (found.rows_inserted, found.rows_deleted, found.delta_row_count) == (3, 2, 5)
+    assert found.changed_rows == 12
     assert (found.reads, found.timings_ms, found.predicted_ms) == ((read,), {"read": 1.5}, 7.0)
     assert (found.predicted_differential_ms, found.predicted_full_ms) == (7.0, 30.0)
     assert (found.actual_ms, found.rows_read, found.bytes_read) == (6.5, 10, 400)
     assert found.end_time is not None
     assert found.end_time >= found.start_time
-
-
-def test_refresh_is_finished_once(catalog: Database, stream_table: StreamTable):
-    refresh = refresh_history.insert_refresh(
-        catalog,
-        stream_table.id,
-        initiated_by=InitiatedBy.MANUAL,
-        status=RefreshStatus.COMPLETED,
-        action=Action.NO_DATA,
-        reason="nothing changed",
-    )
-
-    with pytest.raises(InternalError):
-        refresh_history.finish_refresh(
-            catalog, refresh, status=RefreshStatus.FAILED, action=None, reason=""
-        )
 
 
 def test_history_lists_the_newest_first(catalog: Database, stream_table: StreamTable):
@@ -262,8 +250,12 @@ def test_history_lists_the_newest_first(catalog: Database, stream_table: StreamT
         refresh_history.insert_refresh(
             catalog,
             stream_table.id,
-            initiated_by=InitiatedBy.MANUAL,
-            start_time=start - timedelta(minutes=age),
+            RefreshRecord(
+                InitiatedBy.MANUAL,
+                RefreshStatus.COMPLETED,
+                Action.NO_DATA,
+                start_time=start - timedelta(minutes=age),
+            ),
         )
         for age in (3, 2, 1)
     ]
@@ -275,15 +267,13 @@ def test_history_lists_the_newest_first(catalog: Database, stream_table: StreamT
 
 
 def test_start_in_the_future_of_the_server_is_cut(catalog: Database, stream_table: StreamTable):
-    refresh_history.insert_refresh(
-        catalog,
-        stream_table.id,
-        initiated_by=InitiatedBy.MANUAL,
-        status=RefreshStatus.FAILED,
+    record = RefreshRecord(
+        InitiatedBy.MANUAL,
+        RefreshStatus.FAILED,
         start_time=datetime.now(UTC) + timedelta(hours=1),
-        error_code="ST401",
-        error_message="lost",
+        error=InternalError("lost"),
     )
+    refresh_history.insert_refresh(catalog, stream_table.id, record)
 
     [found] = refresh_history.list_refreshes(catalog)
     assert found.end_time is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psycopg
 
-from pgtrickle.catalog.unique_keys import list_unique_keys
+from pgtrickle.binding.unique_keys import list_unique_keys
 
 
 def test_only_indexes_of_plain_columns_over_all_rows_count(database: str):

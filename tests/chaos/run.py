@@ -83,7 +83,7 @@ def open_bank(dsn: str) -> None:
     """Create the sources and the stream tables, which DuckDB loads."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(SOURCES.encode())
-    with pgtrickle.connect(dsn, engine=DuckDbEngine()) as trickle:
+    with pgtrickle.connect(dsn, engine=DuckDbEngine(), init=True) as trickle:
         for one in STREAM_TABLES:
             trickle.create_stream_table(one.name, one.query, "1s", "DIFFERENTIAL")
 

@@ -25,8 +25,8 @@ def test_bank_is_right_after_each_refresh(database: str) -> None:
         # As the daemon does it: what belongs together, in one transaction.
         reports = [
             report
-            for unit in trickle.shape().units
-            for report in trickle.refresh_unit(unit.members)
+            for unit in trickle.daemon.shape().units
+            for report in trickle.daemon.refresh_unit(unit.members)
         ]
         wrong = {
             one.name: connection.execute(one.wrong.encode()).fetchall() for one in STREAM_TABLES
@@ -34,7 +34,7 @@ def test_bank_is_right_after_each_refresh(database: str) -> None:
         different = [
             connection.execute(difference(one).encode()).fetchone() for one in STREAM_TABLES
         ]
-        groups = trickle.shape().groups
+        groups = trickle.daemon.shape().groups
         connection.execute("ALTER TABLE balances DISABLE TRIGGER pgtrickle_guard")
         connection.execute("UPDATE balances SET balance = balance + 1 WHERE id = 5")
         found = [

@@ -63,7 +63,7 @@ class CommandLine:
 def bare_cli() -> CommandLine:
     """Return a command line that reaches no database."""
 
-    def refuse(dsn: str | None) -> Trickle:
+    def refuse(dsn: str | None, *, init: bool | None = None) -> Trickle:
         raise AssertionError("a usage mistake must be found before connecting")
 
     return CommandLine(setup=Setup(connect=refuse))
@@ -71,12 +71,22 @@ def bare_cli() -> CommandLine:
 
 @pytest.fixture
 def cli(database: str, duckdb_engine: DuckDbEngine) -> CommandLine:
-    """Return a command line on a fresh database."""
+    """Return a command line on a fresh database, in which every command finds a catalog."""
 
-    def open_database(dsn: str | None) -> Trickle:
-        return connect(dsn, engine=Borrowed(duckdb_engine))
+    def open_database(dsn: str | None, *, init: bool | None = None) -> Trickle:
+        return connect(dsn, engine=Borrowed(duckdb_engine), init=init)
 
     return CommandLine(database, Setup(connect=open_database))
+
+
+@pytest.fixture
+def first_cli(empty_database: str, duckdb_engine: DuckDbEngine) -> CommandLine:
+    """Return a command line on a database that was never initialised."""
+
+    def open_database(dsn: str | None, *, init: bool | None = None) -> Trickle:
+        return connect(dsn, engine=Borrowed(duckdb_engine), init=init)
+
+    return CommandLine(empty_database, Setup(connect=open_database))
 
 
 @pytest.fixture

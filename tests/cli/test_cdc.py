@@ -21,7 +21,7 @@ def test_health_of_a_sound_capture(cheap: CommandLine) -> None:
     answer = cheap("cdc", "health", "--json")
 
     assert answer.exit_code == 0
-    [found] = answer.json
+    [found] = answer.json["sources"]
     assert (found["source"], found["alert"]) == ("public.items", None)
     assert cheap("cdc", "health").stdout.startswith("public.items: ok (logged, ")
 
@@ -46,10 +46,10 @@ def test_unknown_source_is_told(cheap: CommandLine) -> None:
 
 def test_durability_rebuild_and_repair(cheap: CommandLine) -> None:
     assert cheap("cdc", "durability", "unlogged").stdout == "public.items: unlogged\n"
-    assert cheap("cdc", "rebuild", "--json").json == [
-        {"source": "public.items", "what": "triggers made anew"}
-    ]
-    assert "starts anew with its next refresh" in cheap("repair", "cheap").stdout
+    assert cheap("cdc", "rebuild", "--json").json == {
+        "mended": [{"source": "public.items", "what": "triggers created again"}]
+    }
+    assert "is reloaded by its next refresh" in cheap("repair", "cheap").stdout
 
 
 @pytest.mark.parametrize("command", ["health", "pause", "resume", "rebuild", "durability"])

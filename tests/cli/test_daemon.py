@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 import pgtrickle
-from pgtrickle.cli.health import Health, serving_health
+from pgtrickle.cli.daemon.probes import Health, serving_health
 from pgtrickle.errors import SettingError
 from pgtrickle.scheduler.loop import Loop
 from tests.fixtures.daemons import Daemon, await_
@@ -105,6 +105,7 @@ def answer(address: str) -> tuple[int, Any]:
 def test_daemon_waits_on_a_standby_and_works_when_it_is_promoted(
     own_server: OwnServer, start: Callable[..., Daemon]
 ) -> None:
+    pgtrickle.connect(own_server.dsn, init=True).close()
     with own_server.copy() as standby:
         standby.start()
         daemon = start(standby.dsn, "--health-port", "0")
@@ -142,9 +143,46 @@ def test_log_as_json_is_one_document_a_line(database: str, start: Callable[..., 
     await_(lambda: leader(database))
     daemon.stop()
 
-    documents = [json.loads(line) for line in daemon.log() if line.startswith("{")]
-    assert [one["message"] for one in documents] == ["leading"]
-    assert set(documents[0]) == {"time", "level", "logger", "message", "by"}
+    documents = [json.loads(line) for line in daemon.log()]
+    assert "keeping stream tables fresh; Ctrl-C ends" in [one["message"] for one in documents]
+    [leading] = [one for one in documents if one["message"] == "leading"]
+    assert set(leading) == {"time", "level", "logger", "message", "by"}
+
+
+@pytest.mark.parametrize("options", [(), ("--log-format", "json")])
+def test_second_daemon_says_who_leads_and_when_it_takes_over(
+    database: str, start: Callable[..., Daemon], options: tuple[str, ...]
+) -> None:
+    first = start(database, *options)
+    await_(lambda: leader(database))
+    second = start(database, *options)
+    who = str(leader(database)).rpartition(":")[0]
+
+    await_(lambda: [line for line in second.log() if "standing by" in line and who in line])
+    assert not [line for line in second.log() if "leading" in line]
+    assert first.stop() == 0
+
+    await_(lambda: [line for line in second.log() if "leading" in line])
+    assert second.stop() == 0
+    assert not [line for line in first.log() if "standing by" in line]
+    if options:
+        assert [json.loads(line) for daemon in (first, second) for line in daemon.log()]
+
+
+def test_daemon_that_cannot_go_on_says_so_in_one_document(
+    database: str, start: Callable[..., Daemon]
+) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        pgtrickle.connect(database).close()
+        connection.execute(
+            "INSERT INTO pgtrickle.pgt_schema_version (version, description, sha256)"
+            " VALUES (9999, 'from the future', repeat('0', 64))"
+        )
+    daemon = start(database, "--log-format", "json")
+
+    assert daemon.process.wait(timeout=60) == 1
+    documents = [json.loads(line) for line in daemon.log()]
+    assert [one["error"]["code"] for one in documents if "error" in one] == ["ST204"]
 
 
 def test_port_that_is_taken_is_named() -> None:
@@ -177,6 +215,7 @@ def test_daemon_without_a_server_is_alive_but_not_ready() -> None:
 def test_daemon_whose_server_does_not_answer_is_not_ready_soon(
     own_server: OwnServer, start: Callable[..., Daemon]
 ) -> None:
+    pgtrickle.connect(own_server.dsn, init=True).close()
     daemon = start(own_server.dsn, "--health-port", "0")
     await_(lambda: answer(f"{daemon.health}/ready")[0] == 200)
 
@@ -209,8 +248,9 @@ def test_leader_that_could_not_prolong_its_lease_does_not_say_that_it_leads() ->
 
 
 def test_health_is_served_on_another_address() -> None:
-    with serving_health(Health(), 0, address="0.0.0.0") as port:  # noqa: S104 - that is the point
-        assert answer(f"http://127.0.0.1:{port}/live")[0] == 200
+    with serving_health(Health(), 0, address="127.0.0.2") as port:
+        assert answer(f"http://127.0.0.2:{port}/live")[0] == 200
+        assert answer(f"http://127.0.0.1:{port}/live")[0] == 0
     with serving_health(Health(), 0, address="::1") as port:
         assert answer(f"http://[::1]:{port}/live")[0] == 200
     with (

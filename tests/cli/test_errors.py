@@ -18,10 +18,10 @@ SECRET_DSN = "postgresql://ann:secret@db/shop"  # noqa: S105 - a password made u
 def failing(error: BaseException) -> CommandLine:
     """Return a command line on which connecting raises ``error``."""
 
-    def connect(dsn: str | None) -> Trickle:
+    def connect(dsn: str | None, *, init: bool | None) -> Trickle:
         raise error
 
-    return CommandLine(setup=Setup(connect=connect))
+    return CommandLine("dbname=shop", Setup(connect=connect))
 
 
 @pytest.fixture

@@ -59,4 +59,29 @@ def test_tables_are_attached_listed_and_detached(
     )
     assert (refused.exit_code, refused.error["code"]) == (1, "ST202")
     assert detached.stdout.strip() == "public.again: detached"
-    assert cli("lake", "list", "--json").json == []
+    assert cli("lake", "list", "--json").json == {"sources": []}
+
+
+def test_catalog_is_shown_and_moved(
+    cli: CommandLine, user: Connection[TupleRow], tmp_path: Path
+) -> None:
+    assert cli("lake", "show").stdout.strip() == "there is no lake yet"
+    path = ("--sink", "ducklake", "--ducklake-sink-path", str(tmp_path / "lake"))
+    assert cli("create", "cheap", "--query", QUERY, *path).exit_code == 0
+
+    shown = cli("lake", "show").stdout
+    [one] = cli("lake", "show", "--json").json["catalogs"]
+    moved = cli("lake", "move", "--to", "elsewhere")
+    refused = cli("lake", "move", "--from", "nowhere", "--to", "new", "--json")
+    back = cli("lake", "move", "--json")
+    already = cli("lake", "move")
+
+    assert shown.startswith('schema "ducklake": 1 sinks, 0 attached tables, files below ')
+    assert one["attach"] in shown
+    assert one["attach"].endswith(" AS lake (METADATA_SCHEMA 'ducklake');")
+    assert moved.exit_code == 0
+    assert "tables moved from ducklake to elsewhere; 1 sinks and 0 attached tables" in moved.stdout
+    assert "METADATA_SCHEMA 'elsewhere'" in moved.stdout
+    assert (refused.exit_code, refused.error["code"]) == (1, "ST701")
+    assert (back.json["from_schema"], back.json["to_schema"]) == ("elsewhere", "ducklake")
+    assert (already.exit_code, "already" in already.stdout) == (0, True)

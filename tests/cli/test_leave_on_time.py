@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 import pgtrickle
-from pgtrickle.cli.leave_on_time import LEFT_BEHIND
+from pgtrickle.cli.daemon.leave_on_time import LEFT_BEHIND
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.daemons import Daemon, await_
 from tests.fixtures.restartable import OwnServer
@@ -23,6 +23,7 @@ _SLACK = 20.0  # on a machine that others use too
 def test_server_that_does_not_answer_holds_nobody_up(
     own_server: OwnServer, start: Callable[..., Daemon], number: signal.Signals
 ) -> None:
+    pgtrickle.connect(own_server.dsn, init=True).close()
     daemon = start(own_server.dsn, PGTRICKLE_SHUTDOWN_SECONDS=str(_SECONDS))
     await_(lambda: "keeping stream tables fresh; Ctrl-C ends" in daemon.log())
     with own_server.frozen():
@@ -56,7 +57,7 @@ def test_connections_notice_a_server_that_is_gone(database: str) -> None:
     with pgtrickle.connect(database, engine=DuckDbEngine()) as trickle:
         with trickle._runtime.connection() as connection:
             parameters = connection.info.get_parameters()
-        reads = trickle._runtime.reads._dsn
+        reads = trickle._runtime.reads()._dsn
 
     assert parameters["tcp_user_timeout"] == "60000"
     assert parameters["keepalives_idle"] == "30"

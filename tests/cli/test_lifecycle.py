@@ -17,7 +17,7 @@ STREAM_TABLE_KEYS = {
     "downgrade_reason", "status", "populated", "needs_reinit", "frontier", "data_timestamp",
     "last_refresh_at", "consecutive_errors", "last_error", "owner",
     "max_delta_fraction",
-    "cdc_mode",
+    "cdc_mode", "suspended_by", "engine", "pinned",
 }  # fmt: skip
 REPORT_KEYS = {
     "stream_table", "refresh_id", "action", "reason", "rows_inserted", "rows_deleted",
@@ -26,12 +26,14 @@ REPORT_KEYS = {
 REFRESH_KEYS = {
     "refresh_id", "stream_table", "action", "status", "reason", "initiated_by", "start_time",
     "end_time", "data_timestamp", "rows_inserted", "rows_deleted", "delta_row_count", "reads",
+    "changed_rows", "error_hint",
     "timings_ms", "predicted_ms", "predicted_differential_ms", "predicted_full_ms", "actual_ms",
     "rows_read", "bytes_read", "error_code", "error_message",
 }  # fmt: skip
 
 
-def test_init_twice_does_no_harm(cli: CommandLine) -> None:
+def test_init_twice_does_no_harm(cli: CommandLine, empty_database: str) -> None:
+    cli.dsn = empty_database
     first, second = cli("init"), cli("init", "--json")
 
     assert (first.exit_code, second.exit_code) == (0, 0)
@@ -51,7 +53,7 @@ def test_create_fills_the_table(cli: CommandLine, user: Connection[TupleRow]) ->
     answer = cli("create", "cheap", "--query", QUERY, "--schedule", "5m", "--json")
 
     assert answer.exit_code == 0
-    assert set(answer.json) == {"stream_table", "refresh"}
+    assert set(answer.json) == {"outcome", "stream_table", "refresh"}
     assert set(answer.json["stream_table"]) == STREAM_TABLE_KEYS
     assert set(answer.json["refresh"]) == REPORT_KEYS
     assert answer.json["stream_table"]["schedule"] == "5m"
@@ -128,7 +130,7 @@ def test_show_as_json(cli: CommandLine, cheap: str) -> None:
 
 
 def test_show_tells_why_a_table_runs_as_full(cli: CommandLine, user: Connection[TupleRow]) -> None:
-    cli("create", "first", "--query", "SELECT id FROM items LIMIT 1")
+    cli("create", "first", "--query", "SELECT id FROM items WHERE now() IS NOT NULL")
 
     document = cli("show", "first", "--json").json
 
@@ -269,6 +271,51 @@ def test_drop_names_what_went(cli: CommandLine, cheap: str) -> None:
     assert (refused.exit_code, refused.error["code"]) == (1, "ST207")
     assert dropped.json == {"dropped": ["public.counted", cheap]}
     assert cli("list", "--json").json == {"stream_tables": []}
+
+
+def test_drop_names_views_too(cli: CommandLine, cheap: str, user: Connection[TupleRow]) -> None:
+    user.execute("CREATE VIEW seen AS TABLE cheap")
+    user.execute("CREATE VIEW again AS TABLE seen")
+
+    refused = cli("drop", cheap, "--json")
+    dropped = cli("drop", cheap, "--cascade")
+
+    assert refused.error["code"] == "ST207"
+    assert refused.error["detail"] == "view public.again, view public.seen"
+    assert dropped.stdout.splitlines() == [
+        "view public.again: dropped",
+        "view public.seen: dropped",
+        f"{cheap}: dropped",
+    ]
+
+
+def test_rename_follows_and_the_old_name_leads_to_the_new(cli: CommandLine, cheap: str) -> None:
+    cli("create", "counted", "--query", "SELECT count(*) AS n FROM cheap")
+
+    renamed = cli("rename", cheap, "fair", "--json")
+
+    assert renamed.json == {
+        "name": "public.fair",
+        "former_name": cheap,
+        "followed": ["public.counted"],
+    }
+    old = cli("show", cheap, "--json").error
+    assert (old["code"], old["hint"]) == ("ST201", "Use the name that it has: public.fair.")
+    assert cli("refresh", "fair").exit_code == cli("refresh", "counted").exit_code == 0
+    assert cli("rename", "fair", "cheap").stdout.splitlines() == [
+        f"public.fair: renamed to {cheap}",
+        "public.counted: reads it by its new name",
+    ]
+
+
+def test_export_prints_what_creates_the_table(
+    cli: CommandLine, cheap: str, user: Connection[TupleRow]
+) -> None:
+    [(script,)] = user.execute("SELECT pgtrickle.export_definition('cheap')").fetchall()
+
+    assert cli("export", cheap).stdout == script
+    assert cli("export", cheap, "--json").json == {"name": cheap, "sql": script}
+    assert cli("export", "nothing", "--json").error["code"] == "ST201"
 
 
 def test_doctor_reports_every_check(cli: CommandLine) -> None:

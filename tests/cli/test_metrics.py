@@ -16,13 +16,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import pgtrickle
-from pgtrickle.bootstrap import Trickle
-from pgtrickle.cli.health import Health, serving_health
-from pgtrickle.cli.metrics import Metrics
+from pgtrickle.cli.daemon.metrics import Metrics
+from pgtrickle.cli.daemon.probes import Health, serving_health
+from pgtrickle.client.trickle import Trickle
 from pgtrickle.errors import ConnectionLostError
-from pgtrickle.lake.catalog import create_catalog
+from pgtrickle.lake.format.catalog import create_catalog
 from pgtrickle.model.metrics import OF_EACH_DAEMON, OF_THE_LEADER
-from pgtrickle.service import figures
+from pgtrickle.service.insight import metric_values as figures
 from pgtrickle.settings import load_settings
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.daemons import Daemon, await_
@@ -56,7 +56,9 @@ def serving(trickle: Trickle | None, state: str = "leading") -> Iterator[tuple[M
     """Serve metrics as the daemon does; each scrape looks anew."""
     health = Health()
     health.round(state)
-    metrics = Metrics(health, figures=None if trickle is None else trickle.figure_reader().read)
+    metrics = Metrics(
+        health, figures=None if trickle is None else trickle.daemon.figure_reader().read
+    )
     with serving_health(health, 0, metrics.page) as port:
         yield metrics, f"http://127.0.0.1:{port}"
 
@@ -212,7 +214,7 @@ def test_series_of_stream_tables_are_bounded(
 
 
 def test_one_look_serves_everybody_for_a_second(shop: Trickle) -> None:
-    reader = shop.figure_reader()
+    reader = shop.daemon.figure_reader()
     first = reader.read()
     reader._looked = time.monotonic() + 3600  # no matter how slow this machine is
 
@@ -235,7 +237,7 @@ def test_server_that_is_away_leaves_out_its_part_and_no_more(
 ) -> None:
     monkeypatch.setattr(figures, "_FRESH", 0.0)
     with (
-        pgtrickle.connect(own_server.dsn, engine=Borrowed(duckdb_engine)) as trickle,
+        pgtrickle.connect(own_server.dsn, engine=Borrowed(duckdb_engine), init=True) as trickle,
         serving(trickle) as (_, address),
     ):
         assert scrape(address)["pgtrickle_stream_tables", "ACTIVE"] == 0

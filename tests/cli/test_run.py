@@ -79,8 +79,26 @@ def test_failure_as_a_json_line(cli: CommandLine, due: str, user: Connection[Tup
     [line] = cli("run", "--once", "--json").stdout.splitlines()
 
     failure = json.loads(line)
-    assert set(failure) == {"stream_table", "retry_in_seconds", "error"}
-    assert failure["stream_table"] == due
+    assert set(failure) == {"stream_table", "retry_in_seconds", "suspended", "error"}
+    assert (failure["stream_table"], failure["suspended"]) == (due, None)
+
+
+def test_last_line_before_a_suspension_says_so_and_how_to_resume(
+    cli: CommandLine, due: str, user: Connection[TupleRow]
+) -> None:
+    user.execute("DROP TABLE items CASCADE")
+
+    answer = cli(
+        "run", "--once", PGTRICKLE_MAX_CONSECUTIVE_ERRORS="1", PGTRICKLE_SUSPEND_AFTER_SECONDS="0"
+    )
+
+    last = answer.stderr.splitlines()[-1]
+    assert last.startswith(f"{due}: SUSPENDED because of ST301; it is tried again in 60 s")
+    assert last.endswith(f"pgtrickle alter {due} --status ACTIVE")
+    assert "next attempt" not in answer.stderr
+    assert f"pgtrickle alter {due} --status ACTIVE" in cli("errors", due).stdout
+    assert "SUSPENDED because of ST301" in cli("show", due).stdout
+    assert cli("show", due, "--json").json["suspended_by"] == "ST301"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
+from pgtrickle.cli.lake.sink import sink_line
+from pgtrickle.model.lake.sink import DeliveryStatus, FailingSink, SinkNews
+from pgtrickle.model.text.names import QualifiedName
 from tests.cli.conftest import CommandLine
 
 QUERY = "SELECT id, price FROM items WHERE price < 10"
@@ -20,11 +26,17 @@ def cheap(cli: CommandLine, user: Connection[TupleRow], tmp_path: Path) -> Comma
     return cli
 
 
+def test_lists_of_the_lake_say_when_there_is_nothing_to_list(cli: CommandLine) -> None:
+    assert cli("sink", "status").stdout == "no copies in the lake\n"
+    assert cli("lake", "list").stdout == "no attached lake tables\n"
+    assert cli("lake", "show").stdout == "there is no lake yet\n"
+
+
 def test_status_of_a_copy_that_is_up_to_date(cheap: CommandLine) -> None:
     answer = cheap("sink", "status", "--check", "--json")
 
     assert answer.exit_code == 0
-    [found] = answer.json
+    [found] = answer.json["sinks"]
     assert (found["stream_table"], found["lake_table"]) == ("public.cheap", "main.cheap")
     assert (found["status"], found["deliveries"]) == ("DELIVERED", 1)
     assert cheap("sink", "status").stdout.startswith("public.cheap -> main.cheap: DELIVERED (")
@@ -40,6 +52,15 @@ def test_copy_that_fails_is_told_and_retried(
     failed = cheap("sink", "status", "--check")
     assert (failed.exit_code, "FAILED_RETRYABLE" in failed.stdout) == (1, True)
     assert "ST702" in failed.stdout
+    assert "failing since" in failed.stdout
+    checks = {one["check_name"]: one for one in cheap("status", "--json").json["checks"]}
+    assert (checks["sinks"]["severity"], "ST702" in checks["sinks"]["detail"]) == ("WARNING", True)
+    told = cheap("errors", "cheap").stdout
+    assert "ST702: delivery to the lake table" in told
+    console = cheap("run", "--once").stderr
+    assert "public.cheap: could not be delivered to the lake (" in console
+    lines = [json.loads(one) for one in cheap("run", "--once", "--json").stdout.splitlines()]
+    assert [one["event"] for one in lines] == ["sink_failed"]
     assert cheap("sink", "retry", "cheap").exit_code == 1
 
     (tmp_path / "lake").unlink()
@@ -49,14 +70,31 @@ def test_copy_that_fails_is_told_and_retried(
     assert cheap("sink", "status", "--check").exit_code == 0
 
 
+def test_console_of_a_daemon_tells_of_failure_and_recovery() -> None:
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    name = QualifiedName("public", "cheap")
+    sink = FailingSink(
+        name, name, DeliveryStatus.FAILED_RETRYABLE, 3, noon, noon, "ST702: full", "Make room."
+    )
+
+    failed = sink_line(SinkNews(sink))
+
+    assert failed.startswith("public.cheap: could not be delivered to the lake (3 attempts since")
+    assert failed.endswith("ST702: full\n  hint: Make room. It is tried again by itself.")
+    given_up = replace(sink, status=DeliveryStatus.FAILED_PERMANENT, next_attempt_at=None)
+    assert "given up" in sink_line(SinkNews(given_up))
+    assert "pgtrickle sink retry public.cheap" in sink_line(SinkNews(given_up))
+    assert "up to date again" in sink_line(SinkNews(sink, recovered=True))
+
+
 def test_copy_is_turned_off_and_on(cheap: CommandLine) -> None:
     assert cheap("alter", "cheap", "--sink", "none").exit_code == 0
-    assert cheap("sink", "status", "--json").json == []
+    assert cheap("sink", "status", "--json").json == {"sinks": []}
     assert cheap("sink", "retry", "cheap", "--json").error["code"] == "ST703"
 
     assert cheap("alter", "cheap", "--sink", "ducklake").exit_code == 0
 
-    [found] = cheap("sink", "status", "--json").json
+    [found] = cheap("sink", "status", "--json").json["sinks"]
     assert found["status"] == "DELIVERED"
 
 

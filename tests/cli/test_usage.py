@@ -7,24 +7,26 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_group
 
+from pgtrickle import connect
 from pgtrickle.cli.main import app
 from tests.cli.conftest import CommandLine
+from tests.fakes.engine import DuckDbEngine
 
 COMMANDS = [
-    "init", "create", "validate", "refresh", "verify", "explain", "list", "show", "history",
-    "errors", "alter", "repair", "drop", "run", "config", "demo", "doctor", "version",
+    "init", "migrate", "create", "validate", "refresh", "verify", "explain", "list", "status",
+    "health", "tree", "show", "history", "errors", "subscribe", "alter", "rename", "export",
+    "repair", "drop", "run", "config", "demo", "doctor", "version",
 ]  # fmt: skip
+GROUPS = ["bulk", "scheduler", "gate", "watermark", "fuse", "group", "cdc", "sink", "lake"]
 
 
 def test_every_command_is_there() -> None:
-    names = [
-        command.name or command.callback.__name__
-        for command in app.registered_commands
-        if command.callback is not None
-    ]
+    group = get_group(app)
 
-    assert names == COMMANDS
+    assert list(group.commands) == COMMANDS + GROUPS
+    assert [command.name for command in group.commands.values()] == COMMANDS + GROUPS
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -41,6 +43,14 @@ def test_every_command_on_a_database_takes_a_dsn(bare_cli: CommandLine, command:
 
     assert "--dsn" in answer.stdout
     assert "PGTRICKLE_DSN" in answer.stdout
+
+
+def test_list_of_commands_says_of_each_what_its_own_help_says(bare_cli: CommandLine) -> None:
+    shown = " ".join(bare_cli("--help", COLUMNS="1000").stdout.split())
+
+    for command in get_group(app).commands.values():
+        first, *_ = (command.help or "").split("\n\n")
+        assert f"{command.name} {' '.join(first.split())}" in shown
 
 
 def test_help_does_not_show_the_dsn(bare_cli: CommandLine) -> None:
@@ -97,20 +107,36 @@ def test_version_as_json(bare_cli: CommandLine) -> None:
     assert set(answer.json) == {"pgtrickle", "python"}
 
 
+def test_version_as_an_option(bare_cli: CommandLine) -> None:
+    assert bare_cli("--version").stdout == bare_cli("version").stdout
+
+
+def test_misspelt_command_is_suggested(bare_cli: CommandLine) -> None:
+    assert "Did you mean 'refresh'" in bare_cli("refesh").stderr
+
+
 _RUN_AND_LIST_MODULES = """
 import sys
 from pgtrickle.cli.main import app
 try:
     app(sys.argv[1:], prog_name="pgtrickle")
 except SystemExit as end:
-    print("exit", end.code, "pyspark" in sys.modules)
+    heavy = {"pyspark", "pandas", "pyarrow", "duckdb", "sqlglot"} & set(sys.modules)
+    if sys.argv[1] == "--help":
+        heavy |= {"psycopg", "pgtrickle.cli.connect"} & set(sys.modules)
+    print("exit", end.code, sorted(heavy))
 """
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["list", "--json"]], ids=" ".join)
-def test_pyspark_is_not_imported(database: str, arguments: list[str]) -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["--version"], ["list", "--json"], ["history"], ["status"], ["tree"]],
+    ids=" ".join,
+)
+def test_what_takes_long_to_import_is_not(database: str, arguments: list[str]) -> None:
     source = Path(__file__).parents[2] / "src"
     environment = {"PYTHONPATH": str(source), "PGTRICKLE_DSN": database, "PATH": "/usr/bin:/bin"}
+    connect(database, engine=DuckDbEngine()).close()
 
     ended = subprocess.run(
         [sys.executable, "-c", _RUN_AND_LIST_MODULES, *arguments],
@@ -120,4 +146,4 @@ def test_pyspark_is_not_imported(database: str, arguments: list[str]) -> None:
         check=True,
     )
 
-    assert ended.stdout.splitlines()[-1] == "exit 0 False"
+    assert ended.stdout.splitlines()[-1] == "exit 0 []"

@@ -20,10 +20,9 @@ from pgtrickle.delta.cut import AggregateStage, RowsStage, StagedQuery, Stateful
 from pgtrickle.delta.layout import WEIGHT
 from pgtrickle.delta.narrow import Key
 from pgtrickle.delta.reads import Read, ReadKind, fill_ranges, stage_changes
-from pgtrickle.model.names import quote_identifier
 from pgtrickle.model.sql_type import Column
-from pgtrickle.ports import Engine
-from pgtrickle.refresh.stages import (
+from pgtrickle.model.text.names import quote_identifier
+from pgtrickle.plan.stages import (
     Known,
     StagePlan,
     changes_reads,
@@ -31,9 +30,10 @@ from pgtrickle.refresh.stages import (
     plan_full,
     plan_stage,
 )
-from pgtrickle.service.change_keys import consolidate, range_condition
-from pgtrickle.service.other_versions import add_versions
-from pgtrickle.sql.lower import lower
+from pgtrickle.ports import Engine
+from pgtrickle.service.refreshing.inputs.change_keys import consolidate, range_condition
+from pgtrickle.service.refreshing.stages.source_versions import add_versions
+from pgtrickle.sql.lower.query import lower
 from pgtrickle.sql.translate import Dialect, translate
 from tests.delta.dialect import to_duckdb
 from tests.delta.memory import Memory, memory_of

@@ -16,8 +16,8 @@ from pgtrickle.delta.cut import AggregateStage, RecomputeStage, StatefulStage
 from pgtrickle.delta.layout import COUNT, WEIGHT, Layout, Lookup
 from pgtrickle.delta.partial import value_columns
 from pgtrickle.delta.reads import stage_changes
-from pgtrickle.model.names import quote_identifier
 from pgtrickle.model.sql_type import Column
+from pgtrickle.model.text.names import quote_identifier
 from tests.delta.dialect import to_duckdb
 from tests.delta.typer import INT4, INT8
 from tests.delta.world import Row, World

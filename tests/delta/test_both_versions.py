@@ -12,8 +12,8 @@ from pgtrickle.algebra.nodes import InnerJoin, Node, Scalar, Scan, Source, Sourc
 from pgtrickle.delta.cut import RowsStage
 from pgtrickle.delta.narrow import is_narrow
 from pgtrickle.model.sql_type import INTEGER, Column, SqlType
-from pgtrickle.refresh.stages import Known, StagePlan, plan_stage
-from pgtrickle.service.other_versions import add_versions
+from pgtrickle.plan.stages import Known, StagePlan, plan_stage
+from pgtrickle.service.refreshing.stages.source_versions import add_versions
 from pgtrickle.sql.scalars import pass_on
 from pgtrickle.sql.translate import Dialect
 

@@ -1,4 +1,4 @@
-"""A plan names nothing that it does not also provide, whatever was pruned (REFERENCE.md: P50)."""
+"""A plan names nothing that it does not also provide, whatever was pruned (scenarios.md: P50)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from pgtrickle.delta.cut import StagedQuery, cut
+from pgtrickle.algebra.schema import column_names
+from pgtrickle.delta.cut import AggregateStage, StagedQuery, cut
+from pgtrickle.delta.partial import value_columns
 from pgtrickle.delta.reads import WINDOW_MARK, Read, fill_marks
-from pgtrickle.refresh.stages import RefreshPlan, plan_differential, plan_full, sources_of
+from pgtrickle.model.sql_type import NUMERIC
+from pgtrickle.plan.stages import RefreshPlan, plan_differential, plan_full, sources_of
 from pgtrickle.sql.translate import Dialect
 from tests.sql.queries import OneType, lowered
 
@@ -25,6 +28,8 @@ _QUERIES = {
     "groups below a join": f"SELECT u.c FROM ({_COUNTED} d JOIN public.u u ON ((d.n = u.id)))",
     "groups of groups": f"SELECT count(*) AS m FROM ({_COUNTED} d"
     " JOIN public.u u ON ((d.k = u.id))) GROUP BY d.n",
+    "a dependent average of sums": "SELECT t.c FROM public.t t WHERE (t.k > ( SELECT avg(d.n)"
+    " FROM ( SELECT u.k, sum(u.id) AS n FROM public.u u GROUP BY u.k) d WHERE (d.k = t.k)))",
     "a left join": "SELECT u.c FROM (public.t t LEFT JOIN public.u u ON ((t.k = u.id)))",
     "a full join": "SELECT u.c FROM (public.t t FULL JOIN public.u u ON ((t.k = u.id)))",
 }
@@ -61,6 +66,20 @@ def test_p50_a_stage_reads_exactly_the_relations_that_its_sql_names(query: str) 
             used = {view for one in stage.versions for view in (one.rows, one.changes)}
             assert _relations(stage.sql) == stage.named
             assert stage.named - made | used == read
+
+
+@pytest.mark.parametrize("query", _QUERIES.values(), ids=_QUERIES.keys())
+def test_p50_an_aggregate_finds_every_column_that_it_stores_in_its_input(query: str) -> None:
+    numerics = OneType(NUMERIC)
+
+    for stage in cut(lowered(query, typer=numerics), numerics).stateful:
+        assert isinstance(stage, AggregateStage)
+        layout = stage.layout
+        named = {column.name for column in (*layout.keys, *value_columns(layout))}
+        named |= {one.argument for one in layout.accumulators if one.argument}
+        named |= {one.condition for one in layout.accumulators if one.condition}
+        named |= {one.condition for one in layout.values if one.condition}
+        assert named <= column_names(stage.body)
 
 
 @pytest.mark.parametrize("query", _QUERIES.values(), ids=_QUERIES.keys())

@@ -16,11 +16,11 @@ from sqlglot import exp
 
 from pgtrickle.algebra.printer import show
 from pgtrickle.delta.cut import RecomputeStage, cut
-from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.sql_type import Column
-from pgtrickle.refresh.stages import StagePlan, plan_differential
+from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.plan.stages import StagePlan, plan_differential
 from pgtrickle.sql.bound import BoundQuery, Relation
-from pgtrickle.sql.lower import lower
+from pgtrickle.sql.lower.query import lower
 from pgtrickle.sql.translate import Dialect
 from tests.delta.typer import FLOAT8, INT4, INT8, NUMERIC, TEXT
 from tests.delta.world import World

@@ -162,6 +162,12 @@ _CASES = {
         "SELECT t.a AS c1 FROM public.t t WHERE (t.a IN ( SELECT u.a FROM public.u u"
         " GROUP BY u.a HAVING (count(*) > 1)))"
     ),
+    # An average of a numeric needs its decimals, also where the aggregate has a row for nothing.
+    "a CTE beside its own dependent average": (
+        "WITH x AS ( SELECT u.a AS k, u.d AS s, sum(u.n) AS total FROM public.u u"
+        " GROUP BY u.a, u.d ) SELECT x1.k AS c1, x1.s AS c2 FROM x x1 WHERE (x1.total >"
+        " ( SELECT (avg(x2.total) * 1.2) FROM x x2 WHERE (x1.s = x2.s)))"
+    ),
     # Set operations and grouping sets.
     "UNION": "SELECT t.a AS c1 FROM public.t t UNION SELECT u.d AS c1 FROM public.u u",
     "INTERSECT": (

@@ -7,7 +7,7 @@ import pytest
 from pgtrickle.delta.cut import StagedQuery, cut
 from pgtrickle.delta.key_sets import Spread
 from pgtrickle.delta.reads import Read, ReadKind
-from pgtrickle.refresh.stages import Known, plan_differential, plan_full, sources_of
+from pgtrickle.plan.stages import Known, plan_differential, plan_full, sources_of
 from pgtrickle.sql.translate import Dialect
 from tests.sql.queries import OneType, lowered
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import duckdb
 
 from pgtrickle.algebra.nodes import Scalar
-from pgtrickle.model.names import quote_identifier
 from pgtrickle.model.sql_type import Column, SqlType
+from pgtrickle.model.text.names import quote_identifier
 from pgtrickle.sql.translate import Dialect, translate
 from tests.delta.dialect import to_duckdb
 

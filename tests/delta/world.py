@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 
 from pgtrickle.delta.reads import buffer_relation, fill_marks, keys_mark, stage_changes
-from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.sql_type import Column, SqlType
+from pgtrickle.model.text.names import QualifiedName, quote_identifier
 from pgtrickle.sql.bound import BoundQuery, Relation
 from tests.delta.dialect import literal, to_duckdb
 from tests.delta.typer import FLOAT8, INT4, INT8, TEXT, DuckDbTyper, storage_type

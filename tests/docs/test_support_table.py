@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.service import test_support
+from tests.queries import test_support
 from tools.constructs import Construct, read_examples
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "operators.md"

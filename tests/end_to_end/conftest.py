@@ -9,13 +9,13 @@ import psycopg
 import pytest
 
 if TYPE_CHECKING:
-    from pgtrickle.bootstrap import Trickle
-    from tests.service.lab import Lab
+    from pgtrickle.client.trickle import Trickle
+    from tests.labs.lab import Lab
 
 
 @pytest.fixture
 def lab(shared_spark_trickle: Trickle) -> Iterator[Lab]:
-    from tests.service.lab import Lab
+    from tests.labs.lab import Lab
 
     with psycopg.connect(shared_spark_trickle.dsn, autocommit=True) as connection:
         lab = Lab(shared_spark_trickle, connection)

@@ -24,7 +24,7 @@ from pgtrickle.errors import Retry, TrickleError
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.settings import Settings
 from pgtrickle.spark.engine import SparkEngine
-from pgtrickle.spark.session import SparkSessions
+from pgtrickle.spark.sessions.pair import SparkSessions
 from tests.fixtures.ducklake import lake_client
 
 _SHOP = """
@@ -108,7 +108,7 @@ def _load_lake(trickle: pgtrickle.Trickle) -> int:
             sink="ducklake",
             ducklake_sink_path=directory,
         )
-        with lake_client(trickle.dsn, "public") as client:
+        with lake_client(trickle.dsn, "ducklake") as client:
             counted = client.execute("SELECT count(*), count(DISTINCT id) FROM copied").fetchall()
         assert counted == [(6000, 6000)]
         return len(list(Path(directory).rglob("*.parquet")))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from tests.service.lab import Lab
-from tests.service.test_any_content import (
+from tests.labs.lab import Lab
+from tests.queries.test_any_content import (
     CONTENTS,
     test_marks_as_key_values_are_data,
 )
-from tests.service.test_any_content import (
+from tests.queries.test_any_content import (
     test_identifiers_in_every_place as check_identifiers,
 )
-from tests.service.test_any_content import (
+from tests.queries.test_any_content import (
     test_literals_in_every_place as check_literals,
 )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.service.circles import EDGES, FEW, check, close
-from tests.service.lab import Lab
+from tests.labs.circles import EDGES, FEW, check, close
+from tests.labs.lab import Lab
 
 
 def test_spark_follows_what_a_circle_changes(lab: Lab):

@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 
 import pgtrickle
-from pgtrickle.cli.leave_on_time import LEFT_BEHIND
+from pgtrickle.cli.daemon.leave_on_time import LEFT_BEHIND
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.daemons import Daemon, await_
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.fuzz.generate import NEIGHBOURS, generate
 from tests.fuzz.pipeline import play_together
-from tests.service.lab import Lab
+from tests.labs.lab import Lab
 
 _CASES = int(os.environ.get("PGTRICKLE_FUZZ_PIPELINE_CASES", "30"))
 

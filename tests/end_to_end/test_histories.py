@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.service.histories import QUERIES, starts, windows
-from tests.service.lab import Lab
-from tests.service.test_histories import play
+from tests.labs.histories import QUERIES, starts, windows
+from tests.labs.lab import Lab
+from tests.queries.test_histories import play
 
 
 @settings(max_examples=8, suppress_health_check=list(HealthCheck))

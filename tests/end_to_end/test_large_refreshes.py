@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 import pgtrickle
-from pgtrickle.bootstrap import Trickle
+from pgtrickle.client.trickle import Trickle
 from pgtrickle.model.report import Progress, RefreshReport
 from pgtrickle.ports import Engine
 from pgtrickle.settings import Settings
@@ -171,7 +171,7 @@ def test_very_many_keys_bound_no_read_but_few_do(large_trickle: Trickle) -> None
 @pytest.fixture
 def from_log(large_trickle: Trickle, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trickle]:
     """Read the log after the snapshot only; take the slot away with the test that made it."""
-    monkeypatch.setattr("pgtrickle.service.capture_mode._FAR_BEHIND_BYTES", 2**40)
+    monkeypatch.setattr("pgtrickle.service.capturing.mode._FAR_BEHIND_BYTES", 2**40)
     yield large_trickle
     for stream_table in large_trickle.list_stream_tables():
         large_trickle.drop_stream_table(str(stream_table.name))
@@ -198,7 +198,7 @@ def test_executors_read_a_large_window_that_came_from_the_log(
 def test_keys_of_a_large_window_that_came_from_the_log_bound_a_read(
     from_log: Trickle, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr("pgtrickle.service.window.MAX_KEYS", most)
+    monkeypatch.setattr("pgtrickle.service.refreshing.inputs.change_window.MAX_KEYS", most)
     from_log.create_stream_table("t", _JOIN, refresh_mode="DIFFERENTIAL", cdc_mode="wal")
 
     _change(from_log, "UPDATE customers SET region = 'moved' WHERE id % 5 = 0")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.service.test_aggregates import (
+from tests.queries.test_aggregates import (
     test_p13_group_by_an_expression_over_two_tables,
     test_p13_null_group_is_deleted_and_comes_back,
     test_p18_float_sums_do_not_drift,
@@ -20,16 +20,11 @@ from tests.service.test_aggregates import (
     test_p25_aggregate_over_an_aggregate,
     test_p25_join_of_two_aggregates,
 )
-from tests.service.test_chains import (
-    chain,
-    test_p42_changes_flow_through_three_levels,
-    test_p42_full_refresh_of_a_parent_gives_the_child_only_the_difference,
-)
-from tests.service.test_deep_joins import (
+from tests.queries.test_deep_joins import (
     test_p05_eight_tables,
     test_p05_one_table_at_two_places_of_six,
 )
-from tests.service.test_identity import (
+from tests.queries.test_identity import (
     test_p48_blanks_at_the_end_of_char_do_not_count,
     test_p48_different_rows_with_one_hash,
     test_p48_negative_zero_is_zero,
@@ -38,7 +33,7 @@ from tests.service.test_identity import (
     test_p48_texts_of_several_collations,
     test_p48_texts_that_run_together_alike,
 )
-from tests.service.test_joins import (
+from tests.queries.test_joins import (
     test_p01_key_changes_while_the_old_partner_is_deleted,
     test_p02_key_change_and_several_partners_deleted_leave_no_residue,
     test_p03_row_comes_and_goes_while_an_old_partner_is_deleted,
@@ -52,7 +47,7 @@ from tests.service.test_joins import (
     test_p12_null_in_one_of_two_key_columns,
     test_p12_tests_for_null_over_two_tables,
 )
-from tests.service.test_lateral import (
+from tests.queries.test_lateral import (
     lists,
     shop,
     test_p38_best_two_of_each,
@@ -60,22 +55,22 @@ from tests.service.test_lateral import (
     test_p38_elements_with_their_positions,
     test_p38_left_join_lateral_of_an_aggregate,
 )
-from tests.service.test_membership import (
+from tests.queries.test_membership import (
     partners,
     test_p28_inner_groups_that_having_lets_in_and_out,
     test_p28_nested,
     test_p28_outer_and_inner_change_together,
 )
-from tests.service.test_membership_under_or import (
+from tests.queries.test_membership_under_or import (
     members,
     test_p31_row_that_satisfies_both_branches_counts_once,
 )
-from tests.service.test_multiset_operations import (
+from tests.queries.test_multiset_operations import (
     copies,
     test_p34_except_all_has_the_copies_that_are_left,
     test_p34_intersect_all_has_the_smaller_number_of_copies,
 )
-from tests.service.test_multisets import (
+from tests.queries.test_multisets import (
     test_p08_duplicates_on_both_sides_of_a_join,
     test_p08_one_of_equal_rows_deleted_and_updated,
     test_p09_three_equal_inserts_stay_three,
@@ -84,11 +79,11 @@ from tests.service.test_multisets import (
     test_p35_union_keeps_a_row_until_its_last_copy_on_either_side_goes,
     test_p41_primary_keys_swap_and_come_back,
 )
-from tests.service.test_outer_join_conditions import (
+from tests.queries.test_outer_join_conditions import (
     sides,
     test_p33_full_join_by_an_equality_and_more,
 )
-from tests.service.test_outer_joins import (
+from tests.queries.test_outer_joins import (
     full,
     left,
     test_p04_both_sides_of_a_pair_deleted_under_an_outer_join,
@@ -100,44 +95,37 @@ from tests.service.test_outer_joins import (
     test_p33_keys_migrate,
     test_p33_nested_full_joins,
 )
-from tests.service.test_quantifiers import (
+from tests.queries.test_quantifiers import (
     sets,
     test_p29_a_null_inside_empties_the_result_and_its_going_brings_it_back,
     test_p29_several_columns,
     test_p30_all_of_nothing_of_null_and_of_values,
     test_p30_empty_inside_is_true_for_all,
 )
-from tests.service.test_query_shapes import (
+from tests.queries.test_query_shapes import (
     test_columns_with_the_names_of_keywords_and_of_our_own,
     test_expressions_over_one_table_are_postgresqls_own,
     test_p26_filter_on_a_column_that_is_not_shown,
     test_views_derived_tables_and_ctes,
 )
-from tests.service.test_recursion import (
+from tests.queries.test_recursion import (
     graph,
     test_p37_cycle_in_the_data,
     test_p37_subtree_moves_to_another_parent,
     tree,
 )
-from tests.service.test_repeated_operators import (
+from tests.queries.test_repeated_operators import (
     test_p49_one_cte_at_three_places,
     test_p49_one_group_by_over_two_tables_of_one_alias,
     twins,
 )
-from tests.service.test_set_operations import (
+from tests.queries.test_set_operations import (
     bags,
     test_p34_chain_without_all,
     test_p34_projection_above_except_keeps_counts,
     test_p34_rows_of_null_are_equal,
 )
-from tests.service.test_shared_buffers import (
-    shared,
-    test_p10_delete_of_a_row_that_one_consumer_has_read_and_another_not,
-    test_p11_change_that_commits_during_the_refresh_outlives_its_trimming,
-    test_p17_order_of_rows_in_the_buffer_means_nothing,
-    writer,
-)
-from tests.service.test_subqueries import (
+from tests.queries.test_subqueries import (
     staff,
     test_p27_correlated_count_of_nothing_is_zero,
     test_p27_inner_maximum_changes_and_nothing_else,
@@ -145,23 +133,18 @@ from tests.service.test_subqueries import (
     test_p27_more_than_one_row_is_an_error_that_goes_away,
     test_p27_same_table_inside_and_outside,
 )
-from tests.service.test_top_k import (
+from tests.queries.test_top_k import (
     scores,
     test_p35_distinct_on_keeps_the_first_of_each,
     test_p39_pages_shift,
     test_p39_with_ties_keeps_them_all,
 )
-from tests.service.test_transactions import (
-    counted,
-    test_p14_truncate_and_insert_in_one_transaction,
-    test_p15_change_between_the_snapshot_and_the_commit_is_in_the_next_window,
-)
-from tests.service.test_wide_tables import (
+from tests.queries.test_wide_tables import (
     test_p47_update_of_a_key_column_moves_the_row_to_another_group,
     test_p47_update_of_columns_that_are_read_and_others,
     wide,
 )
-from tests.service.test_windows import (
+from tests.queries.test_windows import (
     sales,
     test_p36_first_last_and_nth_value,
     test_p36_frame_by_distance,
@@ -169,6 +152,23 @@ from tests.service.test_windows import (
     test_p36_over_an_aggregate,
     test_p36_ties,
     test_p36_two_different_partitionings,
+)
+from tests.service.capturing.test_shared_buffers import (
+    shared,
+    test_p10_delete_of_a_row_that_one_consumer_has_read_and_another_not,
+    test_p11_change_that_commits_during_the_refresh_outlives_its_trimming,
+    test_p17_order_of_rows_in_the_buffer_means_nothing,
+    writer,
+)
+from tests.service.refreshing.test_chains import (
+    chain,
+    test_p42_changes_flow_through_three_levels,
+    test_p42_full_refresh_of_a_parent_gives_the_child_only_the_difference,
+)
+from tests.service.refreshing.test_transactions import (
+    counted,
+    test_p14_truncate_and_insert_in_one_transaction,
+    test_p15_change_between_the_snapshot_and_the_commit_is_in_the_next_window,
 )
 
 __all__ = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.service.lab import Lab
-from tests.service.test_types import TYPES, survive
+from tests.labs.lab import Lab
+from tests.queries.test_types import TYPES, survive
 
 
 @pytest.mark.parametrize("name", sorted(TYPES))

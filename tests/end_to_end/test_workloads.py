@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tests.service.lab import Lab
+from dataclasses import replace
+
+from pgtrickle.model.stream_table import RefreshMode
+from tests.labs.lab import Lab
+from tests.workloads.corpus.workload import CORPUS
 from tests.workloads.nexmark.workload import NEXMARK
 from tests.workloads.play import play
 from tests.workloads.tpch.workload import TPCH
@@ -27,3 +31,17 @@ def test_nexmark(lab: Lab):
     sample = {"q1", "q4", "q7"}
 
     assert _failures(lab, NEXMARK, sample) == dict.fromkeys(sample)
+
+
+def test_corpus(lab: Lab):
+    # A recursion, windows over windows, elements of JSON, a rollup, two FULL JOINs.
+    sample = {
+        "hierarchies_team_size",
+        "islands_empty_shelves",
+        "json_lines_of_purchases",
+        "rollups_named_totals",
+        "channels_full_by_day",
+    }
+    strict = replace(CORPUS, mode=RefreshMode.DIFFERENTIAL)
+
+    assert _failures(lab, strict, sample) == dict.fromkeys(sample)

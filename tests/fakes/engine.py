@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.ports import PartT, ResultT
 from pgtrickle.sql.translate import Dialect
 
@@ -18,11 +18,45 @@ _SCALE = "CREATE MACRO scale(x) AS length(split_part(x::VARCHAR, '.', 2))::INTEG
 _FAST_PLANNING = "PRAGMA disable_optimizer"
 
 
-def connect() -> duckdb.DuckDBPyConnection:
-    """Open a DuckDB that answers many small queries quickly."""
-    connection = duckdb.connect(config={"threads": 1})
+def connect(memory: str | None = None) -> duckdb.DuckDBPyConnection:
+    """Open a DuckDB that answers many small queries quickly; beyond ``memory`` it fails."""
+    bound = {} if memory is None else {"memory_limit": memory, "temp_directory": ""}
+    connection = duckdb.connect(config={"threads": 1, **bound})
     connection.execute(_FAST_PLANNING)
     return connection
+
+
+class NoEngine:
+    """An engine that nobody may ask to compute: PostgreSQL does it all."""
+
+    dialect = Dialect.SPARK
+    distributed = True
+    cold_runs = 0
+
+    def run(self, sql: str, inputs: Mapping[str, pa.Table]) -> pa.Table:
+        raise AssertionError(f"the engine was asked for {sql}")
+
+    def stage(
+        self, sql: str, inputs: Mapping[str, Any], target: QualifiedName, parts: QualifiedName
+    ) -> None:
+        raise AssertionError(f"the engine was asked for {sql}")
+
+    def spread(
+        self, task: Callable[[str, PartT], ResultT], parts: Sequence[PartT]
+    ) -> list[ResultT]:
+        raise AssertionError("the engine was asked to spread work")
+
+    def cancel(self, job: str) -> None:
+        """Nothing runs here."""
+
+    def note_progress(self, job: str) -> None:
+        """Nothing is watched here."""
+
+    def kill(self) -> None:
+        """Nothing runs here."""
+
+    def close(self) -> None:
+        """Nothing is held here."""
 
 
 class DuckDbEngine:
@@ -34,9 +68,10 @@ class DuckDbEngine:
 
     dialect = Dialect.DUCKDB
     distributed = False
+    cold_runs = 0
 
-    def __init__(self) -> None:
-        self._connection = connect()
+    def __init__(self, memory: str | None = None) -> None:
+        self._connection = connect(memory)
         self._connection.execute(_SCALE)
 
     def run(self, sql: str, inputs: Mapping[str, pa.Table]) -> pa.Table:

@@ -76,6 +76,13 @@ class Aggregates:
         constant = self._draw.pick(CONSTANTS[kind])
         return Value(f"CASE WHEN ({numbers}) THEN {constant} ELSE NULL END", kind)
 
+    def average(self, scope: Scope) -> Value:
+        """Draw an average, of a number in sight where there is one."""
+        if not any(value.kind in NUMBERS for value in scope.values):
+            return Value("avg(1)", "real")
+        self._draw.features.add("aggregate.avg")
+        return self._call("aggregate.avg", scope)
+
     def _call(self, feature: str, scope: Scope) -> Value:
         pick = self._draw.pick
         kinds = {

@@ -5,6 +5,7 @@ Nothing here can fail on data: no division, no cast of text, sums and products s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tests.fuzz.kinds import CONSTANTS, NULLS, NUMBERS, Value, comparable
@@ -142,6 +143,10 @@ class Expressions:
                 "condition.between": 1,
                 "condition.distinct": 1,
                 "condition.boolean": 1 if value.kind == "bool" else 0,
+                # What only PostgreSQL evaluates, where it reads several tables.
+                "condition.pattern": 2 if value.kind == "text" else 0,
+                "condition.quotient": 2 if value.kind in {"num", "free"} else 0,
+                "condition.month": 2 if value.kind == "date" else 0,
             }
         ):
             case "condition.compare":
@@ -166,7 +171,27 @@ class Expressions:
             case "condition.between":
                 low, high = (self._draw.pick(CONSTANTS[value.kind]) for _ in range(2))
                 return f"(({value.sql} >= {low}) AND ({value.sql} <= {high}))"
+            case "condition.pattern" | "condition.quotient" | "condition.month" as form:
+                return self._for_postgres(form, value.sql, self._another(value, sortable))
             case "condition.distinct":
                 return f"({value.sql} IS DISTINCT FROM {self.constant(value.kind)})"
             case _:
                 return f"({value.sql} IS {self._draw.pick(('TRUE', 'NOT FALSE', 'NOT TRUE'))})"
+
+    def _for_postgres(self, form: str, one: str, other: str) -> str:
+        """Write a condition over two values that Spark does not evaluate as PostgreSQL does."""
+        if form == "condition.pattern":
+            return f"({one} ~ {other})"
+        if form == "condition.quotient":
+            sign = self._draw.pick(("<", ">="))
+            return f"(({one} / NULLIF({other}, (0)::numeric)) {sign} 0.75)"
+        latest = f"(GREATEST({one}, {other}))::timestamp without time zone"
+        moment = "'2024-03-01 00:00:00'::timestamp without time zone"
+        return f"(date_trunc('month'::text, {latest}) {self._draw.pick(('<', '='))} {moment})"
+
+    def _another(self, value: Value, among: Sequence[Value]) -> str:
+        """Draw a value of the same kind, of another table if possible."""
+        same = [one for one in among if one.kind == value.kind]
+        table = value.sql.partition(".")[0]
+        apart = [one for one in same if one.sql.partition(".")[0] != table]
+        return self._draw.pick(apart or same).sql

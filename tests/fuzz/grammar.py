@@ -107,7 +107,7 @@ class Grammar:
             form = self.draw.choose(_FORMS)
         if form == "select.top":
             return self.select_top(depth, wanted, outer)
-        found, scope, where = self._from_where(depth, outer)
+        found, scope, where = self.from_where(depth, outer)
         if not scope.sortable:
             form = "select.plain" if form != "select.whole" else form
         match form:
@@ -142,7 +142,7 @@ class Grammar:
         rows: int = 0,
     ) -> Shown:
         """Draw the first rows of a total order."""
-        found, scope, where = self._from_where(depth, outer)
+        found, scope, where = self.from_where(depth, outer)
         tail = ""
         if not rows and scope.sortable and self.draw.chance(25, "top.group"):
             grouped = self.aggregates.grouped(scope)
@@ -168,7 +168,7 @@ class Grammar:
 
     def select_one(self, depth: int, kind: str, outer: tuple[Value, ...]) -> Shown:
         """Draw an aggregate of everything, of one kind: always one row."""
-        found, scope, where = self._from_where(depth, outer)
+        found, scope, where = self.from_where(depth, outer)
         call = self.aggregates.call_of(kind, scope.flat)
         return self._shown([call], f"{found.text}{where}")
 
@@ -201,7 +201,8 @@ class Grammar:
         ]
         return [f"({own.sql} {operator} {outer.sql})"]
 
-    def _from_where(self, depth: int, outer: tuple[Value, ...]) -> tuple[From, Scope, str]:
+    def from_where(self, depth: int, outer: tuple[Value, ...]) -> tuple[From, Scope, str]:
+        """Draw FROM and WHERE, and what an expression over them can see."""
         found = self.joins.clause(max(depth, 0), ())
         scope = Scope(tuple(found.values), outer, max(depth, 0))
         return found, scope, self.where(found, scope)

@@ -23,6 +23,7 @@ _CONDITIONS = {
     "on.unequal": 1,
     "on.mixed": 3,
     "on.one_side": 2,
+    "on.both_sides": 2,
     "on.or": 1,
     "on.distinct": 1,
 }
@@ -209,6 +210,9 @@ class Joins:
             case "on.one_side":
                 side = Scope(tuple(self._draw.pick((left, right))), joining=True)
                 return f"({equal} AND {self._grammar.expressions.condition(side)})"
+            case "on.both_sides":
+                both = Scope((*left, *right), joining=True)
+                return f"({equal} AND {self._grammar.expressions.condition(both)})"
             case "on.or":
                 return f"({equal} OR {range_})"
             case _:

@@ -21,7 +21,8 @@ from pgtrickle.errors import (
     UnsupportedExpressionError,
     UnsupportedQueryError,
 )
-from tests.fakes.engine import DuckDbEngine
+from pgtrickle.settings import POSTGRES, SPARK, load_settings
+from tests.fakes.engine import DuckDbEngine, NoEngine
 from tests.fixtures.engines import Borrowed
 from tests.fixtures.postgres import enterable_directory
 from tests.fuzz.cases import Case, Change, Table
@@ -31,7 +32,7 @@ from tests.fuzz.play import Outcome, Played
 from tests.fuzz.shrink import shrink
 from tests.fuzz.tally import Tally
 from tests.fuzz.work import keep
-from tests.service.lab import Lab
+from tests.labs.lab import Lab
 
 _MOST_SHRUNK = 5
 
@@ -44,16 +45,21 @@ def open_lab(engine: str) -> Iterator[Lab]:
         if dsn is None:
             directory = stack.enter_context(enterable_directory())
             dsn = stack.enter_context(start_embedded(directory / "home")).dsn
-        if engine == "duckdb":
+        settings = load_settings(engine=POSTGRES if engine == POSTGRES else SPARK)
+        if engine == POSTGRES:
+            borrowed = Borrowed(NoEngine())
+        elif engine == "duckdb":
             borrowed = Borrowed(DuckDbEngine())
         else:
             from pgtrickle.spark.engine import SparkEngine
-            from pgtrickle.spark.session import SparkSessions
+            from pgtrickle.spark.sessions.pair import SparkSessions
 
             sessions = SparkSessions(driver_memory="1g")
             stack.callback(sessions.stop)
             borrowed = Borrowed(SparkEngine(dsn, sessions))
-        trickle = stack.enter_context(pgtrickle.connect(dsn, engine=borrowed))
+        trickle = stack.enter_context(
+            pgtrickle.connect(dsn, engine=borrowed, settings=settings, init=True)
+        )
         connection = stack.enter_context(psycopg.connect(dsn, autocommit=True))
         yield Lab(trickle, connection)
 
@@ -64,19 +70,22 @@ def play_on_postgres(
     engine: str,
     off: Collection[str] = (),
     progress: Callable[[Tally], object] = lambda _: None,
+    *,
+    immediate: bool = False,
 ) -> Tally:
     """Play cases of a seed; shrink and keep the first failures."""
+    play_cases = play_immediate if immediate else play_together
     total = Tally()
     with open_lab(engine) as lab:
         for _, group in groupby(numbers, lambda number: number // NEIGHBOURS):
             found = list(group)
             cases = [generate(seed, number, off) for number in found]
-            for number, case, played in zip(found, cases, play_together(lab, cases), strict=True):
+            for number, case, played in zip(found, cases, play_cases(lab, cases), strict=True):
                 total.add(case, played)
                 if played.outcome.failure:
                     path = None
                     if len(total.failures) < _MOST_SHRUNK:
-                        small = shrink(case, lambda one: play_together(lab, [one])[0], 120)
+                        small = shrink(case, lambda one: play_cases(lab, [one])[0], 120)
                         path = keep(small, f"postgres-{seed}-{number}")
                     total.failures.append((number, played, path))
             progress(total)
@@ -100,10 +109,31 @@ def play_together(lab: Lab, cases: Sequence[Case]) -> list[Played]:
     return list(played.values())
 
 
-def _create(lab: Lab, number: int, case: Case) -> Played:
+def play_immediate(lab: Lab, cases: Sequence[Case]) -> list[Played]:
+    """Play the same with writers who maintain the stream tables; compare after each statement."""
+    lab.reset()
+    tables, windows = cases[0].tables, cases[0].windows
+    for table in tables:
+        _create_source(lab, table)
+    played = {number: _create(lab, number, case, "IMMEDIATE") for number, case in enumerate(cases)}
+    for place, change in enumerate((one for window in windows for one in window), 1):
+        try:
+            _apply(lab, tables, change)
+        except psycopg.Error as error:
+            blamed = [number for number, one in played.items() if one.outcome is Outcome.HELD]
+            for number in blamed:
+                played[number] = Played(Outcome.CRASHED, f"statement {place}: {error}")
+            break
+        for number, case in enumerate(cases):
+            if played[number].outcome is Outcome.HELD:
+                played[number] = _compare(lab, number, case, f"statement {place}")
+    return list(played.values())
+
+
+def _create(lab: Lab, number: int, case: Case, mode: str = "DIFFERENTIAL") -> Played:
     query = case.query
     try:
-        lab.trickle.create_stream_table(f"made_{number}", query, refresh_mode="DIFFERENTIAL")
+        lab.trickle.create_stream_table(f"made_{number}", query, refresh_mode=mode)
     except (UnsupportedQueryError, UnsupportedExpressionError) as refusal:
         return Played(Outcome.REFUSED, str(refusal).partition("\n")[0])
     except (QueryRejectedError, UndefinedObjectError) as error:

@@ -53,7 +53,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--off", action="append", default=[], help="a feature to leave out")
     parser.add_argument("--jobs", type=int, default=2, help="how many processes")
     parser.add_argument("--pipeline", action="store_true", help="on real PostgreSQL")
-    parser.add_argument("--engine", choices=("spark", "duckdb"), default="spark")
+    parser.add_argument("--immediate", action="store_true", help="with IMMEDIATE stream tables")
+    parser.add_argument("--engine", choices=("spark", "duckdb", "postgres"), default="spark")
     return parser
 
 
@@ -76,7 +77,10 @@ def _play(seed: int, numbers: range, options: argparse.Namespace) -> Tally:
         if options.pipeline:
             from tests.fuzz.pipeline import play_on_postgres
 
-            return play_on_postgres(seed, numbers, options.engine, options.off, advance)
+            immediate = options.immediate
+            return play_on_postgres(
+                seed, numbers, options.engine, options.off, advance, immediate=immediate
+            )
         return play_all(list(orders(seed, numbers, options.off)), options.jobs, advance)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.fuzz.kinds import SORTABLE, Shown, Value, comparable
+from tests.fuzz.kinds import NUMBERS, SORTABLE, Shown, Value, comparable
 from tests.fuzz.scope import Scope
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class Subqueries:
                 "subquery.any": 1,
                 "subquery.all": 1,
                 "subquery.compare": 2,
+                "subquery.average": 2 if value.kind in NUMBERS else 0,
             }
         )
         match form:
@@ -48,6 +49,9 @@ class Subqueries:
                 word = form.removeprefix("subquery.").upper()
                 operator = self._draw.pick(("<", "<=", ">", ">=", "<>"))
                 text = f"({value.sql} {operator} {word} ( {self._column(value.kind, scope)}))"
+            case "subquery.average":
+                operator = self._draw.pick(("<", "<=", ">", ">="))
+                return f"({value.sql} {operator} {self._average(scope)})"
             case _:
                 operator = self._draw.pick(("=", "<>", "<", ">="))
                 return f"({value.sql} {operator} {self.scalar(value.kind, scope)})"
@@ -78,6 +82,13 @@ class Subqueries:
         if form == "scalar.first":
             return f"( {self._grammar.select_top(scope.depth - 1, (kind,), outer, rows=1).sql})"
         return f"( {self._grammar.select_one(scope.depth - 1, kind, outer).sql})"
+
+    def _average(self, scope: Scope) -> str:
+        """Draw a multiple of an average: more than usual, less than usual."""
+        found, own, where = self._grammar.from_where(scope.depth - 1, self._around(scope))
+        average = self._grammar.aggregates.average(own.flat)
+        factor = self._draw.pick((" * 1.2", " * 0.5", ""))
+        return f"( SELECT ({average.sql}{factor}) AS c1 FROM {found.text}{where})"
 
     def lateral(self, depth: int, around: tuple[Value, ...]) -> Shown:
         """Draw a subquery in FROM that sees what stands before it."""

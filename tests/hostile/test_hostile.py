@@ -22,9 +22,9 @@ def _refreshing(town: Town) -> Iterator[None]:
     def refresh() -> None:
         with pgtrickle.connect(town.dsn_of("keeper"), engine=DuckDbEngine()) as trickle:
             while not done.is_set():
-                for unit in trickle.shape().units:
+                for unit in trickle.daemon.shape().units:
                     try:
-                        trickle.refresh_unit(unit.members)
+                        trickle.daemon.refresh_unit(unit.members)
                     except (
                         TrickleError
                     ):  # of those that the landlord owns; the others are looked at

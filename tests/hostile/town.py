@@ -79,7 +79,7 @@ def open_town(dsn: str) -> Town:
         connection.execute(_MARKS)
     town.run("landlord", _LAIR)
     open_bank(town.dsn_of("keeper"))
-    with pgtrickle.connect(town.dsn_of("keeper"), engine=DuckDbEngine()) as trickle:
+    with pgtrickle.connect(town.dsn_of("keeper"), engine=DuckDbEngine(), init=True) as trickle:
         trickle.create_stream_table("rooms_let", LET["rooms_let"], "1s")
         # Whether types of others are accepted is the product's decision; both are fine here.
         try:

@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from pgtrickle.lake.catalog import create_catalog
+from pgtrickle.lake.format.catalog import create_catalog
 from tests.fakes.engine import DuckDbEngine
 from tests.fakes.spreading import SpreadingEngine
 from tests.fixtures.ducklake import lake_client

@@ -19,8 +19,8 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 import pgtrickle
-from pgtrickle.bootstrap import Trickle
-from pgtrickle.lake.catalog import create_catalog
+from pgtrickle.client.trickle import Trickle
+from pgtrickle.lake.format.catalog import create_catalog
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.ports import Engine
 from pgtrickle.settings import load_settings

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.lake.shore import Shore
+import pytest
+
+from pgtrickle.service.refreshing.together import _Group
+from tests.lake.shore import FarShore, Shore
 
 _REACH = (
     "SELECT id AS src, k AS dst FROM t UNION"
@@ -12,7 +15,7 @@ _REACH = (
 )
 
 
-def test_members_of_a_circle_are_delivered_with_their_transaction(shore: Shore):
+def close_circle(shore: Shore) -> None:
     runtime = shore.trickle._runtime
     usual = runtime.settings
     shore.create("reach", "SELECT DISTINCT id AS src, k AS dst FROM t", "AUTO")
@@ -24,6 +27,10 @@ def test_members_of_a_circle_are_delivered_with_their_transaction(shore: Shore):
     finally:
         runtime.settings = usual
 
+
+def test_members_of_a_circle_are_delivered_with_their_transaction(shore: Shore):
+    close_circle(shore)
+
     for statement in (
         "INSERT INTO t VALUES (200, 300, 1, 'a'), (300, 7, 1, 'b')",
         "UPDATE t SET k = k + 1 WHERE id IN (3, 300)",
@@ -33,3 +40,15 @@ def test_members_of_a_circle_are_delivered_with_their_transaction(shore: Shore):
         shore.check("onward")
 
     assert {one.status.value for one in shore.trickle.ducklake_sink_status()} == {"DELIVERED"}
+
+
+def test_circle_with_a_transaction_of_its_own_is_delivered_elsewhere_at_once(
+    far: FarShore, monkeypatch: pytest.MonkeyPatch
+):
+    close_circle(far)
+    monkeypatch.setattr(_Group, "_captured_from_log", lambda *_: True)
+
+    far.window("reach", "INSERT INTO t VALUES (200, 300, 1, 'a'), (300, 7, 1, 'b')")
+
+    far.check("onward")
+    assert {one.status.value for one in far.trickle.ducklake_sink_status()} == {"DELIVERED"}

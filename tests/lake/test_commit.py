@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from pgtrickle.errors import LakeCatalogError
-from pgtrickle.lake.catalog import create_catalog, find_catalog
-from pgtrickle.lake.commit import begin_commit
-from pgtrickle.lake.parquet import DataFileWriter
-from pgtrickle.model.names import QualifiedName
+from pgtrickle.lake.format.catalog import create_catalog, find_catalog
+from pgtrickle.lake.write.commit import begin_commit
+from pgtrickle.lake.write.parquet import DataFileWriter
 from pgtrickle.model.sql_type import BIGINT
+from pgtrickle.model.text.names import QualifiedName
 from tests.lake.workshop import FLOAT, INTEGERS, Workshop
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from pgtrickle.lake import compact, delete_rows, merge_files
-from pgtrickle.model.lake_sink import SinkCare
+from pgtrickle.lake.upkeep import compact, merge_files
+from pgtrickle.lake.write import delete_rows
+from pgtrickle.model.lake.sink import SinkCare
 from tests.lake.shore import COPY, SUMS, Shore
 
 _AT_ONCE = timedelta(0)

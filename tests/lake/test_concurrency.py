@@ -16,8 +16,8 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from pgtrickle.lake.commit import begin_commit
-from pgtrickle.lake.turns import AUTHOR
+from pgtrickle.lake.write.commit import begin_commit
+from pgtrickle.lake.write.commit_turns import AUTHOR
 from tests.fixtures.ducklake import lake_client
 from tests.lake.workshop import Workshop
 

@@ -13,8 +13,8 @@ from collections import Counter
 import duckdb
 import pytest
 
-from pgtrickle.lake.commit import begin_commit
-from pgtrickle.model.names import QualifiedName
+from pgtrickle.lake.write.commit import begin_commit
+from pgtrickle.model.text.names import QualifiedName
 from tests.lake.workshop import Workshop
 
 

@@ -13,12 +13,12 @@ import pytest
 
 import pgtrickle
 from pgtrickle.errors import LakeWriteError, TrickleError
-from pgtrickle.lake import session
+from pgtrickle.lake.write import text_settings as session
 from pgtrickle.settings import load_settings
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.engines import Borrowed
+from tests.labs.hearing import PATIENCE
 from tests.lake.shore import COPY, SUMS, Shore
-from tests.service.hearing import PATIENCE
 
 _DUE = (
     "UPDATE pgtrickle.pgt_ducklake_sink_delivery"
@@ -63,7 +63,7 @@ def test_lake_that_was_down_for_twenty_refreshes_is_right_after_one_delivery(sho
     shore.window("copy", "UPDATE t SET s = 'after' WHERE id < 30")
 
 
-def test_failures_are_counted_until_they_are_permanent_and_an_alert_tells(shore: Shore):
+def test_failures_that_last_are_counted_until_they_are_permanent_and_an_alert_tells(shore: Shore):
     settings = load_settings(
         {},
         dsn=shore.trickle.dsn,
@@ -76,9 +76,9 @@ def test_failures_are_counted_until_they_are_permanent_and_an_alert_tells(shore:
     with (
         psycopg.connect(shore.trickle.dsn, autocommit=True) as listener,
         pgtrickle.connect(engine=Borrowed(DuckDbEngine()), settings=settings) as trickle,
-        down(shore),
     ):
         listener.execute("LISTEN pg_trickle_alert")
+        shore.run("ALTER SCHEMA lake RENAME TO hidden")
         for number in range(4):
             shore.run(f"UPDATE t SET v = {number} WHERE id = 1")
             trickle.refresh_stream_table("sums")
@@ -93,6 +93,7 @@ def test_failures_are_counted_until_they_are_permanent_and_an_alert_tells(shore:
     ]
     assert "ducklake_sink_failed" in alerts[0]
     assert "public.sums" in alerts[0]
+    shore.run("ALTER SCHEMA hidden RENAME TO lake")
     shore.trickle.refresh_stream_table("sums")
     assert shore.status()[0] == "FAILED_PERMANENT"
     shore.trickle.retry_sink("sums")
@@ -125,13 +126,13 @@ def test_daemon_delivers_what_is_due_although_no_source_changes(shore: Shore):
         shore.run("UPDATE t SET v = 0 WHERE id = 1")
         shore.trickle.refresh_stream_table("sums")
         shore.run(_DUE)
-        shore.trickle.tend_lake()
+        shore.trickle.daemon.tend_lake()
         assert shore.status()[:2] == ("FAILED_RETRYABLE", 2)
-    shore.trickle.tend_lake()
+    shore.trickle.daemon.tend_lake()
     assert shore.status()[:2] == ("FAILED_RETRYABLE", 2)  # not yet
 
     shore.run(_DUE)
-    shore.trickle.tend_lake()
+    shore.trickle.daemon.tend_lake()
 
     shore.check("sums")
 
@@ -171,8 +172,9 @@ def test_lake_table_that_was_dropped_is_made_again(shore: Shore):
 
 
 def test_first_load_that_cannot_be_delivered_is_delivered_later(shore: Shore):
+    shore.trickle.create_stream_table("sums", SUMS, sink="ducklake", initialize=False)
     with down(shore):
-        shore.trickle.create_stream_table("sums", SUMS, sink="ducklake")
+        shore.trickle.refresh_stream_table("sums")
         assert shore.status()[0] == "FAILED_RETRYABLE"
     shore.run("UPDATE t SET v = 0 WHERE id = 1")
     shore.trickle.refresh_stream_table("sums")

@@ -17,19 +17,22 @@ import pytest
 
 import pgtrickle
 from pgtrickle.errors import LakeSinkError, LakeSourceError, LakeUnreachableError, TrickleError
-from pgtrickle.lake import merge_files, session
-from pgtrickle.lake.catalog import create_catalog
-from pgtrickle.lake.ends import Ends
-from pgtrickle.service import lake_maintain, lake_sink
+from pgtrickle.lake.format.catalog import create_catalog
+from pgtrickle.lake.upkeep import merge_files
+from pgtrickle.lake.write import text_settings as session
+from pgtrickle.lake.write.endpoints import Ends
+from pgtrickle.service.lifecycle import verify
+from pgtrickle.service.sinks.ducklake import delivery as lake_sink
+from pgtrickle.service.sinks.ducklake import upkeep as lake_maintain
 from pgtrickle.settings import load_settings
 from tests.fakes.engine import DuckDbEngine
 from tests.fakes.spreading import SpreadingEngine
 from tests.fixtures.engines import Borrowed
 from tests.fixtures.restartable import OwnServer
+from tests.labs.hearing import PATIENCE
 from tests.lake.shore import COPY, LAKE_DSN, SOURCE, SUMS, FarShore, open_far_shore
 from tests.lake.test_delivery import down
 from tests.seeds import seed_of
-from tests.service.hearing import PATIENCE
 
 
 def test_refreshes_reach_the_lake_and_nothing_of_it_is_here(far: FarShore):
@@ -109,7 +112,7 @@ def test_database_that_is_down_for_long_is_tried_again_and_again(
             far.run("UPDATE pgtrickle.pgt_ducklake_sink_delivery SET next_attempt_at = now()")
     assert far.status()[:2] == ("FAILED_RETRYABLE", 7)
 
-    far.trickle.tend_lake()
+    far.trickle.daemon.tend_lake()
 
     far.check("sums")
 
@@ -374,6 +377,28 @@ def test_database_that_was_set_back_behind_its_lake_is_loaded_anew(far: FarShore
     far.window("copies", "INSERT INTO t VALUES (501, 1, 1, 'n')")
 
     far.window("copies", "DELETE FROM t WHERE id = 500")
+
+
+def test_verify_delivers_first_and_then_lets_refreshes_go_on(
+    far: FarShore, monkeypatch: pytest.MonkeyPatch
+):
+    far.create("sums", SUMS)
+    far.run("UPDATE t SET v = 0 WHERE id = 1")
+    compare = verify._compare
+    seen: list[object] = []
+
+    def look(*arguments: Any) -> Any:
+        seen.append(far.status())
+        far.run("UPDATE t SET v = 7 WHERE id = 2")
+        seen.append(far.trickle.refresh_stream_table("sums").action.value)
+        return compare(*arguments)
+
+    monkeypatch.setattr(verify, "_compare", look)
+
+    assert far.trickle.verify_stream_table("sums").ok
+    assert seen == [("DELIVERED", 0, None), "DIFFERENTIAL"]
+    monkeypatch.undo()
+    far.check("sums")
 
 
 def test_duckdb_that_writes_to_the_copy_is_overruled(far: FarShore):

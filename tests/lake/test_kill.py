@@ -25,7 +25,7 @@ from typing import IO
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from pgtrickle.service.refresh_stream_table import when_free
+from pgtrickle.service.lease_waits import when_free
 from tests.fixtures.ducklake import lake_client
 from tests.lake.die_at import (
     DIFFERENCE_STEPS,

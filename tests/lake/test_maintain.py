@@ -10,7 +10,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from pgtrickle.lake import delete_rows, merge_files
+from pgtrickle.lake.upkeep import merge_files
+from pgtrickle.lake.write import delete_rows
 from tests.lake.shore import COPY, SUMS, Shore
 
 _AT_ONCE = timedelta(0)
@@ -117,10 +118,10 @@ def test_daemon_tends_a_sink_when_it_is_time(shore: Shore, monkeypatch: pytest.M
     shore.window("copies", "INSERT INTO t VALUES (101, 1, 1, 'x')")
     live = "SELECT count(*) FROM lake.ducklake_data_file WHERE end_snapshot IS NULL"
 
-    shore.trickle.tend_lake()
+    shore.trickle.daemon.tend_lake()
     assert shore.tell(live) == [(2,)]
     shore.run("UPDATE pgtrickle.pgt_ducklake_sinks SET maintained_at = now() - interval '1 day'")
-    shore.trickle.tend_lake()
+    shore.trickle.daemon.tend_lake()
 
     assert shore.tell(live) == [(1,)]
     shore.check("copies")

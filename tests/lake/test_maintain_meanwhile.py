@@ -22,8 +22,8 @@ import pytest
 
 import pgtrickle
 from pgtrickle.errors import LeaseHeldError
-from pgtrickle.lake import compact, merge_files
-from pgtrickle.model.lake_sink import LakeCare
+from pgtrickle.lake.upkeep import compact, merge_files
+from pgtrickle.model.lake.sink import LakeCare
 from pgtrickle.settings import load_settings
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.daemons import await_

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from pgtrickle.errors import LakeSinkError
-from pgtrickle.lake.partition import parse_partition_by
+from pgtrickle.lake.format.partition import parse_partition_by
 from tests.lake.shore import COPY, SUMS, Shore
 
 PLACED = (

@@ -21,8 +21,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from pgtrickle.lake import merge_files
-from pgtrickle.service import lake_sink
+from pgtrickle.lake.upkeep import merge_files
+from pgtrickle.service.sinks.ducklake import delivery as lake_sink
 from tests.fakes.spreading import SpreadingEngine
 from tests.fixtures.ducklake import PERSISTENT, lake_client
 from tests.lake.shore import Shore, open_shore

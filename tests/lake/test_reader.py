@@ -16,7 +16,7 @@ from pgtrickle.lake.reader.files import read_file
 from pgtrickle.lake.reader.open import LakeRead, describe, plan
 from pgtrickle.lake.reader.prune import Condition
 from pgtrickle.lake.reader.scan import Scan
-from pgtrickle.spark.session import SparkSessions
+from pgtrickle.spark.sessions.pair import SparkSessions
 from tests.lake.shore import SUMS, Shore
 from tests.lake.workshop import Workshop
 
@@ -288,7 +288,7 @@ def test_spark_asks_for_the_files_that_its_filter_needs(workshop: Workshop, lake
     [(inside,)] = workshop.rows(f"SELECT id FROM read_parquet('{lost}')")
     Path(lost).rename(f"{lost}.away")
     assert [row.id for row in frame.where(f"id = {3 - inside}").collect()] == [3 - inside]
-    with pytest.raises(Exception, match="ST704: could not read the file"):
+    with pytest.raises(Exception, match="ST710: could not read the file"):
         frame.where(f"id = {inside}").collect()
 
 
@@ -298,7 +298,7 @@ REFUSED: list[tuple[dict[str, str], str]] = [
     ({"version": "1", "timestamp": "2026-01-01"}, "exclude one another"),
     ({"timestamp": "soon"}, "is no moment"),
     ({"version": "-1"}, "is no version"),
-    ({"dsn": "password=hush nonsense"}, "is no connection string"),
+    ({"dsn": "password=hush nonsense"}, "is not a valid connection string"),
     ({"columns": "id, nobody"}, 'no column "nobody"'),
     ({"columns": "i"}, "Spark has no type"),
     ({"catalog_schema": "elsewhere"}, "holds no DuckLake catalog"),

@@ -14,11 +14,11 @@ import pytest
 
 import pgtrickle
 from pgtrickle.errors import LakeSinkError
-from pgtrickle.lake import storage
-from pgtrickle.lake.catalog import create_catalog
+from pgtrickle.lake.files import stores as storage
+from pgtrickle.lake.format.catalog import create_catalog
 from pgtrickle.lake.reader.files import read_file
 from pgtrickle.lake.reader.open import LakeRead, describe, plan
-from pgtrickle.service import lake_sink
+from pgtrickle.service.sinks.ducklake import delivery as lake_sink
 from pgtrickle.settings import load_settings
 from tests.fakes.engine import DuckDbEngine
 from tests.fakes.spreading import SpreadingEngine

@@ -12,7 +12,7 @@ import pytest
 
 import pgtrickle
 from pgtrickle.errors import LakeSinkError, NameTakenError, TrickleError
-from pgtrickle.lake import delete_rows
+from pgtrickle.lake.write import delete_rows
 from pgtrickle.settings import load_settings
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.ducklake import lake_client
@@ -25,6 +25,18 @@ def test_first_load_reaches_the_lake_with_the_table(shore: Shore):
 
     assert shore.status() == ("DELIVERED", 0, None)
     assert len(shore.files()) == 1
+
+
+def test_renamed_stream_table_is_copied_to_the_lake_table_that_it_has(shore: Shore):
+    shore.create("sums", SUMS)
+
+    shore.trickle.rename_stream_table("sums", "totals")
+
+    shore.run("UPDATE t SET v = v + 1 WHERE k = 1")
+    shore.trickle.refresh_stream_table("totals")
+    assert sorted(shore.ask("TABLE sums")) == sorted(shore.tell("TABLE totals"))
+    shore.trickle.drop_stream_table("totals")
+    assert shore.ask("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'sums'") == [(0,)]
 
 
 def test_refresh_writes_only_its_difference(shore: Shore):

@@ -23,9 +23,9 @@ from pgtrickle.errors import (
     NameTakenError,
     TrickleError,
 )
-from pgtrickle.model.lake_source import Followed
+from pgtrickle.model.lake.source import Followed
 from pgtrickle.model.stream_table import Action
-from pgtrickle.service.follow_lake import follow, follow_due
+from pgtrickle.service.sources.ducklake.follow import follow, follow_due
 from tests.lake.shore import Shore
 
 JOINED = (
@@ -221,11 +221,11 @@ def test_position_is_in_the_frontier_and_shown(orders: Shore) -> None:
 
 def test_daemon_follows_before_anything_is_due(orders: Shore) -> None:
     duck(orders, "UPDATE orders SET amount = 3 WHERE id = 4")
-    orders.trickle.tend_lake()
+    orders.trickle.daemon.tend_lake()
     rows_are_those_of_the_lake(orders)
     # A change of another table moves the position on, so that older snapshots may go.
     duck(orders, "CREATE TABLE other (a INT)", "INSERT INTO other VALUES (1)")
-    orders.trickle.tend_lake()
+    orders.trickle.daemon.tend_lake()
     [(head,)] = orders.tell("SELECT max(snapshot_id) FROM lake.ducklake_snapshot")
     assert [one.snapshot_id for one in orders.trickle.ducklake_sources()] == [head]
     assert window(orders) is Action.DIFFERENTIAL
@@ -293,7 +293,7 @@ def test_table_that_is_made_anew_is_compared(orders: Shore) -> None:
         orders, "DROP TABLE orders", ORDERS[0], "INSERT INTO orders VALUES (7, 7, 7, 'new')"
     )
     assert followed.gap is not None
-    assert "made anew" in followed.gap
+    assert "created again" in followed.gap
     assert window(orders) is Action.DIFFERENTIAL
     assert touched(catch_up(orders, "INSERT INTO orders VALUES (8, 8, 8, 'more')")) == (1, 0, 0)
 
@@ -432,7 +432,7 @@ def test_housekeeping_keeps_the_snapshot_that_was_read_last(orders: Shore) -> No
 
 def test_lake_tables_are_attached_from_sql(shore: Shore) -> None:
     duck(shore, *ORDERS)
-    with shore.trickle.serving_requests():
+    with shore.trickle.daemon.serving_requests():
         [(done,)] = shore.tell(
             "CALL pgtrickle.attach_ducklake_table('orders', 'orders', ARRAY['id', 'amount'])"
         )

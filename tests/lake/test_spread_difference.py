@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 from pgtrickle.errors import LeaseHeldError
-from pgtrickle.lake.row_map import RowMap, create_row_map, cut_new, pair_updates
-from pgtrickle.service import lake_sink
+from pgtrickle.lake.write.row_map import RowMap, create_row_map, cut_new, pair_updates
+from pgtrickle.service.sinks.ducklake import delivery as lake_sink
 from tests.fakes.spreading import SpreadingEngine
 from tests.lake.shore import COPY, SOURCE, Shore, open_shore
 

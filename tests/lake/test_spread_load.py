@@ -13,10 +13,10 @@ import pytest
 
 import pgtrickle
 from pgtrickle.errors import LeaseHeldError
-from pgtrickle.lake.parquet import DataFileWriter
+from pgtrickle.lake.write.parquet import DataFileWriter
 from pgtrickle.model.stream_table import Action
 from pgtrickle.ports import Engine
-from pgtrickle.service import lake_sink
+from pgtrickle.service.sinks.ducklake import delivery as lake_sink
 from pgtrickle.settings import load_settings
 from tests.fakes.engine import DuckDbEngine
 from tests.fakes.spreading import SpreadingEngine

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 import psycopg
 import pytest
 
-from pgtrickle.lake import turns
-from pgtrickle.lake.commit import begin_commit
-from pgtrickle.lake.turns import AUTHOR
+from pgtrickle.lake.write import commit_turns as turns
+from pgtrickle.lake.write.commit import begin_commit
+from pgtrickle.lake.write.commit_turns import AUTHOR
 from tests.lake.workshop import Workshop
 
 _HOURS = 3600.0  # a test that waits for so long has failed

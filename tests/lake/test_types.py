@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pgtrickle.lake.shape import choose_columns
+from pgtrickle.lake.format.table_layout import choose_columns
 from pgtrickle.model.sql_type import Column, SqlType
 from tests.lake.shore import Shore
 

@@ -13,14 +13,14 @@ import pyarrow as pa
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
-from pgtrickle.lake.catalog import LakeCatalog
-from pgtrickle.lake.columns import LakeColumn, number_columns
-from pgtrickle.lake.commit import begin_commit
-from pgtrickle.lake.parquet import DataFile, DataFileWriter, read_deletes, write_deletes
-from pgtrickle.lake.roots import LakePath
-from pgtrickle.lake.types import LakeType, lake_type
-from pgtrickle.model.names import QualifiedName
+from pgtrickle.lake.files.roots import LakePath
+from pgtrickle.lake.format.catalog import LakeCatalog
+from pgtrickle.lake.format.columns import LakeColumn, number_columns
+from pgtrickle.lake.format.types import LakeType, lake_type
+from pgtrickle.lake.write.commit import begin_commit
+from pgtrickle.lake.write.parquet import DataFile, DataFileWriter, read_deletes, write_deletes
 from pgtrickle.model.sql_type import BIGINT, TEXT, SqlType
+from pgtrickle.model.text.names import QualifiedName
 from tests.fixtures.ducklake import lake_client
 
 FLOAT = SqlType("double precision", "float8", "N")

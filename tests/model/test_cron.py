@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgtrickle.errors import SettingError
-from pgtrickle.model.cron import parse_cron
+from pgtrickle.model.scheduling.cron import parse_cron
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrickle.model.graph import Graph
+from pgtrickle.model.scheduling.graph import Graph
 
 
 def test_what_all_paths_go_through_is_no_member():

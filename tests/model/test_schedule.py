@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pgtrickle.errors import SettingError
-from pgtrickle.model.schedule import Schedule, parse_schedule
+from pgtrickle.model.scheduling.schedule import Schedule, parse_schedule
 
 
 @pytest.mark.parametrize(

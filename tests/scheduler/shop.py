@@ -10,10 +10,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pgtrickle.errors import TrickleError
-from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.lake.sink import SinkNews
 from pgtrickle.model.report import RefreshReport
+from pgtrickle.model.scheduling.tier import Tier
 from pgtrickle.model.stream_table import Action, RefreshMode, Status, StreamTable
-from pgtrickle.model.tier import Tier
+from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.scheduler.units import Shape
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -50,12 +51,20 @@ class Watched:
 
     refreshed_names: list[str] = field(default_factory=list)
     failures: list[tuple[str | None, str, float]] = field(default_factory=list)
+    resumed_names: list[str] = field(default_factory=list)
+    sinks: list[SinkNews] = field(default_factory=list)
 
     def refreshed(self, report: RefreshReport) -> None:
         self.refreshed_names.append(report.stream_table)
 
     def failed(self, name: str | None, error: TrickleError, retry_in: timedelta) -> None:
         self.failures.append((name, error.code, retry_in.total_seconds()))
+
+    def resumed(self, name: str) -> None:
+        self.resumed_names.append(name)
+
+    def sink_changed(self, news: SinkNews) -> None:
+        self.sinks.append(news)
 
 
 @dataclass
@@ -103,6 +112,7 @@ class Shop:
     groups: list[tuple[str, ...]] = field(default_factory=list)
     slowest: set[str] = field(default_factory=set)
     refreshes: list[tuple[float, str]] = field(default_factory=list)
+    trials: list[tuple[int, str]] = field(default_factory=list)
     trouble: dict[str, Exception] = field(default_factory=dict)
     lost: list[TrickleError] = field(default_factory=list)  # raised by the next looks, in turn
     idle: set[str] = field(default_factory=set)  # names with nothing to do
@@ -130,6 +140,9 @@ class Shop:
     def tend_lake(self) -> bool:
         self.delivered += 1
         return self.follows
+
+    def sink_news(self) -> list[SinkNews]:
+        return []
 
     def add(
         self,
@@ -163,11 +176,11 @@ class Shop:
             tier=tier,
         )
 
-    def version(self) -> str:
+    def schedule_token(self) -> str:
         if self.lost:
             raise self.lost.pop()
         return self.version_told or repr(
-            [(t.id, t.schedule, t.status, t.tier) for t in self.tables.values()]
+            [(t.id, t.schedule, t.status, t.suspended_by, t.tier) for t in self.tables.values()]
         )
 
     def list_stream_tables(self) -> list[StreamTable]:
@@ -198,6 +211,29 @@ class Shop:
             RefreshReport(name, len(self.refreshes), Action.DIFFERENTIAL, "", 1, 0, 100.0)
             for name in names
         ]
+
+    def suspend(self, name: str, by: str | None = None, errors: int = 3) -> None:
+        """Leave a stream table alone, by the word of a person or because of errors."""
+        self.tables[name] = replace(
+            self.tables[name],
+            status=Status.SUSPENDED,
+            suspended_by=by,
+            consecutive_errors=errors if by else 0,
+            last_error_at=self.clock.at if by else None,
+        )
+
+    def try_suspended(self, name: str) -> list[RefreshReport]:
+        self.trials.append((round((self.clock.at - NOON).total_seconds()), name))
+        self.clock.at += self.takes
+        if name in self.trouble:
+            raise self.trouble[name]
+        self.tables[name] = replace(
+            self.tables[name],
+            status=Status.ACTIVE,
+            suspended_by=None,
+            last_refresh_at=self.clock.at,
+        )
+        return [RefreshReport(name, 0, Action.DIFFERENTIAL, "", 1, 0, 100.0)]
 
 
 class SameThread(Executor):

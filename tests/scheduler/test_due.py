@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pgtrickle.model.schedule import parse_schedule
+from pgtrickle.model.scheduling.schedule import parse_schedule
 from pgtrickle.scheduler.due import AT_ONCE, LONGEST_BACKOFF, Attempt, backoff, due_at
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
@@ -13,11 +15,12 @@ from pgtrickle.errors import (
     CatalogTooNewError,
     ConnectionLostError,
     LeaseHeldError,
+    RefreshCancelledError,
     ServerBusyError,
     SourceNotFoundError,
 )
-from pgtrickle.model.stream_table import Status
-from pgtrickle.model.tier import Tier
+from pgtrickle.model.scheduling.tier import Tier
+from pgtrickle.model.stream_table import Status, StreamTable
 from pgtrickle.scheduler.loop import Loop, worker_threads
 from tests.fixtures.daemons import await_
 from tests.scheduler.shop import NOON, SameThread, Shop, Stop, Watched
@@ -98,6 +101,23 @@ def test_child_that_becomes_due_meanwhile_follows_its_parent(shop: Shop, loop: L
     loop.run_once(threading.Event())
 
     assert [name for _, name in shop.refreshes] == ["public.parent", "public.child"]
+
+
+def test_change_after_an_alteration_waits_for_the_new_schedule(
+    shop: Shop, loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.add("a", schedule="1s", last_refresh_at=NOON - timedelta(seconds=5))
+    check = shop.find_idle
+
+    def alter_and_check(stream_tables: Sequence[StreamTable]) -> frozenset[int]:
+        shop.tables["public.a"] = replace(shop.tables["public.a"], schedule="1h")
+        return check(stream_tables)
+
+    monkeypatch.setattr(shop, "find_idle", alter_and_check)
+
+    assert loop.run_once(threading.Event()) == NOON - timedelta(seconds=5) + timedelta(hours=1)
+
+    assert shop.refreshes == []
 
 
 def test_cadence_counts_from_start_to_start(shop: Shop, loop: Loop) -> None:
@@ -639,3 +659,86 @@ def test_locked_source_is_tried_again_within_seconds_however_long_it_lasts(
     run_for(loop, shop, 3600)
 
     assert max(pause for _, _, pause in watched.failures) <= 15
+
+
+def test_what_errors_suspended_is_tried_rarely(shop: Shop, loop: Loop, watched: Watched) -> None:
+    shop.add("a")
+    shop.suspend("public.a", by="ST301", errors=7)
+    shop.trouble["public.a"] = SourceNotFoundError("it is gone")
+
+    run_for(loop, shop, 3600)
+
+    assert [at for at, _ in shop.trials] == pytest.approx([64, 192, 448, 960, 1860, 2760], abs=5)
+    assert shop.refreshes == []
+    assert watched.resumed_names == []
+    assert {code for _, code, _ in watched.failures} == {"ST301"}
+
+
+def test_what_works_again_goes_on_at_its_own_pace(shop: Shop, loop: Loop, watched: Watched) -> None:
+    shop.add("a", schedule="10s")
+    shop.suspend("public.a", by="ST301")
+
+    run_for(loop, shop, 90)
+
+    assert len(shop.trials) == 1
+    assert watched.resumed_names == ["public.a"]
+    assert [at for at, _ in shop.refreshes] == pytest.approx([70, 80], abs=1)
+
+
+def test_what_a_person_suspended_is_never_tried(shop: Shop, loop: Loop) -> None:
+    shop.add("a")
+    shop.suspend("public.a")
+
+    run_for(loop, shop, 3600)
+
+    assert shop.trials == []
+
+
+def test_one_that_takes_long_to_fail_is_tried_all_the_more_rarely(shop: Shop, loop: Loop) -> None:
+    shop.takes = timedelta(minutes=10)
+    shop.add("a")
+    shop.suspend("public.a", by="ST407")
+    shop.trouble["public.a"] = SourceNotFoundError("it is gone")
+
+    run_for(loop, shop, 4 * 3600)
+
+    assert [at for at, _ in shop.trials] == pytest.approx([60, 6660, 13260], abs=5)
+
+
+def test_many_are_tried_one_at_a_time_and_none_is_forgotten(shop: Shop, loop: Loop) -> None:
+    for name in "abcde":
+        shop.add(name)
+        shop.suspend(f"public.{name}", by="ST301")
+    shop.held = {"public.c"}
+
+    run_for(loop, shop, 100)
+
+    assert [name for _, name in shop.trials] == [f"public.{name}" for name in "abde"]
+
+
+def test_table_that_somebody_resumes_is_refreshed_at_once(shop: Shop, loop: Loop) -> None:
+    shop.add("a", schedule="1s")
+    shop.trouble["public.a"] = SourceNotFoundError("it is gone")
+    run_for(loop, shop, 300)
+    shop.suspend("public.a", by="ST301")
+    loop.run_once(threading.Event())
+    at = len(shop.refreshes)
+    shop.tables["public.a"] = replace(
+        shop.tables["public.a"], status=Status.ACTIVE, suspended_by=None
+    )
+
+    loop.run_once(threading.Event())
+
+    assert len(shop.refreshes) == at + 1
+
+
+def test_cancelled_refresh_comes_again_when_it_is_due(
+    shop: Shop, loop: Loop, watched: Watched
+) -> None:
+    shop.add("a", schedule="1s")
+    shop.trouble["public.a"] = RefreshCancelledError("somebody did")
+
+    run_for(loop, shop, 10)
+
+    assert len(shop.refreshes) == pytest.approx(9, abs=1)
+    assert {code for _, code, _ in watched.failures} == {"ST214"}

@@ -17,11 +17,11 @@ from psycopg.conninfo import make_conninfo
 from psycopg.rows import TupleRow
 
 import pgtrickle
-from pgtrickle.bootstrap import Trickle
+from pgtrickle.client.trickle import Trickle
 from pgtrickle.ports import Engine
 from tests.catalog.databases import ordinary_role
 from tests.fixtures.engines import Borrowed
-from tests.service.lab import Lab
+from tests.labs.lab import Lab
 
 SHOP = "shop"
 ORDERS = (
@@ -74,7 +74,9 @@ class Bench:
     @contextmanager
     def trickle(self, who: str = "owner") -> Iterator[Trickle]:
         """Open pgtrickle as one of them."""
-        with pgtrickle.connect(self.dsn_of(who), engine=Borrowed(self.engine)) as trickle:
+        with pgtrickle.connect(
+            self.dsn_of(who), engine=Borrowed(self.engine), init=True
+        ) as trickle:
             yield trickle
 
     @contextmanager
@@ -88,8 +90,11 @@ class Bench:
 
 
 @contextmanager
-def a_bench(database: str, engine: Engine) -> Iterator[Bench]:
-    """Make the roles and the schema ``shop`` in a fresh database."""
+def a_bench(database: str, engine: Engine, catalog_owner: str | None = None) -> Iterator[Bench]:
+    """Make the roles and the schema ``shop`` in a fresh database.
+
+    If it has a catalog, that becomes the owner's.
+    """
     with ExitStack() as stack:
         roles = {
             who: stack.enter_context(ordinary_role(database))
@@ -101,6 +106,8 @@ def a_bench(database: str, engine: Engine) -> Iterator[Bench]:
             "GRANT CREATE, TEMPORARY ON DATABASE {database} TO {owner}",
             "CREATE SCHEMA shop AUTHORIZATION {owner}",
         )
+        if catalog_owner is not None:
+            bench.run("admin", f'REASSIGN OWNED BY "{catalog_owner}" TO {{owner}}')
         bench.run(
             "owner",
             *ORDERS,

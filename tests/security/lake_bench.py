@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import pgtrickle
-from pgtrickle.bootstrap import Trickle
+from pgtrickle.client.trickle import Trickle
 from pgtrickle.settings import load_settings
 from tests.fixtures.engines import Borrowed
 from tests.security.bench import REVENUE, Bench
@@ -73,7 +73,9 @@ def a_lake(bench: Bench, directory: Path, **settings: Any) -> Iterator[LakeBench
     dsn = bench.dsn_of("owner")
     loaded = load_settings({}, dsn=dsn, ducklake_catalog_schema="lake", **settings)
     path = directory / "lake"
-    with pgtrickle.connect(dsn, engine=Borrowed(bench.engine), settings=loaded) as trickle:
+    with pgtrickle.connect(
+        dsn, engine=Borrowed(bench.engine), settings=loaded, init=True
+    ) as trickle:
         trickle.create_stream_table(
             TABLE, REVENUE, sink="ducklake", ducklake_sink_path=str(path), refresh_mode="AUTO"
         )

@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 from pgtrickle.service.requests.server import RequestServer
+from tests.labs.lab import Lab
 from tests.security.bench import REVENUE, Bench
-from tests.service.lab import Lab
 
 
 @contextmanager

@@ -8,6 +8,12 @@ import pytest
 from tests.security.bench import REVENUE, Bench
 
 
+@pytest.fixture
+def bench(empty_bench: Bench) -> Bench:
+    """Let the test say who makes the catalog, and what is there before."""
+    return empty_bench
+
+
 def test_owner_keeps_a_stream_table_of_what_the_writer_writes(bench: Bench):
     with bench.lab() as lab:
         lab.create("shop.revenue", REVENUE)

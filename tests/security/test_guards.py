@@ -6,8 +6,8 @@ import psycopg
 import pytest
 
 from pgtrickle.errors import PrivilegeError, TableNotSafeError, UnsupportedSourceError
+from tests.labs.lab import Lab
 from tests.security.bench import REVENUE, Bench
-from tests.service.lab import Lab
 
 WRITE = "INSERT INTO shop.orders VALUES (4, 'west', 7)"
 SPY = (
@@ -22,6 +22,12 @@ SPY = (
 HARMLESS = (
     "CREATE FUNCTION shop.harmless() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'"
 )
+
+
+@pytest.fixture
+def bench(empty_bench: Bench) -> Bench:
+    """Let the test say who makes the catalog, and what is there before."""
+    return empty_bench
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ import psycopg
 import pytest
 
 from pgtrickle.errors import LakeCatalogError, TrickleError
-from pgtrickle.lake.catalog import find_catalog
+from pgtrickle.lake.format.catalog import find_catalog
+from pgtrickle.lake.format.trust import check_tables
 from pgtrickle.lake.reader.open import LakeRead, describe
-from pgtrickle.lake.trust import check_tables
-from pgtrickle.lake.turns import take_turn
-from pgtrickle.model.names import QualifiedName
+from pgtrickle.lake.write.commit_turns import take_turn
+from pgtrickle.model.text.names import QualifiedName
 from tests.security.bench import Bench
 from tests.security.lake_bench import TABLE, LakeBench, a_lake
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from pgtrickle.errors import LakePathError, TrickleError
-from pgtrickle.lake import local_files
+from pgtrickle.lake.files import local as local_files
+from pgtrickle.lake.files.roots import LocalPath, Roots, S3Path
 from pgtrickle.lake.reader.open import LakeRead, describe, plan
-from pgtrickle.lake.roots import LocalPath, Roots, S3Path
-from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.text.names import QualifiedName
 from tests.security.bench import Bench
 from tests.security.lake_bench import TABLE, LakeBench, a_lake, link
 

@@ -9,14 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from pgtrickle.errors import LakeReadError
-from pgtrickle.lake import parquet
-from pgtrickle.lake.columns import SNAPSHOT_ID
-from pgtrickle.lake.merge_files import _cut, _has_shape
+from pgtrickle.lake.files.roots import LakePath, LocalPath, Roots
+from pgtrickle.lake.format.columns import SNAPSHOT_ID
 from pgtrickle.lake.reader.files import read_row_ids
 from pgtrickle.lake.reader.scan import ReadFile
 from pgtrickle.lake.reader.source import group_files
-from pgtrickle.lake.roots import LakePath, LocalPath, Roots
-from pgtrickle.lake.small_files import SmallFile
+from pgtrickle.lake.upkeep.merge_files import _cut, _has_shape
+from pgtrickle.lake.upkeep.small_files import SmallFile
+from pgtrickle.lake.write import parquet
 
 
 def _place(path: Path) -> LakePath:

@@ -14,7 +14,7 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from pgtrickle.errors import ServerBusyError
-from pgtrickle.lake.catalog import create_catalog
+from pgtrickle.lake.format.catalog import create_catalog
 from pgtrickle.scheduler.loop import Loop, worker_threads
 from tests.fixtures.daemons import await_
 from tests.scheduler.shop import Watched
@@ -210,7 +210,7 @@ def test_locked_source_starves_no_other_stream_table(bench: Bench):
             "shop.of_events", "SELECT count(*) AS n FROM shop.events", schedule="1s"
         )
         stop, watched = threading.Event(), Watched()
-        loop = Loop(lab.trickle, watched, workers=lambda: worker_threads(2))
+        loop = Loop(lab.trickle.daemon, watched, workers=lambda: worker_threads(2))
         thread = threading.Thread(target=loop.run, args=[stop])
         bench.run("writer", "INSERT INTO shop.orders VALUES (4, 'west', 7)")
         with idle_transaction(bench, "writer", "LOCK TABLE shop.orders IN ACCESS EXCLUSIVE MODE"):

@@ -12,10 +12,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from pgtrickle.cli.log_lines import LogFormat, _Lines
+from pgtrickle.cli.daemon.log_lines import LogFormat, _Lines
 from pgtrickle.cli.output import PlainTable, PrintableConsole, print_error, print_json
 from pgtrickle.errors import StreamTableNotFoundError
-from pgtrickle.model.printable import printable, printable_json, printable_line
+from pgtrickle.model.text.printable import printable, printable_json, printable_line
 
 # By their categories, as Unicode has them: controls, formats, surrogates, ends of lines.
 STEERING = {"Cc", "Cs", "Zl", "Zp"}

@@ -10,9 +10,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from tests.labs.lab import Lab
 from tests.security.bench import REVENUE, Bench
 from tests.security.serving import ended, refused, serving, stocked, submit, until
-from tests.service.lab import Lab
 
 DEEP = '{"name": ' + "[" * 5000 + "]" * 5000 + "}"
 MANY_DIGITS = '{"name": "t", "fuse_ceiling": ' + "9" * 5000 + "}"

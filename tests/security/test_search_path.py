@@ -12,15 +12,21 @@ import psycopg
 import pytest
 
 from pgtrickle.errors import UndefinedObjectError
-from pgtrickle.lake.catalog import create_catalog
-from pgtrickle.spark.arrow_reader import stream
-from pgtrickle.spark.connection_file import connection_file
-from pgtrickle.spark.part_report import connected
+from pgtrickle.lake.format.catalog import create_catalog
+from pgtrickle.spark.executors.connection_file import connection_file
+from pgtrickle.spark.executors.part_report import connected
+from pgtrickle.transit.arrow_reader import stream
+from tests.labs.circles import EDGES, FEW, check, close, with_settings
+from tests.labs.lab import Lab
 from tests.security.bench import Bench
 from tests.security.shadows import count_calls, set_traps
-from tests.service.circles import EDGES, FEW, check, close, with_settings
-from tests.service.lab import Lab
 from tests.service.requests.test_access import _serving as serving
+
+
+@pytest.fixture
+def bench(empty_bench: Bench) -> Bench:
+    """Let the test say who makes the catalog, and what is there before."""
+    return empty_bench
 
 
 def test_traps_are_sprung_by_whoever_steps_on_them(bench: Bench):
@@ -101,8 +107,8 @@ def test_differential_refreshes_call_nothing_of_the_path(bench: Bench):
 
         for name in QUERIES:
             assert lab.trickle.explain_stream_table(name)
-        lab.trickle.find_idle(lab.trickle.list_stream_tables())
-        lab.trickle.refresh_unit(["shop.regions", "shop.whole", "shop.meeting"])
+        lab.trickle.daemon.find_idle(lab.trickle.list_stream_tables())
+        lab.trickle.daemon.refresh_unit(["shop.regions", "shop.whole", "shop.meeting"])
         lab.trickle.repair_stream_table("shop.joined")
         lab.refresh("shop.joined", "REINITIALIZE")
         lab.trickle.check_cdc_health()
@@ -111,7 +117,7 @@ def test_differential_refreshes_call_nothing_of_the_path(bench: Bench):
         lab.trickle.rebuild_cdc_triggers()
         lab.trickle.doctor()
         lab.trickle.refresh_history()
-        lab.trickle.prune_history()
+        lab.trickle.daemon.prune_history()
         lab.trickle.drop_stream_table("shop.regions", cascade=True)
 
 
@@ -156,15 +162,15 @@ def test_daemon_calls_nothing_of_the_path(bench: Bench):
         lab.create("shop.joined", QUERIES["shop.joined"])
         lab.run(*CHANGES)
         with (
-            lab.trickle.listening_for_changes() as bell,
-            lab.trickle.standing_for_leader(),
-            lab.trickle.pruning_history(),
+            lab.trickle.daemon.listening_for_changes() as bell,
+            lab.trickle.daemon.standing_for_leader(),
+            lab.trickle.daemon.pruning_history(),
         ):
-            lab.trickle.tend_capture()
-            lab.trickle.tend_lake()
+            lab.trickle.daemon.tend_capture()
+            lab.trickle.daemon.tend_lake()
             bell.watch([lab.trickle.get_stream_table("shop.joined").id])
             time.sleep(0.5)
-            lab.trickle.figure_reader().read()
+            lab.trickle.daemon.figure_reader().read()
 
 
 def test_circles_call_nothing_of_the_path(bench: Bench):

@@ -18,7 +18,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from pgtrickle.spark.engine import SparkEngine
-from pgtrickle.spark.session import SparkSessions
+from pgtrickle.spark.sessions.pair import SparkSessions
 
 _RPC_REQUEST, _ONE_WAY = 3, 9  # kinds of frames in Spark's protocol
 _SECONDS = 60.0

@@ -9,11 +9,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgtrickle.catalog.subscriptions import tell_pending
-from pgtrickle.service.bell import listening_for_changes
+from pgtrickle.catalog.scheduling.subscriptions import tell_pending
+from pgtrickle.service.scheduling.bell_listener import listening_for_changes
+from tests.labs.lab import Lab
 from tests.security.bench import Bench
 from tests.security.serving import refused, stocked, until
-from tests.service.lab import Lab
 
 MINE = "SELECT pgtrickle.subscribe('shop.revenue', 'mine')"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pgtrickle.errors import UntrustedTypeError
+from tests.labs.lab import Lab
 from tests.security.bench import Bench
-from tests.service.lab import Lab
 
 # What a trap does is not undone by a rollback, and it ends the statement that stepped on it.
 STEAL = """

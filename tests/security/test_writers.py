@@ -54,7 +54,7 @@ def full_queue(bench: Bench) -> Iterator[None]:
 
 
 def test_full_queue_of_notifications_fails_no_writer_and_no_refresh(filled: Bench):
-    with filled.lab() as lab, lab.trickle.listening_for_changes() as bell:
+    with filled.lab() as lab, lab.trickle.daemon.listening_for_changes() as bell:
         lab.create("shop.revenue", REVENUE)
         lab.run("SELECT pgtrickle.subscribe('shop.revenue', 'mine')")
         number = lab.trickle.get_stream_table("shop.revenue").id
@@ -236,7 +236,7 @@ def test_transaction_that_wrote_can_be_prepared(bench: Bench):
     with bench.lab() as lab:
         lab.create("shop.revenue", REVENUE)
         number = lab.trickle.get_stream_table("shop.revenue").id
-        with lab.trickle.listening_for_changes() as bell:
+        with lab.trickle.daemon.listening_for_changes() as bell:
             bell.watch([number])
             writer = bench.open("writer")
             writer.execute("BEGIN")

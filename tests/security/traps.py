@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pgtrickle
+from pgtrickle.client.guest import Guest
 from pgtrickle.errors import TrickleError
 from tests.fixtures.engines import Borrowed
 from tests.security.bench import Bench
@@ -58,9 +59,10 @@ def nothing_ran(bench: Bench) -> bool:
 def code_of_connecting(bench: Bench, dsn: str) -> str | None:
     """Return the code with which pgtrickle refuses to connect; None if it does connect."""
     try:
-        with pgtrickle.connect(dsn, engine=Borrowed(bench.engine)) as trickle:
+        with pgtrickle.connect(dsn, engine=Borrowed(bench.engine), init=True) as trickle:
             trickle.list_stream_tables()
-            trickle.check_catalog()
+            if not isinstance(trickle, Guest):  # who runs no daemon
+                trickle.daemon.check_catalog()
             trickle.list_settings()
     except TrickleError as error:
         return error.code

@@ -26,7 +26,10 @@ def main() -> int:
         enterable_directory() as directory,
         start_embedded(directory / "home") as server,
         pgtrickle.connect(
-            server.dsn, engine=engine, settings=load_settings(lease_seconds=LEASE_SECONDS)
+            server.dsn,
+            engine=engine,
+            settings=load_settings(lease_seconds=LEASE_SECONDS),
+            init=True,
         ) as trickle,
     ):
         outcome = soak(

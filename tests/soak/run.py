@@ -13,7 +13,7 @@ from random import Random
 
 import psycopg
 
-from pgtrickle.bootstrap import Trickle
+from pgtrickle.client.trickle import Trickle
 from pgtrickle.errors import Retry, TrickleError
 from tests.soak.tables import QUERIES, SOURCES, WRITERS
 from tests.soak.writer import Gate, Writer

@@ -12,7 +12,7 @@ import pytest
 from pgtrickle.errors import RefreshStalledError
 from pgtrickle.ports import job_named
 from pgtrickle.spark.engine import SparkEngine
-from pgtrickle.spark.session import SparkSessions
+from pgtrickle.spark.sessions.pair import SparkSessions
 
 _ROWS = {"t": pa.table({"a": [1, 2, 3]})}
 

@@ -14,9 +14,9 @@ from pgtrickle.errors import (
     StorageFullError,
 )
 from pgtrickle.model.sql_type import SqlType
-from pgtrickle.spark.arrow_reader import ReadConnections, SmallRead, SnapshotReader
-from pgtrickle.spark.carriers import carrier_for
-from pgtrickle.spark.pg_errors import error_for
+from pgtrickle.transit.arrow_reader import ReadConnections, SmallRead, SnapshotReader
+from pgtrickle.transit.carriers import carrier_for
+from pgtrickle.transit.pg_errors import error_for
 from tests.spark.exported_snapshot import exported_snapshot
 
 NUMBER = carrier_for(SqlType("integer", "int4", "N"))

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from pgtrickle.errors import SettingError
-from pgtrickle.spark.authentication import SECRET, authentication, cluster_authentication
-from pgtrickle.spark.java import Java
-from pgtrickle.spark.session import SparkSessions
+from pgtrickle.spark.sessions.authentication import SECRET, authentication, cluster_authentication
+from pgtrickle.spark.sessions.java import Java
+from pgtrickle.spark.sessions.pair import SparkSessions
 
 _MASTER = "spark://127.0.0.1:7077"
 _TEXT = "correct horse battery"

@@ -8,12 +8,12 @@ import pytest
 
 from pgtrickle.errors import ValueOutOfRangeError
 from pgtrickle.model.sql_type import SqlType
-from pgtrickle.spark.arrow_reader import ReadConnections, SnapshotReader
-from pgtrickle.spark.carriers import Carrier, Use, carrier_for
-from pgtrickle.spark.copy_csv import arrow_to_csv
-from pgtrickle.spark.decimal_size import decimal_size, decimals_from_text, probe_sql
 from pgtrickle.spark.run_stage import run
-from pgtrickle.spark.session import SparkSessions
+from pgtrickle.spark.sessions.pair import SparkSessions
+from pgtrickle.transit.arrow_reader import ReadConnections, SnapshotReader
+from pgtrickle.transit.carriers import Carrier, Use, carrier_for
+from pgtrickle.transit.copy_csv import arrow_to_csv
+from pgtrickle.transit.decimal_size import decimal_size, decimals_from_text, probe_sql
 from tests.spark.exported_snapshot import exported_snapshot
 
 _MOMENTS = (

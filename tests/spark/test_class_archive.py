@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from pgtrickle.spark.class_archive import ClassArchive, find_archive
-from pgtrickle.spark.record_classes import Recorder
+from pgtrickle.spark.sessions.class_archive import ClassArchive, find_archive
+from pgtrickle.spark.sessions.record_classes import Recorder
 
 _START = """
-from pgtrickle.spark.session import SparkSessions
+from pgtrickle.spark.sessions.pair import SparkSessions
 
 sessions = SparkSessions(master="local[1]")
 session = sessions.small()
@@ -58,7 +58,7 @@ def test_process_that_goes_on_has_it_written_beside_it(cache: Path) -> None:
     program = f"""
 from pathlib import Path
 import time
-from pgtrickle.spark.session import SparkSessions
+from pgtrickle.spark.sessions.pair import SparkSessions
 
 sessions = SparkSessions(master="local[1]", record_after=0.0)
 sessions.small()

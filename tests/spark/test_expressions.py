@@ -16,16 +16,16 @@ from psycopg import sql
 from sqlglot import exp
 
 from pgtrickle.algebra.nodes import Scalar
-from pgtrickle.catalog.bind import bind_query
+from pgtrickle.binding.bind import bind_query
 from pgtrickle.errors import DataError, UnsupportedExpressionError
 from pgtrickle.model.sql_type import Column, SqlType
-from pgtrickle.spark.arrow_reader import ReadConnections, SnapshotReader
-from pgtrickle.spark.carriers import carrier_for
-from pgtrickle.spark.copy_csv import arrow_to_csv
 from pgtrickle.spark.run_stage import run
-from pgtrickle.spark.session import SparkSessions
+from pgtrickle.spark.sessions.pair import SparkSessions
 from pgtrickle.sql.scalars import make_scalar
 from pgtrickle.sql.translate import Dialect, translate
+from pgtrickle.transit.arrow_reader import ReadConnections, SnapshotReader
+from pgtrickle.transit.carriers import carrier_for
+from pgtrickle.transit.copy_csv import arrow_to_csv
 from tests.spark.exported_snapshot import exported_snapshot
 from tests.sql.expressions import FAMILIES, OUT_OF_REACH, Family, Values
 
@@ -139,7 +139,6 @@ def make_edge_table(dsn: str, family: Family) -> None:
         database = sql.Identifier(connection.info.dbname)
         zone = sql.SQL("ALTER DATABASE {} SET timezone = 'America/New_York'")
         connection.execute(zone.format(database))
-        connection.execute("CREATE SCHEMA pgtrickle_state")
         connection.execute("CREATE TYPE mood AS ENUM ('very happy', 'sad')")
         [(collation,)] = connection.execute(_OTHER_COLLATION).fetchall()
         copied = sql.SQL("CREATE COLLATION other FROM {}").format(sql.Identifier(collation))

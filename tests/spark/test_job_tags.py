@@ -11,7 +11,7 @@ import pytest
 from pgtrickle.errors import SparkFailedError
 from pgtrickle.ports import job_named
 from pgtrickle.spark.engine import SparkEngine
-from pgtrickle.spark.session import SparkSessions
+from pgtrickle.spark.sessions.pair import SparkSessions
 from tests.fixtures.daemons import await_
 
 # Minutes, in tasks that are short: a running one is not interrupted for another job.

@@ -10,14 +10,14 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from pgtrickle.errors import ConnectionLostError, DataError, TrickleError, ValueOutOfRangeError
-from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.sql_type import SqlType
-from pgtrickle.spark.carriers import Use, carrier_for
-from pgtrickle.spark.connection_file import connection_file, read_connection
-from pgtrickle.spark.large_read import LargeRead, page_count_sql
+from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.spark.executors.connection_file import connection_file, read_connection
+from pgtrickle.spark.executors.large_read import LargeRead, page_count_sql
+from pgtrickle.spark.executors.worker_errors import find_tagged, tagged
 from pgtrickle.spark.run_stage import run, stage
-from pgtrickle.spark.session import SparkSessions
-from pgtrickle.spark.worker_errors import find_tagged, tagged
+from pgtrickle.spark.sessions.pair import SparkSessions
+from pgtrickle.transit.carriers import Use, carrier_for
 from tests.spark.exported_snapshot import exported_snapshot
 
 BIGINT = carrier_for(SqlType("bigint", "int8", "N"))

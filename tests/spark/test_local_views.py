@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pgtrickle.spark.local_views import local_frame, views_of
-from pgtrickle.spark.session import SparkSessions
+from pgtrickle.spark.sessions.pair import SparkSessions
 
 _UTC = dt.UTC
 _NOON = dt.datetime(2024, 2, 29, 12, 0, 0, 123456)

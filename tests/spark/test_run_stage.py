@@ -11,7 +11,7 @@ import pytest
 
 from pgtrickle.errors import DataError, SparkFailedError
 from pgtrickle.spark.run_stage import run, run_small
-from pgtrickle.spark.session import SparkSessions
+from pgtrickle.spark.sessions.pair import SparkSessions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pgtrickle.spark.session import SparkSessions
+from pgtrickle.spark.sessions.pair import SparkSessions
 
 
 def _python(code: str, directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -35,7 +35,7 @@ def test_small_and_large_share_a_context_and_differ_in_profile(
 
 def test_starting_prints_nothing_and_leaves_nothing_behind(tmp_path: Path) -> None:
     code = (
-        "from pgtrickle.spark.session import SparkSessions\n"
+        "from pgtrickle.spark.sessions.pair import SparkSessions\n"
         "s = SparkSessions(driver_memory='512m')\n"
         "s.small().range(3).toArrow()\n"
         "s.stop()\n"
@@ -54,7 +54,7 @@ def test_a_dead_jvm_is_replaced_at_the_next_use(tmp_path: Path) -> None:
     code = (
         "import os, signal\n"
         "from pyspark import SparkContext\n"
-        "from pgtrickle.spark.session import SparkSessions\n"
+        "from pgtrickle.spark.sessions.pair import SparkSessions\n"
         "s = SparkSessions(driver_memory='512m')\n"
         "s.small().range(1).collect()\n"
         "process = SparkContext._gateway.proc\n"
@@ -72,7 +72,7 @@ def test_a_dead_jvm_is_replaced_at_the_next_use(tmp_path: Path) -> None:
 def test_a_missing_java_is_a_coded_error_with_a_hint(tmp_path: Path) -> None:
     code = (
         "from pgtrickle.errors import JavaMissingError\n"
-        "from pgtrickle.spark.session import SparkSessions\n"
+        "from pgtrickle.spark.sessions.pair import SparkSessions\n"
         "try:\n"
         "    SparkSessions().small()\n"
         "except JavaMissingError as error:\n"
@@ -89,7 +89,7 @@ def test_a_missing_java_is_a_coded_error_with_a_hint(tmp_path: Path) -> None:
 def test_a_master_that_cannot_start_is_a_coded_error(tmp_path: Path) -> None:
     code = (
         "from pgtrickle.errors import SparkFailedError\n"
-        "from pgtrickle.spark.session import SparkSessions\n"
+        "from pgtrickle.spark.sessions.pair import SparkSessions\n"
         "try:\n"
         "    SparkSessions(master='nonsense').small()\n"
         "except SparkFailedError as error:\n"

@@ -14,7 +14,7 @@ import pytest
 
 from pgtrickle.errors import RefreshStalledError, Retry, SparkFailedError
 from pgtrickle.ports import job_named
-from pgtrickle.spark.stall_watch import StallWatch
+from pgtrickle.spark.watch.stall_watch import StallWatch
 
 _SECONDS = 3.0  # a machine may be busy
 

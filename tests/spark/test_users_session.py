@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from pgtrickle.errors import SparkSessionError
-from pgtrickle.spark.session import SparkSessions
+from pgtrickle.spark.sessions import scratch
+from pgtrickle.spark.sessions.pair import SparkSessions
 from tests.fixtures.daemons import await_
 
 _START = """
@@ -19,7 +21,7 @@ import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pgtrickle.spark.engine import SparkEngine
-from pgtrickle.spark.session import SparkSessions
+from pgtrickle.spark.sessions.pair import SparkSessions
 
 rows = {"t": pa.table({"a": [1, 2, 3]})}
 
@@ -109,7 +111,7 @@ def test_what_is_no_session_is_refused() -> None:
 def test_interrupt_while_spark_starts_leaves_no_jvm_behind(tmp_path: Path) -> None:
     program = (
         "import time\n"
-        "from pgtrickle.spark.session import SparkSessions\n"
+        "from pgtrickle.spark.sessions.pair import SparkSessions\n"
         "sessions = SparkSessions(driver_memory='512m', class_archive=False, record_after=None)\n"
         "try:\n"
         "    sessions.small()\n"
@@ -138,6 +140,30 @@ def test_interrupt_while_spark_starts_leaves_no_jvm_behind(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
+def test_directory_that_another_process_sweeps_too_early_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    lock = fcntl.flock
+    swept: list[Path] = []
+
+    def sweep_first(file: int, how: int) -> None:
+        if how == fcntl.LOCK_EX and not swept:
+            swept.extend(tmp_path.iterdir())
+            scratch.sweep(tmp_path)
+        lock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", sweep_first)
+
+    mine = scratch.Scratch()
+
+    assert len(swept) == 1
+    assert list(tmp_path.iterdir()) == [mine.path]
+    scratch.sweep(tmp_path)
+    assert mine.path.exists()
+    mine.remove()
+
+
 def _children(pid: int) -> list[int]:
     """Return the children of a process that run something of Spark's, not its version check."""
     tasks = Path(f"/proc/{pid}/task")
@@ -154,7 +180,7 @@ def _command(pid: int) -> str:
 
 def _sweep_in(directory: Path) -> None:
     program = (
-        "from pgtrickle.spark.session import SparkSessions\n"
+        "from pgtrickle.spark.sessions.pair import SparkSessions\n"
         "assert SparkSessions().scratch.exists()\n"
     )
     environment = {"PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(directory)}

@@ -1,4 +1,4 @@
-"""What Spark evaluates as PostgreSQL does, by example, and what it is refused.
+"""The expressions that Spark evaluates as PostgreSQL does, by example, and those that are refused.
 
 tests/spark/test_expressions.py evaluates every translated expression over the edge values of its
 family on both sides; docs/expressions.md is generated from here, so it says yes only where a test
@@ -120,7 +120,7 @@ INTEGERS = Family(
         *("CASE WHEN i > 0 THEN i2 ELSE NULL END", "-5 % i2"),
     ),
     (
-        ("i << i2", "what shifting by more than the width does is the machine's matter"),
+        ("i << i2", "the result of a shift by more than the width depends on the machine"),
         ("power(i::double precision, 2::double precision)", "the last digit is the library's"),
         ("chr(i)", "Spark's CHR knows 256 characters"),
         ("to_char(i, '999')", "formats"),
@@ -131,7 +131,7 @@ INTEGERS = Family(
 FLOATS = Family(
     "Floating-point numbers",
     "NaN equals itself and is the greatest value. Overflow to infinity and underflow to zero are"
-    " errors, as PostgreSQL has it. Rounding is half to even.",
+    " errors, as in PostgreSQL. Rounding is half to even.",
     {
         "f": Values("double precision", _FLOAT8),
         "r": Values("real", _FLOAT4),
@@ -172,9 +172,10 @@ FLOATS = Family(
 NUMERICS = Family(
     "Numerics",
     "Exact up to 38 digits; a result that needs more is an error. Rounding is half away from zero."
-    " A quotient has as many digits as PostgreSQL's own rule says, which depends on the values; so"
-    " only division by a constant whose reciprocal ends is translated, of a numeric(p,s) that is"
-    " short enough for the quotient to be exact, and only to compare, round or cast it.",
+    " The number of digits of a quotient follows PostgreSQL's own rule and depends on the values."
+    " So a division is translated only if the divisor is a constant whose reciprocal terminates,"
+    " if the numeric(p,s) is short enough for an exact quotient, and only to compare, round or cast"
+    " it.",
     {
         "m": Values("numeric(7,2)", _MONEY),
         "u": Values("numeric", _ANY_NUMERIC),
@@ -230,18 +231,18 @@ NUMERICS = Family(
         *("12345678901234567890 + m", "u * 0.5"),
     ),
     (
-        ("m / m2", "the digits of the quotient follow from its value"),
+        ("m / m2", "the digits of the quotient depend on its value"),
         ("u / 100", "the digits of the dividend are not known"),
         ("scale(u * u2)", "how many digits each value has is lost"),
         ("COALESCE(m, 0)::text", "either side has digits of its own"),
         ("m / 3 > m2", "the quotient does not end"),
         (
             "m / 100",
-            "the digits it is shown with follow from its value; compared, it is translated",
+            "its displayed digits depend on its value; in a comparison it is translated",
         ),
-        ("(m / 100)::text", "the digits it is shown with follow from its value"),
+        ("(m / 100)::text", "its displayed digits depend on its value"),
         ("p * p", "56 digits after the point"),
-        ("u::text", "how many digits it is printed with is lost"),
+        ("u::text", "its number of printed digits is lost"),
         ("sqrt(m)", "digits by PostgreSQL's own rule"),
         ("power(m, 2)", "digits by PostgreSQL's own rule"),
         ("round(m, i2)", "Spark has to know the digits beforehand"),
@@ -338,7 +339,7 @@ TEXT = Family(
 
 PATTERNS = Family(
     "Patterns",
-    "LIKE with a constant or a computed pattern. A regular expression has to be a constant made of"
+    "LIKE with a constant or a computed pattern. A regular expression must be a constant made of"
     " plain characters, escaped punctuation, `.`, brackets of ASCII letters and digits, groups,"
     " alternatives, quantifiers, and `^` and `$` at its ends.",
     {
@@ -390,17 +391,17 @@ PATTERNS = Family(
         ("t ~ '(?i)a'", "options inside the pattern"),
         ("t ~ 'a+?'", "quantifiers that are not greedy"),
         ("t ~ t2", "not a constant"),
-        ("t SIMILAR TO 'a%'", "becomes a regular expression of PostgreSQL's own making"),
-        (r"t LIKE 'a\'", "PostgreSQL fails only where it gets that far"),
+        ("t SIMILAR TO 'a%'", "PostgreSQL converts it to its own regular expression"),
+        (r"t LIKE 'a\'", "PostgreSQL fails only if it evaluates that part"),
     ),
 )
 
 MOMENTS = Family(
     "Dates and timestamps",
-    "A timestamp with time zone is compared, moved by hours, minutes and seconds, and turned to"
-    " UTC; whatever depends on the session's time zone is refused. Intervals have to be constants."
-    " Where PostgreSQL's answer for an infinite date is an infinite number, the refresh fails with"
-    " ST407.",
+    "A timestamp with time zone can be compared, moved by hours, minutes and seconds, and converted"
+    " to UTC; expressions that depend on the session's time zone are refused. Intervals must be"
+    " constants. If PostgreSQL's answer for an infinite date is an infinite number, the refresh"
+    " fails with ST407.",
     {
         "d": Values("date", _DATES),
         "z": Values("timestamp", _MOMENTS),
@@ -508,7 +509,7 @@ MOMENTS = Family(
 
 INFINITE = Family(
     "Infinite dates and timestamps",
-    "They keep their place in the order and stay infinite when they are moved.",
+    "They keep their position in the order and stay infinite when they are moved.",
     {
         "d": Values("date", ("infinity", "-infinity", "2024-02-29")),
         "z": Values("timestamp", ("infinity", "-infinity", "2024-02-29 01:02:03")),
@@ -531,8 +532,9 @@ INFINITE = Family(
 
 OTHERS = Family(
     "Other types",
-    "A uuid, bytea or time travels as its text, which is equal and in order where the values are;"
-    " of an enum only equality is known. Everything else is handed on, never computed with.",
+    "A uuid, bytea or time travels as its text, which has the same equality and order as the value;"
+    " an enum can only be compared for equality. Other types are passed through, never used in"
+    " computations.",
     {
         "u": Values("uuid", ("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", "0" * 32)),
         "y": Values("bytea", ("\\x", "\\x00ff", "\\x01")),

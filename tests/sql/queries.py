@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pgtrickle.algebra.nodes import Query, Scalar
-from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.sql_type import Column, SqlType
-from pgtrickle.sql.bound import BoundQuery, Relation
-from pgtrickle.sql.lower import lower
+from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.sql.bound import BoundQuery, Relation, Typer
+from pgtrickle.sql.lower.query import lower
 
 INT4 = SqlType("integer", "int4", "N")
 TEXT = SqlType("text", "text", "S", collation="C")
@@ -20,12 +20,15 @@ RELATIONS = {
 
 
 class OneType:
-    """A typer for tests in which types do not matter."""
+    """A typer for tests in which types do not matter: every expression has the same."""
+
+    def __init__(self, type_: SqlType = INT4) -> None:
+        self._type = type_
 
     def types_of(
         self, scalars: Sequence[Scalar], columns: Mapping[str, SqlType]
     ) -> tuple[SqlType, ...]:
-        return (INT4,) * len(scalars)
+        return (self._type,) * len(scalars)
 
     def query_columns(self, sql: str) -> tuple[Column, ...]:
         """Pretend that every query has one column."""
@@ -35,8 +38,10 @@ class OneType:
         return tuple(branches[0])
 
 
-def lowered(sql: str, columns: int = 1, relations: Sequence[Relation] = ()) -> Query:
+def lowered(
+    sql: str, columns: int = 1, relations: Sequence[Relation] = (), typer: Typer | None = None
+) -> Query:
     """Lower a query over the tables t, u and v (id, k, c) of the schema public."""
     names = tuple(Column(f"c{number}", INT4) for number in range(columns))
     known = RELATIONS | {relation.name: relation for relation in relations}
-    return lower(BoundQuery(sql, names, known, {}, "public"), OneType())
+    return lower(BoundQuery(sql, names, known, {}, "public"), typer or OneType())

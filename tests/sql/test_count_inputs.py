@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.sql.bound import BoundQuery, Relation
-from pgtrickle.sql.count_inputs import count_inputs
+from pgtrickle.sql.text.count_inputs import count_inputs
 from tests.sql.queries import RELATIONS
 
 VIEW = QualifiedName("public", "w")

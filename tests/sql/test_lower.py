@@ -6,8 +6,8 @@ import pytest
 
 from pgtrickle.algebra.nodes import Query
 from pgtrickle.algebra.printer import show, tree
-from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.sql_type import Column
+from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.sql.bound import Relation
 from pgtrickle.sql.refusal import Refusal, unsupported
 from tests.sql.queries import INT4, lowered

@@ -17,7 +17,7 @@ from pgtrickle.algebra.nodes import (
 )
 from pgtrickle.algebra.printer import show
 from pgtrickle.algebra.schema import scans_of
-from pgtrickle.sql.order_joins import build_join_tree
+from pgtrickle.sql.lower.order_joins import build_join_tree
 from pgtrickle.sql.scalars import column_scalar, conjuncts
 from tests.sql.queries import INT4
 

@@ -17,7 +17,7 @@ import pgtrickle
 from pgtrickle.errors import StorageFullError
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.engines import Borrowed
-from tests.service.lab import Lab
+from tests.labs.lab import Lab
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def cramped(database: str, tiny_disk: Disk, duckdb_engine: DuckDbEngine) -> Iter
     """Let everything temporary lie on the tiny disk."""
     dsn = make_conninfo(database, options=f"-c temp_tablespaces={tiny_disk.tablespace}")
     with (
-        pgtrickle.connect(dsn, engine=Borrowed(duckdb_engine)) as trickle,
+        pgtrickle.connect(dsn, engine=Borrowed(duckdb_engine), init=True) as trickle,
         psycopg.connect(database, autocommit=True) as connection,
     ):
         yield Lab(trickle, connection)

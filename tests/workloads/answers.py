@@ -51,6 +51,13 @@ class Answers:
         extra = self._except_all(self.stream_table, self._latest)
         return [("missing", *row) for row in missing] + [("extra", *row) for row in extra]
 
+    def text_differences(self) -> list[Row]:
+        """Return the same for the rows as text: a numeric with other digits is another text."""
+        latest, mine = _as_text(self._latest), _as_text(self.stream_table)
+        missing = self._rows(f"{latest} EXCEPT ALL {mine}")
+        extra = self._rows(f"{mine} EXCEPT ALL {latest}")
+        return [("missing", *row) for row in missing] + [("extra", *row) for row in extra]
+
     def columns_differ(self) -> bool:
         """Tell whether names or types of the columns are other than PostgreSQL's."""
         return self._columns(self._latest) != self._columns(self.stream_table)
@@ -63,7 +70,14 @@ class Answers:
         return self.connection.execute(_COLUMNS, [table]).fetchall()
 
     def _except_all(self, left: str, right: str) -> list[Row]:
-        return self.connection.execute(f"TABLE {left} EXCEPT ALL TABLE {right}".encode()).fetchall()
+        return self._rows(f"TABLE {left} EXCEPT ALL TABLE {right}")
+
+    def _rows(self, query: str) -> list[Row]:
+        return self.connection.execute(query.encode()).fetchall()
 
     def _run(self, statement: str) -> None:
         self.connection.execute(statement.encode())
+
+
+def _as_text(table: str) -> str:
+    return f"SELECT every::text FROM {table} AS every"

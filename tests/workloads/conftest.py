@@ -1,4 +1,4 @@
-"""The fast lane of the workloads: real PostgreSQL, DuckDB in Spark's place, fewer cycles."""
+"""The fast lane of the workloads: DuckDB in Spark's place, or PostgreSQL alone; fewer cycles."""
 
 from __future__ import annotations
 
@@ -8,24 +8,27 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from tests.workloads.play import Outcome, play
+from tests.workloads.outcome import Outcome
+from tests.workloads.play import play
 from tests.workloads.workload import Workload
 
 if TYPE_CHECKING:
-    from pgtrickle.bootstrap import Trickle
+    from pgtrickle.client.trickle import Trickle
 
 Play = Callable[[Workload], dict[str, Outcome]]
 _CYCLES = 3  # every answer has changed by then; make workloads plays all ten
 
 
-@pytest.fixture(scope="module")
-def play_on_duckdb(shared_duckdb_trickle: Trickle) -> Play:
-    """Return a function that plays a workload in an empty database."""
-    from tests.service.lab import Lab
+@pytest.fixture(scope="module", params=["duckdb", "postgres"])
+def play_on_engine(request: pytest.FixtureRequest) -> Play:
+    """Return a function that plays a workload in an empty database, by each of two engines."""
+    from tests.labs.lab import Lab
+
+    trickle: Trickle = request.getfixturevalue(f"shared_{request.param}_trickle")
 
     def played(workload: Workload) -> dict[str, Outcome]:
-        with psycopg.connect(shared_duckdb_trickle.dsn, autocommit=True) as connection:
-            Lab(shared_duckdb_trickle, connection).reset()
-            return play(shared_duckdb_trickle, connection, workload, cycles=_CYCLES)
+        with psycopg.connect(trickle.dsn, autocommit=True) as connection:
+            Lab(trickle, connection).reset()
+            return play(trickle, connection, workload, cycles=_CYCLES)
 
     return played

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from pgtrickle.bootstrap import Trickle
+from pgtrickle.client.trickle import Trickle
 
 
 def count_stages(trickle: Trickle, stream_table: str) -> int:

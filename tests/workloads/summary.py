@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable
 
-from tests.workloads.play import Outcome
+from tests.workloads.outcome import Outcome
 
 _HEAD = (
     "| query | stages | cycles | rows changed | refresh p50 ms | PostgreSQL p50 ms | result |\n"

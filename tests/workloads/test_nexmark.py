@@ -6,14 +6,14 @@ import pytest
 
 from tests.workloads.conftest import Play
 from tests.workloads.nexmark.workload import NEXMARK
-from tests.workloads.play import Outcome
+from tests.workloads.outcome import Outcome
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for the whole workload
 
 
 @pytest.fixture(scope="module")
-def outcomes(play_on_duckdb: Play) -> dict[str, Outcome]:
-    return play_on_duckdb(NEXMARK)
+def outcomes(play_on_engine: Play) -> dict[str, Outcome]:
+    return play_on_engine(NEXMARK)
 
 
 @pytest.mark.parametrize("query", [f"q{number}" for number in range(10)])

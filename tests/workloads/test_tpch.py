@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.workloads.conftest import Play
-from tests.workloads.play import Outcome
+from tests.workloads.outcome import Outcome
 from tests.workloads.tpch.workload import TPCH
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for the whole workload
 
 
 @pytest.fixture(scope="module")
-def outcomes(play_on_duckdb: Play) -> dict[str, Outcome]:
-    return play_on_duckdb(TPCH)
+def outcomes(play_on_engine: Play) -> dict[str, Outcome]:
+    return play_on_engine(TPCH)
 
 
 @pytest.mark.parametrize("query", [f"q{number:02d}" for number in range(1, 23)])

@@ -9,6 +9,8 @@ from pathlib import Path
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
+from pgtrickle.model.stream_table import RefreshMode
+
 CYCLES = 10
 
 
@@ -17,12 +19,14 @@ class Workload:
     """Everything a run needs; ``load`` and ``change`` do the same in every run.
 
     ``change`` makes the changes of one cycle, counted from 1. Each cycle builds on the one before.
+    Under AUTO a query that is refused is recomputed, and the outcome tells why.
     """
 
     name: str
     queries: dict[str, str]
     load: Callable[[Connection[TupleRow]], None]
     change: Callable[[Connection[TupleRow], int], None]
+    mode: RefreshMode = RefreshMode.DIFFERENTIAL
 
 
 def read_queries(directory: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The operators a defining query is made of, as frozen values.
+"""The operators of a defining query, as frozen values.
 
 Column names are unique over a whole plan, so a name alone says where a value comes from and
 joining two inputs never renames anything.  A plan over the versions ``BEFORE`` and ``AFTER``
@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.sql_type import Column, SqlType
+from pgtrickle.model.text.names import QualifiedName
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class SourceKind(Enum):
     """What a scan reads."""
 
     TABLE = "table"  # a captured table: it stands at AFTER, its buffer holds CHANGES
-    STATE = "state"  # the rows of an earlier stage: they stand at BEFORE until the commit
+    STATE = "state"  # the rows of an earlier stage: they stand at BEFORE until they are merged
     QUERY = "query"  # a query that PostgreSQL answers whole: it has only AFTER
 
 
@@ -62,6 +62,7 @@ class Source:
     relation: QualifiedName | None = None  # TABLE only
     relid: int = 0  # TABLE only
     query: str = ""  # QUERY only
+    merged: bool = False  # STATE only: read where this refresh's changes are merged already
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,18 +142,18 @@ class Weigh:
 
 @dataclass(frozen=True, slots=True)
 class Recompute:
-    """What a query gives over the rows of ``child``, whose answer splits by ``keys``.
+    """The answer of a query over the rows of ``child``, which splits by ``keys``.
 
     The rows that agree on ``keys`` are a partition.  The query must answer for any set of whole
-    partitions what it answers for each of them; it may thus run on the touched ones alone.
+    partitions the same as for each of them separately; so it may run on the touched ones only.
     """
 
     child: Node
-    keys: tuple[Column, ...]  # columns of the child; the query hands them on
+    keys: tuple[Column, ...]  # columns of the child; the query passes them on
     outputs: tuple[Column, ...]  # the query's columns, the keys among them
     sql: str  # in PostgreSQL's dialect; the relation INPUT holds the partitions' rows
-    operator: str  # what a reader calls it: "window", "top-k"
-    # Where rows only came: what they add, over INPUT, the new rows INSERTED and the result STORED.
+    operator: str  # the name shown to a reader: "window", "top-k"
+    # For inserts only: the rows they add, over INPUT, the new rows INSERTED and the result STORED.
     growth: str = ""
 
 

@@ -84,7 +84,7 @@ def describe(node: Node) -> str:
 
 
 def tree(node: Node, indent: int = 0) -> str:
-    """Print a plan as an indented tree, one operator a line."""
+    """Print a plan as an indented tree, one operator per line."""
     lines = ["  " * indent + describe(node)]
     lines += [tree(child, indent + 1) for child in children_of(node)]
     return "\n".join(lines)

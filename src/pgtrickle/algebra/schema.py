@@ -1,4 +1,4 @@
-"""What columns an operator yields, and which scans a plan reads."""
+"""The columns that an operator yields, and the scans that a plan reads."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def children_of(node: Node) -> tuple[Node, ...]:
 
 
 def columns_read_by(node: Node) -> frozenset[str]:
-    """Return the columns of its inputs with which an operator works, beside those it passes on."""
+    """Return the columns of its inputs that an operator uses, beside those it passes on."""
     match node:
         case Filter():
             return frozenset(node.predicate.columns)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
-from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.text.names import QualifiedName
 
 BUFFER_SCHEMA = "pgtrickle_changes"
 XID_COLUMN = "__xid"
@@ -28,7 +28,7 @@ RESERVED_COLUMNS = frozenset({XID_COLUMN, WEIGHT_COLUMN})
 
 @dataclass(frozen=True, slots=True)
 class BufferColumn:
-    """A captured column: its type is SQL text, domains replaced by what they are based on."""
+    """A captured column: its type is SQL text, with domains replaced by their base types."""
 
     name: str
     type: str
@@ -55,7 +55,7 @@ def buffer_of(relid: int) -> QualifiedName:
 
 
 def settled_of(relid: int) -> QualifiedName:
-    """Name the indexed child that keeps what slow consumers have not read yet.
+    """Name the indexed child that keeps the changes that slow consumers have not read yet.
 
     >>> settled_of(16384).name
     'changes_16384_settled'
@@ -99,8 +99,8 @@ def _exists(connection: Connection[TupleRow], relid: int) -> bool:
     return connection.execute(_EXISTS, {"buffer": buffer_name(relid)}).fetchone() is not None
 
 
-# Autovacuum by number of rows and not by share: trimming leaves dead rows at the front and a
-# sequential scan pays for each page until vacuum gives it back.
+# Autovacuum by number of rows, not by share: trimming leaves dead rows at the front and a
+# sequential scan reads each page until vacuum frees it.
 _CREATE = sql.SQL("""
     CREATE TABLE {buffer} ({columns}) WITH (
         autovacuum_vacuum_scale_factor = 0,
@@ -114,7 +114,7 @@ _CREATE = sql.SQL("""
 """)
 _CREATE_SETTLED = sql.SQL("CREATE TABLE {settled} () INHERITS ({buffer})")
 _INDEX_SETTLED = sql.SQL("CREATE INDEX ON {settled} (__xid)")
-# ALTER DEFAULT PRIVILEGES may have granted something to everyone.
+# ALTER DEFAULT PRIVILEGES may have granted rights to PUBLIC.
 _REVOKE = sql.SQL("REVOKE ALL ON TABLE {buffer}, {settled} FROM PUBLIC")
 
 
@@ -150,7 +150,7 @@ _LOOSEN = sql.SQL("ALTER COLUMN {column} TYPE {type}")
 
 
 def loosen_buffer(connection: Connection[TupleRow], relid: int) -> None:
-    """Take lengths and precisions away from the columns of a buffer that an earlier version made.
+    """Remove lengths and precisions from the columns of a buffer of an earlier version.
 
     No row is rewritten: every value fits.
     """
@@ -173,8 +173,8 @@ def change_buffer_columns(
 ) -> None:
     """Add and drop captured columns, in the child too; rows already there get NULL.
 
-    Those rows lie before the frontier of whoever asked for a new column, because it is added
-    before their first snapshot, so nobody reads the NULLs.
+    Those rows are before the frontier of the consumer of a new column, because it is added
+    before its first snapshot, so no consumer reads the NULLs.
     """
     actions: list[sql.Composable] = [
         sql.SQL("DROP COLUMN {}").format(sql.Identifier(name)) for name in drop
@@ -201,5 +201,5 @@ def _identifier(name: QualifiedName) -> sql.Identifier:
 
 
 def _definition(column: BufferColumn) -> sql.Composed:
-    # The type is what format_type printed: SQL text made by PostgreSQL, not by a user.
+    # The type comes from format_type: SQL text made by PostgreSQL, not by a user.
     return sql.SQL("{} {}").format(sql.Identifier(column.name), sql.SQL(column.type))

@@ -1,12 +1,12 @@
-"""Take out of a buffer what cancels out for everyone: a row that came and the same row that went.
+"""Delete from a buffer the pairs of changes that cancel out for every consumer.
 
-Two changes may cancel only if every consumer has read both or neither.  Which those are is told by
-the consumers' frontiers, and by nothing else, because a frontier that is stored later sees all that
-is visible now: a consumer that is being refreshed at this moment is the exception, and the caller
-leaves the buffer alone while there is one.
+Two changes may cancel only if every consumer has read both or neither.  The
+consumers' frontiers decide this, because a frontier that is stored later sees all that
+is visible now.  A consumer that is being refreshed at this moment is the exception: the caller
+does not compact the buffer while there is one.
 
 Nothing is merged or rewritten, rows are only deleted.  So three equal insertions stay three rows,
-each with the transaction it came from.
+each with its own transaction.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def count_rows(connection: Connection[TupleRow], relid: int, limit: int) -> int:
     return int(rows)
 
 
-# Rows are equal when they print alike and are stored alike: 1.0 and 1.00 do not cancel.
+# Rows are equal if their text and their storage are equal: 1.0 and 1.00 do not cancel.
 _DELETE = sql.SQL("""
     WITH numbered AS MATERIALIZED (
         SELECT b.tableoid AS home, b.ctid AS place, b.__weight AS weight, r.contents, r.printed,
@@ -73,7 +73,7 @@ def compact_buffer(
 ) -> int:
     """Delete the pairs of changes that cancel out for every consumer; return how many rows.
 
-    The transaction has to be REPEATABLE READ, with ``frontiers`` read in it.
+    The transaction must be REPEATABLE READ, and ``frontiers`` must be read in it.
     """
     columns = list_buffer_columns(connection, relid)
     if not frontiers or columns is None or not try_lock_buffer(connection, relid):

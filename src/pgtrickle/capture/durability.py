@@ -1,4 +1,4 @@
-"""What a crash of the server leaves of a buffer."""
+"""Whether a buffer survives a crash of the server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FIND = """
 
 
 def store_buffer(connection: Connection[TupleRow], relid: int, *, unlogged: bool) -> None:
-    """Make the files of a buffer survive a crash, or not; rewrites them where that changes.
+    """Make the files of a buffer survive a crash, or not; rewrites them if that changes.
 
     Writers to the source wait until the caller commits.
     """

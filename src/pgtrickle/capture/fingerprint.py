@@ -1,7 +1,7 @@
-"""Fingerprints of sources: whether what a stream table relies on is still what it was.
+"""Fingerprints of sources: whether the properties that a stream table relies on have changed.
 
-A fingerprint is made by the database (``pgtrickle.describe_source``), of parts that each have a
-name and a hash, so that a difference can be put into words.
+The database makes a fingerprint (``pgtrickle.describe_source``) of parts that each have a
+name and a hash, so that a difference can be described.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _LIST = """
 def list_fingerprints(
     connection: Connection[TupleRow], sources: Mapping[int, Sequence[str]]
 ) -> dict[int, str]:
-    """Return the fingerprint of each source for the columns that are used of it, by one query.
+    """Return the fingerprint of each source for its used columns, with one query.
 
-    Found by relid, so a renamed table keeps its fingerprint.  A source that does not exist is
-    absent from the answer; a column that does not exist makes the fingerprint differ.
+    Sources are found by relid, so a renamed table keeps its fingerprint.  A source that does not
+    exist is absent from the answer; a column that does not exist makes the fingerprint differ.
     """
     asked = Jsonb({str(relid): list(columns) for relid, columns in sources.items()})
     return {
@@ -43,7 +43,7 @@ _PARTS = {
     "columns": "columns of {} changed",
     "types": "the definition of a type in {} changed",
     "policies": "row security of {} changed",
-    "partitions": "{} has other partitions or heirs",
+    "partitions": "{} has other partitions or child tables",
     "parent": "{} was attached or detached",
     "unlogged": "{} or a part of it became unlogged, or logged again",
     "replication": "replication into {} began or ended",
@@ -52,7 +52,7 @@ _PARTS = {
 
 
 def explain_difference(source: str, before: str, now: str) -> str:
-    """Say in words in which parts two fingerprints differ.
+    """Describe the parts in which two fingerprints differ.
 
     >>> explain_difference("public.t", "columns=1 types=2", "columns=1 types=3")
     'the definition of a type in public.t changed'
@@ -77,7 +77,7 @@ _LIST_FILES = """
 
 
 def list_files(connection: Connection[TupleRow], relids: Sequence[int]) -> dict[str, str]:
-    """Return what stores each source; a difference means that rows were written anew.
+    """Return the file of each source; a difference means that its rows were rewritten.
 
     ALTER TABLE may change values while it rewrites (``USING``), and no trigger fires for that.
     """
@@ -87,6 +87,12 @@ def list_files(connection: Connection[TupleRow], relids: Sequence[int]) -> dict[
 _LIST_ALL_FILES = f"""
     {_LIST_FILES}
      UNION ALL
+    SELECT 'name of ' || c.oid::pg_catalog.text,
+           pg_catalog.format('%%I.%%I', n.nspname, c.relname)
+      FROM pg_catalog.pg_class AS c
+      JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+     WHERE c.oid = ANY(%(named)s::pg_catalog.oid[])
+     UNION ALL
     SELECT c.oid::pg_catalog.text, c.relfilenode::pg_catalog.text
       FROM pg_catalog.pg_class AS c
       JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
@@ -94,13 +100,15 @@ _LIST_ALL_FILES = f"""
 """
 
 
-def list_all_files(connection: Connection[TupleRow], relids: Sequence[int]) -> dict[str, str]:
-    """Return what stores each source and its buffer.
+def list_all_files(
+    connection: Connection[TupleRow], relids: Sequence[int], target: int
+) -> dict[str, str]:
+    """Return the files of each source and its buffer, and the names of these and of ``target``.
 
-    TRUNCATE and ALTER TABLE replace files without regard to snapshots: to one that is older, the
-    relation looks empty.  So what was read under a snapshot counts only if the files that it sees
-    are still there after the last read.
+    TRUNCATE and ALTER TABLE replace files and names regardless of snapshots: to an older snapshot,
+    the relation looks empty, or is another one.  So a read under a snapshot counts only if the
+    files and names that it sees still exist after the last read; the same holds for writes.
     """
     buffers = [name for relid in relids for name in (buffer_of(relid).name, settled_of(relid).name)]
-    values = {"relids": list(relids), "buffers": buffers}
+    values = {"relids": list(relids), "buffers": buffers, "named": [*relids, target]}
     return dict(connection.execute(_LIST_ALL_FILES, values).fetchall())

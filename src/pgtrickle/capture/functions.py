@@ -1,16 +1,16 @@
 """The text of the trigger functions that copy changes into a buffer.
 
-A function must never make a write to its table fail, whatever was done to the table since.  So it
-goes by the numbers of columns, not by their names, and asks first whether the table is still the
-one it was written for: each column that it has to count is there, and the file that stores the
-rows is the same, which a change of a type replaces.  These questions cost a microsecond or two,
+A function must never make a write to its table fail, however the table was altered.  So it
+uses the numbers of columns, not their names, and first checks whether the table still has the
+layout it was written for: each column that it needs exists, and the file that stores the
+rows, which a change of a type replaces, is the same.  These checks cost a microsecond or two,
 because the server answers them from its caches; a query of the catalog would cost twenty.  Types
 that are stored alike change without a new file, but each can be assigned to the other.
 
-If the answer is no, the statements are written anew each time, by functions of the catalog, until
-the next refresh has replaced the function.  What fails then is a gap, and not the write.  The same
-holds for rows that may not fit into the buffer, and for a buffer that is gone.  The block that
-catches an error costs a subtransaction, with an id of its own: that is too much for every write.
+If the check fails, functions of the catalog write the statements each time, until
+the next refresh has replaced the function.  A failure then is a gap; the write succeeds.  The same
+holds for rows that may not fit into the buffer, and for a missing buffer.  The block that
+catches an error costs a subtransaction with its own id: too much for every write.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from dataclasses import dataclass
 from psycopg import sql
 
 from pgtrickle.capture.bell import ring
-from pgtrickle.capture.control import PAUSED, Options, prelude
+from pgtrickle.capture.function_head import PAUSED, Options, prelude
 from pgtrickle.capture.sources import Member
-from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.text.names import QualifiedName
 
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """A buffer, as a capture function has to know it.
+    """A buffer, as a capture function needs to know it.
 
-    Without ``exact_types`` the columns are of types that may change into others that cannot be
-    assigned back, without a new file: then each statement is written anew.  Without ``fits`` a row
-    may be too long for the buffer, which adds two columns to it.
+    Without ``exact_types`` the columns have types that may change into others that cannot be
+    assigned back, without a new file: then the text of each statement is generated.  Without
+    ``fits`` a row may be too long for the buffer, which adds two columns to it.
     """
 
     relid: int
@@ -44,7 +44,7 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What fires a trigger, and which images of rows it finds: weight by name."""
+    """The event that fires a trigger, and its row images: weight by name."""
 
     name: str
     images: tuple[tuple[str, int], ...]
@@ -83,7 +83,7 @@ BEGIN{prelude}
     END IF;{ring}
     RETURN NULL;
 END""")
-# Of a buffer that is gone the answer is NULL, which is not "yes".
+# For a missing buffer the answer is NULL, which is not "yes".
 _WRITABLE = sql.SQL("pg_catalog.has_table_privilege({buffer}::pg_catalog.oid, 'INSERT')")
 _OR_GAP = sql.SQL("""
         BEGIN{statements}
@@ -164,7 +164,7 @@ def function_text(
 
 
 def _touched(event: Event, *, by_row: bool) -> sql.Composable:
-    """Write the question whether a statement has touched a row: triggers fire without any, too."""
+    """Write the test whether a statement has touched a row: triggers also fire for none."""
     if by_row or not event.images:
         return sql.SQL("true")
     image, _ = event.images[0]

@@ -1,7 +1,7 @@
-"""Who may change the capture of a source, or delete from its buffer: by rows that only we can lock.
+"""Locks for changing the capture of a source or deleting from its buffer: rows of ``pgt_locks``.
 
-Advisory locks would be simpler, but whoever may connect can take one and never give it back.  The
-rows of ``pgt_locks`` are never updated, so a lock can be taken under any snapshot.
+Advisory locks would be simpler, but every role that can connect can take and keep them.  The
+rows can be locked only by pgtrickle's role and are never updated, so any snapshot can lock them.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from psycopg.rows import TupleRow
 
 from pgtrickle.errors import ServerBusyError
 
-_TRIES = 10  # each ends in vain only if the row was made or deleted meanwhile
+_TRIES = 10  # each fails only if the row was made or deleted meanwhile
 
-# A row that this statement makes is as good as locked: others who want to make it wait.
+# A row that this statement inserts is as good as locked: other inserters wait.
 _LOCK = """
     WITH made AS (
         INSERT INTO pgtrickle.pgt_locks (purpose, relid)
@@ -37,9 +37,9 @@ _FORGET = "DELETE FROM pgtrickle.pgt_locks WHERE relid = %(relid)s"
 
 
 def lock_capture(connection: Connection[TupleRow], relid: int) -> None:
-    """Wait for the right to change the capture of a source, until the commit.
+    """Wait for the right to change the capture of a source; it lasts until the commit.
 
-    Whoever changes what the catalog says of it, too, does so after this.
+    Take it before changing the catalog's records of the capture, too.
     """
     for _ in range(_TRIES):
         if connection.execute(_LOCK, {"relid": relid}).fetchone() is not None:
@@ -51,12 +51,12 @@ def lock_capture(connection: Connection[TupleRow], relid: int) -> None:
 
 
 def try_lock_capture(connection: Connection[TupleRow], relid: int) -> bool:
-    """Take the same right if nobody has it."""
+    """Take the same right if it is free."""
     return _try_lock(connection, "capture", relid)
 
 
 def try_lock_buffer(connection: Connection[TupleRow], relid: int) -> bool:
-    """Claim the right to delete from a buffer until the transaction ends, or give way."""
+    """Claim the right to delete from a buffer until the transaction ends, if it is free."""
     return _try_lock(connection, "buffer", relid)
 
 

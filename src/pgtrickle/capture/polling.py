@@ -1,8 +1,8 @@
-"""Sources without triggers: whether a materialized view or foreign table changed is asked of it.
+"""Sources without triggers: materialized views and foreign tables are polled for changes.
 
 All rows are read under the refresh's snapshot and added up, each as two hashes of 64 bits, so the
-answer does not depend on their order and counts equal rows.  It says only whether anything
-changed; what a changed source means for a stream table is computed from all its rows.
+answer does not depend on their order and counts equal rows.  It tells only whether the source
+changed; the new result of a consumer is then computed from all its rows.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
-from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.text.names import QualifiedName
 
 _ADD_UP = sql.SQL("""
     SELECT pg_catalog.concat_ws(
@@ -26,7 +26,7 @@ _ADD_UP = sql.SQL("""
 def add_up_rows(
     connection: Connection[TupleRow], source: QualifiedName, columns: Sequence[str]
 ) -> str:
-    """Return what stands for the rows that a source has now, in some of its columns."""
+    """Return a checksum of the rows of a source, over some of its columns."""
     listed = sql.SQL(", ").join(map(sql.Identifier, columns))
     [(total,)] = connection.execute(
         _ADD_UP.format(columns=listed, source=sql.Identifier(source.schema, source.name))

@@ -1,4 +1,4 @@
-"""What a table must be like for its changes to be captured, and of which tables it consists."""
+"""The conditions under which a table can be captured, and its member tables."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from pgtrickle.errors import (
     SourceSchemaChangedError,
     UnsupportedSourceError,
 )
-from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.text.names import QualifiedName
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A source itself, or one of its partitions or heirs: what a statement may write to."""
+    """A source, one of its partitions or a child table: a possible target of a statement."""
 
     relid: int
     name: QualifiedName
     owned: bool
     stores_rows: bool
-    # A relation whose file is replaced when a type of a column is: itself, or a partition.
+    # A relation whose file is replaced when the type of a column changes: itself, or a partition.
     stored_in: int | None
     file: int | None
     live: tuple[int, ...]  # the numbers of its columns
@@ -42,7 +42,7 @@ class Source:
     name: QualifiedName
     columns: dict[str, BufferColumn]
     members: tuple[Member, ...]
-    # Statement triggers do not see what comes through a parent or by logical replication.
+    # Statement triggers do not see writes through a parent or by logical replication.
     by_row: bool
 
 
@@ -61,7 +61,7 @@ class _Relation:
     role: str
 
 
-# What pgtrickle.list_members does; a role that may not use our schemas learns why from _check.
+# Like pgtrickle.list_members; for a role without rights on the schemas, _check gives the reason.
 _LIST_MEMBERS = """
     WITH RECURSIVE tree (relid) AS (
         SELECT %(relid)s::pg_catalog.oid
@@ -88,7 +88,7 @@ _LIST_MEMBERS = """
 
 
 def get_source(connection: Connection[TupleRow], relid: int, columns: Sequence[str]) -> Source:
-    """Describe a table whose ``columns`` are to be captured, or say why they cannot be."""
+    """Describe a table whose ``columns`` will be captured, or raise why they cannot be."""
     cursor = connection.execute(_LIST_MEMBERS, {"relid": relid})
     relations = [
         _Relation(oid, QualifiedName(schema, name), *facts) for oid, schema, name, *facts in cursor
@@ -125,7 +125,7 @@ _KINDS = {
 
 
 def _check(relation: _Relation, root: _Relation) -> None:
-    """Refuse what triggers would miss, and what the current role may not capture."""
+    """Refuse tables that triggers would miss, or that the current role may not capture."""
     name = relation.name
     if name.schema in {"pg_catalog", "information_schema"}:
         reason, hint = "is a system catalog", "Copy what you need into a table."
@@ -147,7 +147,7 @@ def _check(relation: _Relation, root: _Relation) -> None:
         )
     else:
         return
-    part = "" if relation is root else f'its partition or heir "{name}" '
+    part = "" if relation is root else f'its partition or child table "{name}" '
     raise UnsupportedSourceError(
         f'cannot capture changes of "{root.name}": {part or "it "}{reason}', hint=hint
     )

@@ -1,17 +1,17 @@
 """Triggers that copy a source's changes into its buffer.
 
 **Order matters.**  ``install_capture`` must be committed before the first snapshot of a stream
-table is taken.  Creating the triggers waits for every writer in flight, and writers that come
-later fire them; so whatever the snapshot does not see, the buffer holds.  In the other order a
+table is taken.  Creating the triggers waits for every active writer, and writers that come later
+fire them; so the buffer holds every change that the snapshot does not see.  In the other order a
 writer that began before the triggers and commits after the snapshot is in neither.
 
 PostgreSQL fires the statement triggers of the table that a statement names, with all the rows it
-changed, in partitions and heirs too.  So each table of a source's tree has its triggers, and each
-change is captured once, whichever table the statement named.  Where a source has a parent, or is
-written by logical replication, triggers for each row take their place.
+changed, in partitions and child tables too.  So each table of a source's tree has its triggers,
+and each change is captured once, whichever table the statement named.  Where a source has a
+parent, or is written by logical replication, row triggers replace them.
 
-The functions run as their owner: a writer needs no right on our schemas.  They ask for the
-transaction id once a row, so a statement that touches no row assigns none.
+The functions run as their owner: a writer needs no right on pgtrickle's schemas.  They ask for the
+transaction id once per row, so a statement that touches no row assigns none.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from pgtrickle.capture.buffers import (
     list_buffer_columns,
     loosen_buffer,
 )
-from pgtrickle.capture.control import PAUSED, get_options
+from pgtrickle.capture.function_head import PAUSED, Options, get_options
 from pgtrickle.capture.functions import EVENTS, Buffer, Event, function_text
 from pgtrickle.capture.locks import forget_locks, lock_capture, try_lock_capture
-from pgtrickle.capture.newcomers import (
+from pgtrickle.capture.sources import Member, Source, get_source
+from pgtrickle.capture.unknown_partitions import (
     create_newcomer_triggers,
     newcomers_function,
     watches_newcomers,
     write_newcomers_function,
 )
-from pgtrickle.capture.sources import Member, Source, get_source
 from pgtrickle.errors import CapturePausedError
-from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.text.names import QualifiedName
 
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """An installed capture: where the changes of a source go, and which columns."""
+    """An installed capture: the buffer of a source, and the captured columns."""
 
     source_relid: int
     source: QualifiedName
@@ -72,10 +72,10 @@ _ENABLE_ALWAYS = sql.SQL("ALTER TABLE ONLY {table} ENABLE ALWAYS TRIGGER {trigge
 def install_capture(
     connection: Connection[TupleRow], relid: int, columns: Sequence[str]
 ) -> Capture:
-    """Capture ``columns`` of a table, besides those captured already; also repairs and widens.
+    """Capture ``columns`` of a table, in addition to the captured ones; also repairs and widens.
 
     Needs READ COMMITTED.  Takes SHARE ROW EXCLUSIVE on the source until the caller commits: it
-    waits for writers in flight and holds back new ones, so commit at once.
+    waits for active writers and holds back new ones, so commit at once.
     """
     lock_capture(connection, relid)
     # CREATE TRIGGER takes the lock, and unlike LOCK TABLE it asks for no privilege but TRIGGER.
@@ -104,12 +104,16 @@ def install_capture(
 
 
 def renew_capture(connection: Connection[TupleRow], relid: int) -> bool:
-    """Write the capture functions anew for a table that was altered; takes no lock on that.
+    """Renew the capture functions of a table that was altered; takes no lock on the table.
 
-    What is captured stays the same: a column that is gone stays in the buffer until
-    ``install_capture`` runs.  Does nothing and returns False while somebody else works on it.
+    The captured columns stay the same: a dropped column stays in the buffer until
+    ``install_capture`` runs.  Does nothing and returns False while another process changes the
+    capture.
     """
-    if not try_lock_capture(connection, relid) or get_options(connection, relid).paused:
+    if not try_lock_capture(connection, relid):
+        return False
+    options = get_options(connection, relid)
+    if options.paused:
         return False
     source = get_source(connection, relid, ())
     loosen_buffer(connection, relid)
@@ -123,7 +127,7 @@ def renew_capture(connection: Connection[TupleRow], relid: int) -> bool:
     buffer = _describe_buffer(connection, source, columns)
     for member, event, name in _triggers(source):
         if name in written:
-            _create_function(connection, source, member, event, name, buffer)
+            _create_function(connection, source, member, event, name, buffer, options)
     if newcomers_function(relid) in written:
         write_newcomers_function(connection, relid)
     return True
@@ -132,8 +136,8 @@ def renew_capture(connection: Connection[TupleRow], relid: int) -> bool:
 def pause_capture(connection: Connection[TupleRow], relid: int) -> None:
     """Make the capture functions of a source do nothing; takes no lock on the source.
 
-    It holds for every session from its next statement on.  What ends it is ``install_capture``,
-    which waits for the writers that were not captured.
+    It holds for every session from its next statement on.  ``install_capture`` ends it and
+    waits for the writers that were not captured.
     """
     lock_capture(connection, relid)
     for name in _list_functions(connection, relid):
@@ -143,7 +147,7 @@ def pause_capture(connection: Connection[TupleRow], relid: int) -> None:
 def _wanted(
     connection: Connection[TupleRow], source: Source, columns: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return the requested columns and those captured for others, in the table's order."""
+    """Return the requested columns and those captured for other consumers, in the table's order."""
     union = set(columns) | (list_buffer_columns(connection, source.relid) or {}).keys()
     return tuple(name for name in source.columns if name in union)
 
@@ -151,7 +155,7 @@ def _wanted(
 def _fit_buffer(connection: Connection[TupleRow], source: Source, wanted: Sequence[str]) -> None:
     present = list_buffer_columns(connection, source.relid) or {}
     loosen_buffer(connection, source.relid)
-    # A column whose type changed starts anew: every consumer of it has to start anew as well.
+    # A column whose type changed is captured from now on: every consumer of it must load again.
     stale = [
         name
         for name, type_ in present.items()
@@ -174,8 +178,9 @@ def _create_triggers(
     connection: Connection[TupleRow], source: Source, columns: Sequence[str]
 ) -> None:
     buffer = _describe_buffer(connection, source, columns)
+    options = get_options(connection, source.relid)
     for member, event, function in _triggers(source):
-        _create_function(connection, source, member, event, function, buffer)
+        _create_function(connection, source, member, event, function, buffer, options)
         table = sql.Identifier(member.name.schema, member.name.name)
         own = "" if member.relid == source.relid else f"_{source.relid:d}"
         trigger = sql.Identifier(f"pgtrickle_capture{own}_{event.name}")
@@ -205,6 +210,7 @@ def _create_function(
     event: Event,
     name: str,
     buffer: Buffer,
+    options: Options,
 ) -> None:
     text = function_text(
         event,
@@ -212,7 +218,7 @@ def _create_function(
         buffer,
         by_row=source.by_row,
         source_relid=source.relid,
-        options=get_options(connection, source.relid),
+        options=options,
     )
     _write_function(connection, name, text)
 
@@ -255,7 +261,7 @@ _ROW_BYTES = 8000
 def _describe_buffer(
     connection: Connection[TupleRow], source: Source, columns: Sequence[str]
 ) -> Buffer:
-    """Say what the capture functions of a source have to know of its buffer."""
+    """Describe the buffer of a source for its capture functions."""
     name = buffer_of(source.relid)
     types = [member.columns[one][1] for member in source.members[:1] for one in columns]
     [(relid, exact, longest)] = connection.execute(
@@ -284,7 +290,7 @@ def _drop_functions(
 ) -> None:
     """Drop functions of a capture and the triggers with them.
 
-    To drop a trigger by name one must own the table.
+    Dropping a trigger by name would need ownership of the table.
     """
     for name in _list_functions(connection, relid):
         if name not in keep:

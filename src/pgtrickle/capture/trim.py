@@ -1,6 +1,6 @@
-"""Keep change buffers small: delete what all consumers have read, set aside what some have not.
+"""Keep change buffers small: delete changes read by all consumers, move those read by some.
 
-Both functions do a bounded amount of work and give way to a rival at the same buffer.
+Both functions do a bounded amount of work and yield to another process at the same buffer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pgtrickle.capture.buffers import buffer_of, settled_of
 from pgtrickle.capture.locks import try_lock_buffer
 from pgtrickle.capture.windows import consumed_predicate
 from pgtrickle.model.frontier import PgSnapshot
-from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.text.names import QualifiedName
 
 # Below this size a sequential scan takes about as long as its round trip.
 _SETTLE_FROM_BYTES = 4 * 1024 * 1024
@@ -30,7 +30,7 @@ _DELETE = sql.SQL("""
 def trim_buffer(
     connection: Connection[TupleRow], relid: int, frontiers: Sequence[PgSnapshot], limit: int
 ) -> int:
-    """Delete up to ``limit`` changes that every one of ``frontiers`` sees; return how many.
+    """Delete up to ``limit`` changes that all ``frontiers`` see; return how many.
 
     ``frontiers`` are those of all consumers.  An empty list deletes nothing, because a consumer
     without a frontier may still need every row.
@@ -60,7 +60,7 @@ _MOVE = sql.SQL("""
     )
     INSERT INTO {settled} SELECT * FROM moved
 """)
-# Without statistics the planner expects a third of the table after any xid, and scans it all.
+# Without statistics the planner expects a third of the table after any xid, and scans all of it.
 _ANALYZE = sql.SQL("ANALYZE {settled} (__xid)")
 
 

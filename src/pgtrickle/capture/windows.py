@@ -1,4 +1,4 @@
-"""Windows: the changes of a source that a frontier does not see and the reader does.
+"""Windows: the changes of a source that the reader sees and a frontier does not.
 
 The frontier bounds a window below.  Above, it is bounded by MVCC: the reader's own snapshot shows
 a change when its transaction has committed, and that snapshot becomes the next frontier.  So a
@@ -17,6 +17,7 @@ from psycopg.rows import TupleRow
 from pgtrickle.capture.buffers import buffer_of
 from pgtrickle.errors import SourceNotFoundError
 from pgtrickle.model.frontier import Frontier, PgSnapshot
+from pgtrickle.model.text.trusted import trusted
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +27,19 @@ class SourceChanges:
     relid: int
     rows: int  # weighted rows, before consolidation; an UPDATE counts twice
     truncated: bool
-    touched: int = 0  # rows that came or that went, whichever are more: an UPDATE counts once
+    # Changed rows: inserted or deleted, whichever are more, so that an UPDATE counts once.
+    touched: int = 0
 
     @property
     def changed(self) -> bool:
-        """Tell whether anything happened at all."""
+        """Tell whether the source changed at all."""
         return self.rows > 0 or self.truncated
 
 
 def window_predicate(frontier: PgSnapshot, upper: PgSnapshot | None = None) -> str:
     """Return the condition on ``__xid`` of a buffer that holds for changes after ``frontier``.
 
-    A reader whose own snapshot is later than the new frontier gives that one as ``upper``.
+    A reader whose own snapshot is later than the new frontier passes the new frontier as ``upper``.
 
     It is ``NOT pg_visible_in_snapshot(__xid, frontier)`` written out, so that an index answers it
     even when an old transaction keeps the snapshot's xmin low.
@@ -81,7 +83,7 @@ def changed_sources(
     windows: Sequence[tuple[int, PgSnapshot]],
     upper: PgSnapshot | None = None,
 ) -> list[SourceChanges]:
-    """Tell for each (source, frontier) what changed since, in the same order, by one query."""
+    """Return the changes since each (source, frontier), in the same order, with one query."""
     distinct = list(dict.fromkeys(windows))
     if not distinct:
         return []
@@ -98,7 +100,7 @@ def changed_sources(
         for position, (relid, frontier) in enumerate(distinct)
     )
     try:
-        rows = connection.execute(statement.encode()).fetchall()
+        rows = connection.execute(trusted(statement)).fetchall()
     except psycopg.errors.UndefinedTable as error:
         raise SourceNotFoundError(
             "the change buffer of a source does not exist",
@@ -118,13 +120,13 @@ def only_inserted(
     *,
     none: bool = False,
 ) -> bool:
-    """Tell whether the windows hold nothing but rows that came; with ``none``, nothing at all."""
+    """Tell whether the windows hold only inserted rows; with ``none``, no rows at all."""
     kinds = "" if none else " AND __weight <= 0"
     others = " OR ".join(
         f"EXISTS (SELECT FROM {buffer_of(relid).sql} WHERE {window_predicate(frontier)}{kinds})"
         for relid, frontier in dict.fromkeys(windows)
     )
-    [(found,)] = connection.execute(f"SELECT {others or 'false'}".encode()).fetchall()
+    [(found,)] = connection.execute(trusted(f"SELECT {others or 'false'}")).fetchall()
     return not found
 
 
@@ -137,7 +139,7 @@ _GET_FRONTIER = """
 
 
 def get_frontier(connection: Connection[TupleRow]) -> Frontier:
-    """Return what the current transaction sees, as a frontier.
+    """Return the snapshot of the current transaction, as a frontier.
 
     Under REPEATABLE READ every later read of the transaction belongs to it.
     """
@@ -152,12 +154,12 @@ _DELETE_FUTURE = """
 
 
 def delete_future(connection: Connection[TupleRow], relids: Sequence[int]) -> int:
-    """Delete the changes of transactions that have not begun yet; return how many.
+    """Delete changes with transaction ids of the future; return how many.
 
-    The server's ids were set back since they were written.  When they come up again, they are those
-    of other transactions, and until then the changes would be in every window.
+    The server's ids were set back after they were written.  When the ids are used again, they are
+    those of other transactions, and until then the changes would be in every window.
     """
     return sum(
-        connection.execute(_DELETE_FUTURE.format(buffer=buffer_of(relid).sql).encode()).rowcount
+        connection.execute(trusted(_DELETE_FUTURE.format(buffer=buffer_of(relid).sql))).rowcount
         for relid in relids
     )

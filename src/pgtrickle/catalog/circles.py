@@ -8,8 +8,8 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from pgtrickle.catalog.graph import GraphNode, graph_of, list_nodes
-from pgtrickle.model.graph import Graph
-from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.scheduling.graph import Graph
+from pgtrickle.model.text.names import QualifiedName
 
 _RECORDED = "SELECT s.pgt_id, s.scc_id FROM pgtrickle.pgt_stream_tables AS s"
 

@@ -11,8 +11,8 @@ from psycopg.rows import TupleRow
 
 from pgtrickle.catalog.stream_tables import STREAM_TABLE_COLUMNS, read_stream_table
 from pgtrickle.model.frontier import Frontier
-from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.stream_table import StreamTable
+from pgtrickle.model.text.names import QualifiedName
 
 
 class SourceType(Enum):
@@ -145,7 +145,7 @@ _LIST_CONSUMER_FRONTIERS = """
                 ELSE s.frontier END
       FROM pgtrickle.pgt_dependencies AS d
       JOIN pgtrickle.pgt_stream_tables AS s ON s.pgt_id = d.pgt_id
-     WHERE d.source_relid = %(relid)s
+     WHERE d.source_relid = %(relid)s AND s.refresh_mode <> 'IMMEDIATE'
 """
 
 

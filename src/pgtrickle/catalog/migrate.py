@@ -1,8 +1,10 @@
-"""Bring the catalog of a database up to the version this package expects.
+"""Make the catalog of a database, and bring it up to the version this package expects.
 
-Migrations are the ``.sql`` files of ``pgtrickle.catalog.migrations``, applied in order and each
-in one transaction.  A released file never changes: its hash is recorded when it is applied, and
-a database whose hash differs is refused rather than guessed about.
+What is stored comes from numbered migrations, each applied once: ``migrations/*.sql``.  A released
+file never changes: its hash is recorded when it is applied, and a database whose hash differs is
+refused rather than guessed about.  What runs (functions, procedures, views, policies, triggers)
+comes from ``sql_api/*.sql``, applied again when their text changes.  All of it is one transaction:
+a process that dies leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -12,39 +14,56 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from importlib import resources
-from typing import TypeVar
+from typing import LiteralString, TypeVar
 
 import psycopg
 from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
-from pgtrickle.catalog.trust import check_trust
+from pgtrickle.catalog.access.trust import check_trust
+from pgtrickle.catalog.capture.event_triggers import install_watch
+from pgtrickle.catalog.option_routines import write_option_routines
+from pgtrickle.catalog.settings_table import list_known_settings
 from pgtrickle.errors import (
     CatalogCorruptError,
     CatalogMissingError,
+    CatalogOutdatedError,
     CatalogTooNewError,
     PrivilegeError,
     ServerBusyError,
     ServerVersionError,
     StandbyError,
+    TrickleError,
 )
+from pgtrickle.model.text.trusted import trusted
+from pgtrickle.model.version import VERSION
 
 T = TypeVar("T")
 
 _OLDEST_SERVER = 150000
 _HINT_INIT = "Run: pgtrickle init"
+_HINT_MIGRATE = "Run: pgtrickle migrate"
 _HINT_UPGRADE = "Install the version of pgtrickle that migrated this database, or a later one."
-_FILE_NAME = re.compile(r"(\d{4})_(?:pre|post)_(\w+)\.sql")
+_FILE_NAME = re.compile(r"(\d{4})_(\w+)\.sql")
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One numbered step of the catalog's schema."""
+    """One numbered step of what the catalog stores."""
 
     version: int
     description: str
+    sql: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApiFile:
+    """One file of what runs in the database."""
+
+    name: str
     sql: str
     sha256: str
 
@@ -67,24 +86,141 @@ def list_migrations() -> tuple[Migration, ...]:
     return tuple(sorted(found, key=lambda migration: migration.version))
 
 
-def migrate(connection: Connection[TupleRow]) -> list[int]:
-    """Apply the migrations that the database lacks and return their versions.
+@cache
+def list_api_files() -> tuple[ApiFile, ...]:
+    """Read the files that are applied again when they change, in order of their names.
 
-    Each runs in its own transaction, or inside the caller's when one is open.  Two processes may
-    call this at once: the second waits, then finds nothing to do.
+    One is made from the definition of the options, and the last one lists the settings that this
+    package knows.
+    """
+    texts = {
+        file.name.removesuffix(".sql"): file.read_text(encoding="utf-8")
+        for file in resources.files("pgtrickle.catalog.sql_api").iterdir()
+        if file.name.endswith(".sql")
+    }
+    texts["62_options"] = write_option_routines()
+    texts["99_known_settings"] = list_known_settings()
+    return tuple(
+        ApiFile(name, text, hashlib.sha256(text.encode()).hexdigest())
+        for name, text in sorted(texts.items())
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What has been applied to a database."""
+
+    versions: dict[int, str]  # the hash of each migration
+    api: dict[str, str]  # the hash of each file of what runs
+    packages: tuple[str, ...]  # the versions of the package that applied them
+
+    def find_gap(self) -> TrickleError | None:
+        """Return the error of whoever needs a catalog of this version; None: it has it.
+
+        Raise what no migration mends: it is of a newer version, or was changed by hand.
+        """
+        known = {migration.version: migration.sha256 for migration in list_migrations()}
+        newest, version = max(known), max(self.versions, default=0)
+        if not version:
+            return CatalogMissingError("the database has no pgtrickle catalog", hint=_HINT_INIT)
+        if version > newest:
+            raise CatalogTooNewError(
+                f"the catalog has version {version}, this package knows {newest}",
+                hint=_HINT_UPGRADE,
+            )
+        if later := [one for one in self.packages if _number(one) > _number(VERSION)]:
+            raise CatalogTooNewError(
+                f"the catalog was migrated by pgtrickle {later[0]}, this is {VERSION}",
+                hint=_HINT_UPGRADE,
+            )
+        for number, sha256 in self.versions.items():
+            if known.get(number) != sha256:
+                raise CatalogCorruptError(
+                    f"migration {number} was applied with another text than this package has",
+                    hint="Install the released package that created this catalog; "
+                    "pgtrickle does not repair a catalog that was changed by hand.",
+                )
+        if version < newest:
+            return CatalogOutdatedError(
+                f"the catalog has version {version}, this package needs {newest}",
+                hint=_HINT_MIGRATE,
+            )
+        if self.api != {file.name: file.sha256 for file in list_api_files()}:
+            return CatalogOutdatedError(
+                "the functions in the catalog are not those of this version of pgtrickle",
+                hint=_HINT_MIGRATE,
+            )
+        return None
+
+
+NOTHING = Recorded({}, {}, ())
+
+
+def _number(version: str) -> tuple[int, ...]:
+    """Return a version as a value that can be compared.
+
+    >>> _number("0.10.1") > _number("0.9")
+    True
+    """
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+
+
+_FIND_VERSION_TABLE = """
+    SELECT FROM pg_catalog.pg_class AS c
+      JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+     WHERE n.nspname = 'pgtrickle' AND c.relname = 'pgt_schema_version'
+"""
+READ_RECORDED = """
+    SELECT (SELECT pg_catalog.jsonb_object_agg(v.version, v.sha256)
+              FROM pgtrickle.pgt_schema_version AS v),
+           (SELECT pg_catalog.jsonb_object_agg(a.name, a.sha256) FROM pgtrickle.pgt_sql_api AS a),
+           (SELECT pg_catalog.jsonb_agg(DISTINCT a.package) FROM pgtrickle.pgt_sql_api AS a)
+"""
+
+
+def recorded_of(row: TupleRow) -> Recorded:
+    """Return what the one row of ``READ_RECORDED`` says."""
+    versions, api, packages = row
+    return Recorded(
+        {int(version): sha256 for version, sha256 in (versions or {}).items()},
+        api or {},
+        tuple(packages or ()),
+    )
+
+
+def read_recorded(connection: Connection[TupleRow]) -> Recorded:
+    """Return what has been applied; nothing, if the database has no catalog."""
+    rows = _read(connection, READ_RECORDED)
+    return recorded_of(rows[0]) if rows else NOTHING
+
+
+def _read(connection: Connection[TupleRow], statement: LiteralString) -> list[TupleRow]:
+    """Return the rows of a query; none, if the database has no catalog.
+
+    In a transaction or a savepoint of its own: a missing table must not spoil the caller's.
+    """
+    try:
+        with connection.transaction():
+            return connection.execute(statement).fetchall()
+    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+        return []
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise PrivilegeError(
+            "the current role may not read the pgtrickle catalog",
+            hint="Connect as the role that ran pgtrickle init.",
+        ) from error
+
+
+def migrate(connection: Connection[TupleRow]) -> list[str]:
+    """Make the catalog, or apply what it lacks; return the names of what was applied.
+
+    In one transaction, or inside the caller's when one is open.  Two processes may call this at
+    once: the second waits, then finds nothing to do.
     """
     _check_server(connection)
     try:
-        _when_free(connection, lambda: _prepare_schemas(connection))
-        with connection.transaction():
-            recorded = _list_recorded(connection)
-        _check_recorded(recorded)
-        applied = [
-            migration.version
-            for migration in list_migrations()
-            if migration.version not in recorded
-            and _when_free(connection, partial(_apply, connection, migration))
-        ]
+        applied = _when_free(connection, lambda: _bring_up_to_date(connection))
+        install_watch(connection)
     except psycopg.errors.InsufficientPrivilege as error:
         raise PrivilegeError(
             f"the current role may not migrate the catalog: {error.diag.message_primary}",
@@ -123,7 +259,7 @@ def _when_free(connection: Connection[TupleRow], block: Callable[[], T]) -> T:
                     "the catalog could not be migrated: others have used it for"
                     f" {_PATIENCE_SECONDS:.0f} seconds",
                     hint="Look in pg_stat_activity for a transaction that is left open, end it and"
-                    " run: pgtrickle init",
+                    " run: pgtrickle migrate",
                 ) from error
         except _RIVALRY:
             rivals += 1
@@ -139,66 +275,67 @@ _FIX_SEARCH_PATH = """
            pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)
 """
 _RESTORE_SEARCH_PATH = "SELECT pg_catalog.set_config('search_path', %s, true)"
-_RECORD = """
+_RECORD_MIGRATION = """
     INSERT INTO pgtrickle.pgt_schema_version (version, description, sha256)
     VALUES (%(version)s, %(description)s, %(sha256)s)
 """
+_RECORD_FILE = """
+    INSERT INTO pgtrickle.pgt_sql_api AS a (name, sha256, content, package)
+    VALUES (%(name)s, %(sha256)s, %(content)s, %(package)s)
+        ON CONFLICT (name) DO UPDATE
+       SET sha256 = excluded.sha256, content = excluded.content, package = excluded.package,
+           applied_at = pg_catalog.now()
+"""
+_FORGET_FILES = "DELETE FROM pgtrickle.pgt_sql_api WHERE name <> ALL (%(names)s)"
 
 
-def _apply(connection: Connection[TupleRow], migration: Migration) -> bool:
+def _bring_up_to_date(connection: Connection[TupleRow]) -> list[str]:
+    _prepare_schemas(connection)
     # Before the table is there, whoever creates it first holds up the others.
     if connection.execute(_FIND_VERSION_TABLE).fetchone() is not None:
         connection.execute(_LOCK_CATALOG)
     [(search_path, _)] = connection.execute(_FIX_SEARCH_PATH).fetchall()
-    recorded = _list_recorded(connection)
-    _check_recorded(recorded)
-    missing = migration.version not in recorded
-    if missing:
-        connection.execute(migration.sql.encode())
-        connection.execute(
-            _RECORD,
-            {
-                "version": migration.version,
-                "description": migration.description,
-                "sha256": migration.sha256,
-            },
-        )
+    recorded = read_recorded(connection)
+    applied: list[str] = []
+    if recorded.find_gap() is not None:
+        applied = [
+            *_apply_migrations(connection, recorded),
+            *_apply_files(connection, recorded),
+        ]
     connection.execute(_RESTORE_SEARCH_PATH, (search_path,))
-    return missing
+    return applied
 
 
-_FIND_VERSION_TABLE = """
-    SELECT FROM pg_catalog.pg_class AS c
-      JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-     WHERE n.nspname = 'pgtrickle' AND c.relname = 'pgt_schema_version'
-"""
-_LIST_RECORDED = "SELECT version, sha256 FROM pgtrickle.pgt_schema_version"
+def _apply_migrations(connection: Connection[TupleRow], recorded: Recorded) -> list[str]:
+    applied = []
+    for migration in list_migrations():
+        if migration.version in recorded.versions:
+            continue
+        connection.execute(trusted(migration.sql))
+        values = {
+            "version": migration.version,
+            "description": migration.description,
+            "sha256": migration.sha256,
+        }
+        connection.execute(_RECORD_MIGRATION, values)
+        applied.append(f"{migration.version:04d} {migration.description}")
+    return applied
 
 
-def _list_recorded(connection: Connection[TupleRow]) -> dict[int, str]:
-    if connection.execute(_FIND_VERSION_TABLE).fetchone() is None:
-        return {}
-    return dict(connection.execute(_LIST_RECORDED).fetchall())
-
-
-def _check_recorded(recorded: dict[int, str]) -> None:
-    known = {migration.version: migration for migration in list_migrations()}
-    newest = max(known)
-    if recorded and max(recorded) > newest:
-        raise CatalogTooNewError(
-            f"the catalog has version {max(recorded)}, this package knows {newest}",
-            hint=_HINT_UPGRADE,
-        )
-    for version, sha256 in recorded.items():
-        if version not in known or known[version].sha256 != sha256:
-            raise CatalogCorruptError(
-                f"migration {version} was applied with another text than this package has",
-                hint="Install the released package that created this catalog; "
-                "pgtrickle does not repair a catalog that was changed by hand.",
-            )
-
-
-_CHECK_SERVER = "SELECT pg_catalog.pg_is_in_recovery()"
+def _apply_files(connection: Connection[TupleRow], recorded: Recorded) -> list[str]:
+    """Apply all files if any differs: what one defines may use what is in another."""
+    files = list_api_files()
+    for file in files:
+        connection.execute(trusted(file.sql))
+        values = {
+            "name": file.name,
+            "sha256": file.sha256,
+            "content": file.sql,
+            "package": VERSION,
+        }
+        connection.execute(_RECORD_FILE, values)
+    connection.execute(_FORGET_FILES, {"names": [file.name for file in files]})
+    return [file.name for file in files if recorded.api.get(file.name) != file.sha256]
 
 
 def _check_server(connection: Connection[TupleRow]) -> None:
@@ -207,9 +344,17 @@ def _check_server(connection: Connection[TupleRow]) -> None:
             f"the server runs PostgreSQL {connection.info.server_version // 10000}",
             hint="pgtrickle supports PostgreSQL 15 and later.",
         )
+    check_primary(connection)
+
+
+_IS_STANDBY = "SELECT pg_catalog.pg_is_in_recovery()"
+
+
+def check_primary(connection: Connection[TupleRow]) -> None:
+    """Raise ST504 on a standby."""
     with connection.transaction():
-        row = connection.execute(_CHECK_SERVER).fetchone()
-    if row is not None and row[0]:
+        [(standby,)] = connection.execute(_IS_STANDBY).fetchall()
+    if standby:
         raise StandbyError(
             "the server is a standby and accepts no writes",
             hint="Connect to the primary; add target_session_attrs=read-write to the DSN.",
@@ -242,9 +387,6 @@ def _prepare_schemas(connection: Connection[TupleRow]) -> None:
         connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
 
 
-_GET_VERSION = "SELECT pg_catalog.max(version) FROM pgtrickle.pgt_schema_version"
-
-
 def check_version(connection: Connection[TupleRow], *, trusted: bool = False) -> None:
     """Raise unless the catalog has exactly the version this package expects.
 
@@ -252,26 +394,19 @@ def check_version(connection: Connection[TupleRow], *, trusted: bool = False) ->
     """
     if not trusted:
         check_trust(connection)
-    try:
-        # A transaction or a savepoint of its own: a missing table must not spoil the caller's.
-        with connection.transaction():
-            row = connection.execute(_GET_VERSION).fetchone()
-    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
-        raise CatalogMissingError(
-            "the database has no pgtrickle catalog", hint=_HINT_INIT
-        ) from error
-    except psycopg.errors.InsufficientPrivilege as error:
-        raise PrivilegeError(
-            "the current role may not read the pgtrickle catalog",
-            hint="Connect as the role that ran pgtrickle init.",
-        ) from error
-    version = 0 if row is None or row[0] is None else int(row[0])
-    newest = list_migrations()[-1].version
-    if version > newest:
-        raise CatalogTooNewError(
-            f"the catalog has version {version}, this package knows {newest}", hint=_HINT_UPGRADE
-        )
-    if version < newest:
-        raise CatalogMissingError(
-            f"the catalog has version {version}, this package needs {newest}", hint=_HINT_INIT
-        )
+    if (gap := read_recorded(connection).find_gap()) is not None:
+        raise gap
+
+
+_LIST_VERSIONS = "SELECT v.version, v.sha256 FROM pgtrickle.pgt_schema_version AS v"
+
+
+def check_tables(connection: Connection[TupleRow]) -> None:
+    """Raise unless the tables are of the version this package expects.
+
+    For a guest, who reads tables of a catalog and may not see the text of its functions.
+    """
+    versions: dict[int, str] = dict(_read(connection, _LIST_VERSIONS))
+    files = {file.name: file.sha256 for file in list_api_files()}
+    if (gap := Recorded(versions, files, ()).find_gap()) is not None:
+        raise gap

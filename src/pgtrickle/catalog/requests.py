@@ -1,5 +1,7 @@
 """Queries over ``pgt_requests``: what sessions ask for, and what came of it.
 
+Functions for those who ask come first, those of servers after them.
+
 A request that nobody wants any more is one that was cancelled, or whose caller has not looked for
 the answer for a while; requests that nobody waits for (``seen_at`` NULL) are wanted until done.
 Callers write neither here nor anything that a server would have to wait for: their signs of life
@@ -8,11 +10,12 @@ stand in ``pgt_request_signs``, which servers read and never update.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from psycopg import Connection
-from psycopg.rows import TupleRow
+from psycopg.rows import TupleRow, class_row
 from psycopg.types.json import Jsonb
 
 from pgtrickle.errors import RequestLostError, RequestQuotaError, TrickleError
@@ -32,6 +35,96 @@ class Request:
     caller: str | None  # as the role is called now; None if it is gone
     caller_oid: int
     schemas: tuple[str, ...]  # where names without a schema are looked for, in this order
+
+
+_IS_SERVED = "SELECT pgtrickle.is_served()"
+
+
+def is_served(connection: Connection[TupleRow]) -> bool:
+    """Tell whether a daemon executes requests."""
+    [(served,)] = connection.execute(_IS_SERVED).fetchall()
+    return bool(served)
+
+
+# The row takes the path down, by which the names in the arguments are looked up.
+_SET_PATH = "SELECT pg_catalog.set_config('search_path', %(path)s, true)"
+_SUBMIT = """
+    INSERT INTO pgtrickle.pgt_requests (verb, arguments, seen_at)
+    VALUES (%(verb)s, %(arguments)s, pg_catalog.clock_timestamp())
+    RETURNING request_id
+"""
+
+
+def submit_request(
+    connection: Connection[TupleRow], verb: str, arguments: Mapping[str, object], path: str
+) -> int:
+    """Ask for something, and begin to wait for it."""
+    with connection.transaction():
+        connection.execute(_SET_PATH, {"path": path})
+        values = {"verb": verb, "arguments": Jsonb(dict(arguments))}
+        [(request,)] = connection.execute(_SUBMIT, values).fetchall()
+    return int(request)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What whoever asked sees of a request."""
+
+    ended: bool
+    shown: int  # how many notices were shown by now
+    news: list[str]  # the notices since the last look
+    outcome: Any  # what JSON can hold
+    nap: float  # seconds until the next look
+    code: str | None  # of the error that it ended with
+    message: str | None
+    detail: str | None
+    hint: str | None
+
+
+# Work has no limit; how long it waits for others is told to the daemon.
+_WITHOUT_LIMIT = "SET LOCAL pg_trickle.request_timeout = 0"
+_LOOK = """
+    SELECT f.ended, f.shown, f.news, f.outcome, f.nap, f.code, f.message, f.detail, f.hint
+      FROM pgtrickle.follow_request(%(request)s, %(shown)s, %(stop)s) AS f
+"""
+
+
+def look_at_request(
+    connection: Connection[TupleRow], request: int, shown: int, *, stop: bool = False
+) -> Look:
+    """Look for the answer, which is a sign of life; with ``stop`` take the request back."""
+    values = {"request": request, "shown": shown, "stop": stop}
+    with connection.transaction(), connection.cursor(row_factory=class_row(Look)) as cursor:
+        cursor.execute(_WITHOUT_LIMIT)
+        [look] = cursor.execute(_LOOK, values).fetchall()
+    return look
+
+
+_FIND_SERVER = """
+    SELECT r.server, r.status FROM pgtrickle.pgt_requests AS r WHERE r.request_id = %(request)s
+"""
+
+
+def find_server(connection: Connection[TupleRow], request: int) -> tuple[str | None, str | None]:
+    """Return who executes a request, None if nobody has begun it, and its status."""
+    row = connection.execute(_FIND_SERVER, {"request": request}).fetchone()
+    return (None, None) if row is None else (row[0], row[1])
+
+
+_WITHDRAW = """
+    UPDATE pgtrickle.pgt_requests
+       SET status = 'CANCELLED', ended_at = pg_catalog.clock_timestamp()
+     WHERE request_id = %(request)s AND status = 'QUEUED'
+"""
+
+
+def withdraw_request(connection: Connection[TupleRow], request: int) -> bool:
+    """End a request unless it was begun; tell whether nobody began it, nor ever will.
+
+    Callers who do not own the catalog may not.
+    """
+    connection.execute(_WITHDRAW, {"request": request})
+    return find_server(connection, request) == (None, "CANCELLED")
 
 
 _UNWANTED = """

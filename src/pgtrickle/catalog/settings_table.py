@@ -4,76 +4,97 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from psycopg import Connection
+from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
-from pgtrickle.settings import Settings, show_value, storable_settings, unit_of
+from pgtrickle.model.text.names import quote_literal
+from pgtrickle.settings import (
+    Settings,
+    UnknownSetting,
+    find_unknown_parameters,
+    show_value,
+    storable_settings,
+    unit_of,
+)
 
-_FIND_SESSION = """
+_LIST_SESSION = sql.SQL("""
     SELECT n.name, v.value
-      FROM pg_catalog.unnest(%(names)s::text[]) AS n (name),
+      FROM pg_catalog.unnest({names}::pg_catalog.text[]) AS n (name),
            pg_catalog.current_setting('pg_trickle.' || n.name, true) AS v (value)
      WHERE v.value <> ''
-"""
-_FIND_TABLE = "SELECT pg_catalog.to_regclass('pgtrickle.pgt_settings') IS NOT NULL"
-_LIST_TABLE = """
+""")
+_LIST_TABLE = sql.SQL("""
     SELECT name, value FROM pgtrickle.pgt_settings
-     WHERE value IS NOT NULL AND name = ANY (%(names)s::text[])
-"""
+     WHERE value IS NOT NULL AND name = ANY ({names}::pg_catalog.text[])
+""")
 
 
-def list_session_settings(connection: Connection[TupleRow]) -> dict[str, str]:
-    """Return what is set for the role or the database."""
-    return dict(connection.execute(_FIND_SESSION, {"names": storable_settings()}).fetchall())
+def list_session() -> sql.Composed:
+    """Return the query for what is set for the role or the database."""
+    return _LIST_SESSION.format(names=storable_settings())
+
+
+def list_table() -> sql.Composed:
+    """Return the query for what the table says."""
+    return _LIST_TABLE.format(names=storable_settings())
 
 
 def list_stored_settings(connection: Connection[TupleRow]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return what is set for the role or database, and what the table says.
-
-    Neither is there before the catalog is.
-    """
-    names = {"names": storable_settings()}
-    session = list_session_settings(connection)
-    [(exists,)] = connection.execute(_FIND_TABLE).fetchall()
-    table: dict[str, str] = {}
-    if exists:
-        table = dict(connection.execute(_LIST_TABLE, names).fetchall())
-    return session, table
+    """Return what is set for the role or database, and what the table says."""
+    session: dict[str, str] = dict(connection.execute(list_session()).fetchall())
+    return session, dict(connection.execute(list_table()).fetchall())
 
 
-_SYNC = """
-    INSERT INTO pgtrickle.pgt_settings AS s
-        (name, type, default_value, unit, low, high, choices, doc)
-    VALUES (%(name)s, %(type)s, %(default)s, %(unit)s, %(low)s, %(high)s, %(choices)s, %(doc)s)
-        ON CONFLICT (name) DO UPDATE
-       SET type = excluded.type, default_value = excluded.default_value, unit = excluded.unit,
-           low = excluded.low, high = excluded.high, choices = excluded.choices,
-           doc = excluded.doc
-     WHERE (s.type, s.default_value, s.unit, s.low, s.high, s.choices, s.doc)
-           IS DISTINCT FROM (excluded.type, excluded.default_value, excluded.unit, excluded.low,
-                             excluded.high, excluded.choices, excluded.doc)
+# Of this role and this database; names of parameters have no case.
+LIST_PARAMETERS = """
+    SELECT DISTINCT pg_catalog.lower(pg_catalog.split_part(c.entry, '=', 1))
+      FROM pg_catalog.pg_db_role_setting AS s,
+           LATERAL pg_catalog.unnest(s.setconfig) AS c (entry)
+     WHERE s.setdatabase IN (0, (SELECT d.oid FROM pg_catalog.pg_database AS d
+                                  WHERE d.datname = pg_catalog.current_database()))
+       AND s.setrole IN (0, (SELECT r.oid FROM pg_catalog.pg_roles AS r
+                              WHERE r.rolname = current_user))
+       AND pg_catalog.starts_with(pg_catalog.lower(c.entry), 'pg_trickle.')
 """
 
 
-def record_settings(connection: Connection[TupleRow]) -> None:
-    """Write down which settings this version knows; the values stay."""
+def list_unknown_parameters(connection: Connection[TupleRow]) -> list[UnknownSetting]:
+    """Return each ``pg_trickle.<name>`` of the role or the database that means nothing."""
+    return find_unknown_parameters(name for (name,) in connection.execute(LIST_PARAMETERS))
+
+
+_KNOW = """
+INSERT INTO pgtrickle.pgt_settings AS s
+    (name, type, default_value, unit, low, high, choices, doc)
+VALUES {rows}
+    ON CONFLICT (name) DO UPDATE
+   SET type = excluded.type, default_value = excluded.default_value, unit = excluded.unit,
+       low = excluded.low, high = excluded.high, choices = excluded.choices, doc = excluded.doc;
+"""
+
+
+def list_known_settings() -> str:
+    """Return the statement that writes down which settings this version knows; values stay."""
     storable = set(storable_settings())
     rows = [
-        {
-            "name": one.name,
-            "type": type(one.default).__name__,
-            "default": show_value(one.default),
-            "unit": unit_of(one.name),
-            "low": one.metadata["low"],
-            "high": one.metadata["high"],
-            "choices": list(one.metadata["choices"]),
-            "doc": one.metadata["doc"],
-        }
+        (
+            quote_literal(one.name),
+            quote_literal(type(one.default).__name__),
+            quote_literal(show_value(one.default)),
+            quote_literal(unit_of(one.name)),
+            _number(one.metadata["low"]),
+            _number(one.metadata["high"]),
+            f"ARRAY[{', '.join(map(quote_literal, one.metadata['choices']))}]::text[]",
+            quote_literal(one.metadata["doc"]),
+        )
         for one in fields(Settings)
         if one.name in storable
     ]
-    with connection.cursor() as cursor:
-        cursor.executemany(_SYNC, rows)
+    return _KNOW.format(rows=",\n       ".join(f"({', '.join(row)})" for row in rows))
+
+
+def _number(value: float | None) -> str:
+    return "NULL" if value is None else repr(value)
 
 
 _SET = "SELECT pgtrickle.set_setting(%(name)s::text, %(value)s::text)"

@@ -6,7 +6,7 @@ a list.  None of them commits: the caller owns the transaction.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -14,19 +14,23 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
+from pgtrickle.catalog.renamed_tables import find_new_name, follow_renamed_tables
 from pgtrickle.errors import LeaseLostError, NameTakenError, StreamTableNotFoundError
 from pgtrickle.model.cdc_mode import CdcMode
+from pgtrickle.model.engine import EngineMode
 from pgtrickle.model.frontier import Frontier
-from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.scheduling.tier import Tier
 from pgtrickle.model.stream_table import RefreshMode, Status, StreamTable
-from pgtrickle.model.tier import Tier
+from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.model.text.trusted import trusted
 
 STREAM_TABLE_COLUMNS = """
     s.pgt_id, s.pgt_relid, s.pgt_schema, s.pgt_name, s.defining_query, s.original_query,
     s.schedule, s.refresh_mode, s.effective_refresh_mode, s.downgrade_reason, s.status,
     s.is_populated, s.needs_reinit, s.frontier, s.data_timestamp, s.last_refresh_at,
     s.consecutive_errors, s.last_error_message, s.owner_role, s.max_delta_fraction,
-    s.requested_cdc_mode, s.tier, s.scc_id
+    s.requested_cdc_mode, s.tier, s.scc_id, s.suspended_by, s.last_error_at, s.engine,
+    s.bound -> 'pinned'
 """
 
 
@@ -55,6 +59,10 @@ def read_stream_table(row: TupleRow) -> StreamTable:
         cdc_mode=None if row[20] is None else CdcMode(row[20]),
         tier=Tier(row[21]),
         circle=row[22],
+        suspended_by=row[23],
+        last_error_at=row[24],
+        engine=None if row[25] is None else EngineMode(row[25]),
+        pinned=tuple(row[26] or ()),
     )
 
 
@@ -110,16 +118,28 @@ def insert_stream_table(
         ) from error
 
 
+_IS_CALLED_OTHERWISE = """
+    EXISTS (SELECT FROM pg_catalog.pg_class AS c
+              JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+             WHERE c.oid = s.pgt_relid
+               AND (n.nspname <> s.pgt_schema OR c.relname <> s.pgt_name))
+"""
 _FIND_BY_NAME = f"""
-    SELECT {STREAM_TABLE_COLUMNS}
+    SELECT {STREAM_TABLE_COLUMNS}, {_IS_CALLED_OTHERWISE}
       FROM pgtrickle.pgt_stream_tables AS s
      WHERE s.pgt_schema = %(schema)s AND s.pgt_name = %(name)s
 """
 
 
 def find_stream_table(connection: Connection[TupleRow], name: QualifiedName) -> StreamTable | None:
-    """Look a stream table up by its name."""
-    row = connection.execute(_FIND_BY_NAME, {"schema": name.schema, "name": name.name}).fetchone()
+    """Look a stream table up by the name that its table has.
+
+    Renames are taken over first, if there is a sign of one.
+    """
+    values = {"schema": name.schema, "name": name.name}
+    row = connection.execute(_FIND_BY_NAME, values).fetchone()
+    if (row is None or row[-1]) and follow_renamed_tables(connection):
+        row = connection.execute(_FIND_BY_NAME, values).fetchone()
     return None if row is None else read_stream_table(row)
 
 
@@ -127,10 +147,46 @@ def get_stream_table(connection: Connection[TupleRow], name: QualifiedName) -> S
     """Look a stream table up by its name, or raise ST201."""
     stream_table = find_stream_table(connection, name)
     if stream_table is None:
-        raise StreamTableNotFoundError(
-            f'the stream table "{name}" does not exist', hint="List them with: pgtrickle list."
-        )
+        raise not_found(connection, name, "List them with: pgtrickle list.")
     return stream_table
+
+
+def not_found(
+    connection: Connection[TupleRow], name: QualifiedName, hint: str
+) -> StreamTableNotFoundError:
+    """Return the error that no stream table has this name, and which one had it."""
+    new = find_new_name(connection, name)
+    if new is None:
+        return StreamTableNotFoundError(f'the stream table "{name}" does not exist', hint=hint)
+    return StreamTableNotFoundError(
+        f'the stream table "{name}" does not exist: it was renamed to "{new}"',
+        hint=f"Use the name that it has: {new}.",
+    )
+
+
+_FIND_BY_ID = f"""
+    SELECT {STREAM_TABLE_COLUMNS}, {_IS_CALLED_OTHERWISE}
+      FROM pgtrickle.pgt_stream_tables AS s
+     WHERE s.pgt_id = %(id)s
+"""
+
+
+def find_stream_table_by_id(
+    connection: Connection[TupleRow], stream_table_id: int
+) -> StreamTable | None:
+    """Look a stream table up by its id, whatever it is called by now."""
+    row = connection.execute(_FIND_BY_ID, {"id": stream_table_id}).fetchone()
+    if row is not None and row[-1] and follow_renamed_tables(connection):
+        row = connection.execute(_FIND_BY_ID, {"id": stream_table_id}).fetchone()
+    return None if row is None else read_stream_table(row)
+
+
+def get_stream_table_by_id(connection: Connection[TupleRow], stream_table_id: int) -> StreamTable:
+    """Look a stream table up by its id, or raise ST201."""
+    found = find_stream_table_by_id(connection, stream_table_id)
+    if found is None:
+        raise _gone(stream_table_id)
+    return found
 
 
 _FIND_BY_RELID = f"""
@@ -204,6 +260,7 @@ def update_plan(
 _UPDATE_STATUS = """
     UPDATE pgtrickle.pgt_stream_tables
        SET status = %(status)s, updated_at = pg_catalog.now(),
+           suspended_by = NULL,
            consecutive_errors =
                CASE WHEN %(status)s = 'ACTIVE' THEN 0 ELSE consecutive_errors END
      WHERE pgt_id = %(id)s
@@ -211,7 +268,10 @@ _UPDATE_STATUS = """
 
 
 def update_status(connection: Connection[TupleRow], stream_table_id: int, status: Status) -> None:
-    """Move a stream table to another status; becoming ACTIVE forgives its past errors."""
+    """Move a stream table to another status; becoming ACTIVE forgives its past errors.
+
+    One that somebody suspends stays so until somebody resumes it, whatever errors it had.
+    """
     _update(connection, _UPDATE_STATUS, stream_table_id, status=status.value)
 
 
@@ -225,6 +285,14 @@ _UPDATE_SCHEDULE = """
 def update_schedule(connection: Connection[TupleRow], stream_table_id: int, schedule: str) -> None:
     """Change when a stream table is due."""
     _update(connection, _UPDATE_SCHEDULE, stream_table_id, schedule=schedule)
+
+
+def describe_stream_table(connection: Connection[TupleRow], stream_table_id: int) -> None:
+    """Let the comment of its table name schedule and query, unless somebody wrote another.
+
+    Locks the table against VACUUM, ANALYZE and changes of its shape until the commit.
+    """
+    connection.execute("SELECT pgtrickle.describe_stream_table(%s)", [stream_table_id])
 
 
 _UPDATE_REFRESH_MODE = """
@@ -275,6 +343,21 @@ def update_max_delta_fraction(
     )
 
 
+_UPDATE_ENGINE = """
+    UPDATE pgtrickle.pgt_stream_tables
+       SET engine = %(engine)s, updated_at = pg_catalog.now()
+     WHERE pgt_id = %(id)s
+"""
+
+
+def update_engine(
+    connection: Connection[TupleRow], stream_table_id: int, engine: EngineMode | None
+) -> None:
+    """Give a stream table its own engine; None leaves it to the setting."""
+    word = None if engine is None else engine.value
+    _update(connection, _UPDATE_ENGINE, stream_table_id, engine=word)
+
+
 _UPDATE_NEEDS_REINIT = """
     UPDATE pgtrickle.pgt_stream_tables
        SET needs_reinit = %(needs_reinit)s, updated_at = pg_catalog.now()
@@ -296,8 +379,10 @@ _UPDATE_FRONTIER = """
            last_refresh_at = pg_catalog.clock_timestamp(),
            is_populated = true,
            needs_reinit = false,
-           -- A refresh by hand of a suspended stream table leaves it suspended.
-           status = CASE WHEN status = 'SUSPENDED' THEN status ELSE 'ACTIVE' END,
+           -- What somebody has suspended meanwhile stays so; what errors have is over them.
+           status = CASE WHEN status = 'SUSPENDED' AND suspended_by IS NULL
+                         THEN status ELSE 'ACTIVE' END,
+           suspended_by = NULL,
            consecutive_errors = 0,
            last_error_message = NULL,
            updated_at = pg_catalog.now()
@@ -331,6 +416,22 @@ def update_frontier(
         )
 
 
+_MOVE_FRONTIER = """
+    UPDATE pgtrickle.pgt_stream_tables
+       SET frontier = %(frontier)s, data_timestamp = pg_catalog.clock_timestamp(),
+           updated_at = pg_catalog.now()
+     WHERE pgt_id = %(id)s
+"""
+
+
+def move_frontier(
+    connection: Connection[TupleRow], stream_table_id: int, frontier: Frontier
+) -> None:
+    """Say of which snapshot the contents are, where writers kept them up to date."""
+    value = Jsonb(frontier.to_json())
+    _update(connection, _MOVE_FRONTIER, stream_table_id, frontier=value)
+
+
 _UPDATE_TIER = """
     UPDATE pgtrickle.pgt_stream_tables
        SET tier = %(tier)s, updated_at = pg_catalog.now()
@@ -344,20 +445,32 @@ def update_tier(connection: Connection[TupleRow], stream_table_id: int, tier: Ti
 
 
 _UPDATE_ERROR = """
-    UPDATE pgtrickle.pgt_stream_tables
-       SET consecutive_errors = consecutive_errors + %(counted)s::pg_catalog.int4,
+    WITH before AS (
+        SELECT s.status, s.consecutive_errors + %(counted)s::pg_catalog.int4 AS errors,
+               CASE WHEN s.consecutive_errors > 0 AND s.errors_since IS NOT NULL
+                    THEN s.errors_since ELSE pg_catalog.clock_timestamp() END AS since
+          FROM pgtrickle.pgt_stream_tables AS s
+         WHERE s.pgt_id = %(id)s
+           FOR UPDATE
+    ), judged AS (
+        SELECT errors, since,
+               status <> 'SUSPENDED' AND %(suspend_after)s > 0 AND errors >= %(suspend_after)s
+                   AND pg_catalog.clock_timestamp() >= since + %(lasting)s AS too_many
+          FROM before
+    )
+    UPDATE pgtrickle.pgt_stream_tables AS s
+       SET consecutive_errors = judged.errors,
+           errors_since = judged.since,
            last_error_message = %(message)s,
            last_error_at = pg_catalog.clock_timestamp(),
-           needs_reinit = needs_reinit OR %(starts_anew)s,
-           status = CASE WHEN %(suspend_after)s > 0 AND status <> 'SUSPENDED'
-                          AND consecutive_errors + %(counted)s::pg_catalog.int4
-                              >= %(suspend_after)s
-                         THEN 'SUSPENDED' ELSE COALESCE(%(status)s, status) END,
+           needs_reinit = s.needs_reinit OR %(starts_anew)s,
+           status = CASE WHEN judged.too_many THEN 'SUSPENDED'
+                         ELSE COALESCE(%(status)s, s.status) END,
+           suspended_by = CASE WHEN judged.too_many THEN %(code)s ELSE s.suspended_by END,
            updated_at = pg_catalog.now()
-     WHERE pgt_id = %(id)s
-    RETURNING status = 'SUSPENDED' AND %(suspend_after)s > 0
-                  AND consecutive_errors >= %(suspend_after)s,
-              consecutive_errors
+      FROM judged
+     WHERE s.pgt_id = %(id)s
+    RETURNING judged.too_many, judged.errors
 """
 
 
@@ -366,23 +479,27 @@ def update_error(
     stream_table_id: int,
     message: str,
     *,
+    code: str = "",
     status: Status | None = None,
     counted: bool = True,
     suspend_after: int = 0,
+    lasting: timedelta = timedelta(),
     starts_anew: bool = False,
 ) -> int | None:
     """Record a refresh that failed and, if given, the status this leads to.
 
-    With ``suspend_after`` so many errors in a row suspend the stream table; then their number is
-    returned.  An error that is not ``counted`` is none of them.  ``starts_anew`` leaves the mark
-    that makes the next refresh rebuild the contents.
+    With ``suspend_after`` so many errors in a row, ``lasting`` for so long, suspend the stream
+    table; then their number is returned.  An error that is not ``counted`` is none of them.
+    ``starts_anew`` leaves the mark that makes the next refresh rebuild the contents.
     """
     values = {
         "id": stream_table_id,
         "message": message,
+        "code": code,
         "status": None if status is None else status.value,
         "counted": int(counted),
         "suspend_after": suspend_after if counted else 0,
+        "lasting": lasting,
         "starts_anew": starts_anew,
     }
     row = connection.execute(_UPDATE_ERROR, values).fetchone()
@@ -401,7 +518,7 @@ def _update(
     connection: Connection[TupleRow], statement: str, stream_table_id: int, **values: object
 ) -> None:
     # Callers pass one of the constants above; psycopg asks for literals, which they are.
-    cursor = connection.execute(statement.encode(), {"id": stream_table_id, **values})
+    cursor = connection.execute(trusted(statement), {"id": stream_table_id, **values})
     if cursor.rowcount != 1:
         raise _gone(stream_table_id)
 

@@ -14,8 +14,8 @@ from psycopg.rows import TupleRow
 
 from pgtrickle.catalog.stream_tables import STREAM_TABLE_COLUMNS, read_stream_table
 from pgtrickle.errors import StreamTableNotFoundError
-from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.stream_table import StreamTable
+from pgtrickle.model.text.names import QualifiedName
 
 
 def successor_name(stream_table_id: int) -> QualifiedName:

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import TYPE_CHECKING
+from enum import Enum
+from typing import TYPE_CHECKING, Any
 
 from pgtrickle.cli.passwords import hide_passwords
 from pgtrickle.errors import TrickleError
-from pgtrickle.model.lake_sink import LakeCare, SinkStatus
-from pgtrickle.model.lake_source import LakeSource
+from pgtrickle.model.lake.sink import FailingSink, LakeCare, SinkNews, SinkStatus
+from pgtrickle.model.lake.source import LakeSource
 from pgtrickle.model.report import RefreshReport, VerifyReport
+from pgtrickle.model.status_report import HealthCheck, StatusReport, worst
 from pgtrickle.model.stream_table import StreamTable
 
 if TYPE_CHECKING:  # psycopg and what lies above it are not needed for --help
-    from pgtrickle.catalog.refresh_history import Refresh
-    from pgtrickle.service.doctor import Check
-    from pgtrickle.service.validate import Validation
+    from pgtrickle.catalog.refreshes.history import Refresh
+    from pgtrickle.service.insight.doctor import Check
+    from pgtrickle.service.lifecycle.validate import Validation
 
 Document = dict[str, object]
+
+
+def values_document(value: Any) -> Document:
+    """Describe a plain value by its fields: moments in ISO 8601, words for choices."""
+    return {name: _plain(field) for name, field in asdict(value).items()}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Enum):
+        return value.value
+    return list(value) if isinstance(value, tuple) else value
 
 
 def error_document(error: TrickleError) -> Document:
@@ -43,17 +59,20 @@ def stream_table_document(table: StreamTable) -> Document:
         "refresh_mode": table.refresh_mode.value,
         "effective_refresh_mode": table.effective_refresh_mode.value,
         "downgrade_reason": table.downgrade_reason,
+        "pinned": list(table.pinned),
         "status": table.status.value,
         "populated": table.populated,
         "needs_reinit": table.needs_reinit,
         "frontier": None if table.frontier is None else table.frontier.to_json(),
         "data_timestamp": _moment(table.data_timestamp),
         "last_refresh_at": _moment(table.last_refresh_at),
+        "suspended_by": table.suspended_by,
         "consecutive_errors": table.consecutive_errors,
         "last_error": table.last_error_message,
         "owner": table.owner,
         "max_delta_fraction": table.max_delta_fraction,
         "cdc_mode": None if table.cdc_mode is None else table.cdc_mode.value,
+        "engine": None if table.engine is None else table.engine.value,
     }
 
 
@@ -88,6 +107,7 @@ def refresh_document(refresh: Refresh) -> Document:
         "rows_inserted": refresh.rows_inserted,
         "rows_deleted": refresh.rows_deleted,
         "delta_row_count": refresh.delta_row_count,
+        "changed_rows": refresh.changed_rows,
         "reads": [asdict(read) for read in refresh.reads],
         "timings_ms": refresh.timings_ms,
         "predicted_ms": refresh.predicted_ms,
@@ -98,6 +118,28 @@ def refresh_document(refresh: Refresh) -> Document:
         "bytes_read": refresh.bytes_read,
         "error_code": refresh.error_code,
         "error_message": refresh.error_message,
+        "error_hint": refresh.error_hint,
+    }
+
+
+def status_document(report: StatusReport) -> Document:
+    """Describe one look at a database."""
+    listed = ("daemons", "running", "behind", "failing", "suspended", "holds")
+    return {
+        "severity": report.severity.value,
+        "checks": [values_document(one) for one in report.checks],
+        "requests": values_document(report.queue),
+        "stream_tables": report.stream_tables,
+        **{name: [values_document(one) for one in getattr(report, name)] for name in listed},
+        "sinks": [sink_document(one) for one in report.sinks],
+    }
+
+
+def health_document(checks: Sequence[HealthCheck]) -> Document:
+    """Describe what is checked, and what is wrong."""
+    return {
+        "severity": worst(checks).value,
+        "checks": [values_document(one) for one in checks],
     }
 
 
@@ -109,7 +151,7 @@ def check_document(check: Check) -> Document:
 def validation_document(validation: Validation) -> Document:
     """Describe what creating a stream table of a query would come to."""
     # The writer lies above psycopg, which --help does not need.
-    from pgtrickle.service.explanation.document import explanation_document  # noqa: PLC0415
+    from pgtrickle.service.insight.explanation.document import explanation_document  # noqa: PLC0415
 
     mode, explanation = validation.refresh_mode, validation.explanation
     return {
@@ -135,6 +177,29 @@ def sink_document(status: SinkStatus) -> Document:
         "status": status.status.value,
         "last_delivered_at": _moment(status.last_delivered_at),
         "next_attempt_at": _moment(status.next_attempt_at),
+        "failing_since": _moment(status.failing_since),
+    }
+
+
+def failing_document(sink: FailingSink) -> Document:
+    """Return a copy in the lake that could not be brought up to date."""
+    return {
+        "stream_table": str(sink.stream_table),
+        "lake_table": str(sink.lake_table),
+        "status": sink.status.value,
+        "failing_since": _moment(sink.since),
+        "attempts": sink.attempts,
+        "next_attempt_at": _moment(sink.next_attempt_at),
+        "error": sink.error,
+        "remedy": sink.remedy,
+    }
+
+
+def sink_news_document(news: SinkNews) -> Document:
+    """Return that a delivery has failed, or that a copy is up to date again."""
+    return {
+        "event": "sink_recovered" if news.recovered else "sink_failed",
+        **failing_document(news.sink),
     }
 
 

@@ -6,9 +6,6 @@ from typing import Annotated
 
 import typer
 
-from pgtrickle.model.cdc_mode import CdcMode
-from pgtrickle.model.diamonds import DiamondConsistency, DiamondSchedulePolicy
-
 Dsn = Annotated[
     str | None,
     typer.Option(
@@ -18,30 +15,8 @@ Dsn = Annotated[
         help="Connection string of the database. Without one: a private embedded server.",
     ),
 ]
+Local = Annotated[
+    bool, typer.Option("--local", help="Do the work in this process, even if a daemon runs.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
-CapturedBy = Annotated[
-    CdcMode | None, typer.Option(case_sensitive=False, help="How its sources are captured.")
-]
-Consistency = Annotated[
-    DiamondConsistency | None,
-    typer.Option(case_sensitive=False, help="Whether paths that meet in it go together."),
-]
-SchedulePolicy = Annotated[
-    DiamondSchedulePolicy | None,
-    typer.Option(case_sensitive=False, help="When those are due: with the first or the last."),
-]
-SinkPath = Annotated[
-    str | None,
-    typer.Option(
-        "--ducklake-sink-path", help="Directory of the lake's files; default: the catalog's own."
-    ),
-]
-LakePartition = Annotated[
-    str | None,
-    typer.Option("--ducklake-partition-by", help="Partition keys, as in: region, year(placed_at)."),
-]
-LakeTable = Annotated[
-    str | None,
-    typer.Option("--ducklake-table", help="Table of the lake; default: main and the same name."),
-]
 Name = Annotated[str, typer.Argument(help="Stream table, as schema.name.", show_default=False)]

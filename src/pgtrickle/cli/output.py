@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import sys
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import typer
 from rich import box
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -24,20 +25,23 @@ from pgtrickle.cli.documents import error_document
 from pgtrickle.cli.passwords import hide_passwords
 from pgtrickle.cli.setup import Setup
 from pgtrickle.errors import InternalError, TrickleError
-from pgtrickle.model.printable import printable, printable_json, printable_line
+from pgtrickle.model.text.printable import printable, printable_json, printable_line
 
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
+_LAST_COLUMN = 20  # characters that the last column of a table needs at least
 _PIPE_WIDTH = 10_000  # a table in a file or a pipe is as wide as its contents
 
 
 @contextmanager
-def errors_as_exit_codes(ctx: typer.Context, *, as_json: bool) -> Iterator[None]:
+def errors_as_exit_codes(
+    ctx: typer.Context, *, as_json: bool, compact: bool = False
+) -> Iterator[None]:
     """Print an error and exit 1; nothing that happens inside shows a traceback by itself."""
     debug = ctx.ensure_object(Setup).debug
     try:
         yield
     except TrickleError as error:
-        print_error(error, as_json=as_json, debug=debug)
+        print_error(error, as_json=as_json, debug=debug, compact=compact)
         raise typer.Exit(1) from error
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -46,16 +50,18 @@ def errors_as_exit_codes(ctx: typer.Context, *, as_json: bool) -> Iterator[None]
         raise
     except Exception as error:
         # The last line of defence: what nobody foresaw is a bug of ours, and is shown as one.
-        print_error(_unforeseen(error), as_json=as_json, debug=debug)
+        print_error(_unforeseen(error), as_json=as_json, debug=debug, compact=compact)
         raise typer.Exit(1) from error
 
 
-def print_error(error: TrickleError, *, as_json: bool, debug: bool = False) -> None:
+def print_error(
+    error: TrickleError, *, as_json: bool, debug: bool = False, compact: bool = False
+) -> None:
     """Print an error: as JSON to standard output, or for people to standard error."""
     if debug:
         sys.stderr.write(printable(hide_passwords("".join(traceback.format_exception(error)))))
     if as_json:
-        print_json(error_document(error))
+        print_json(error_document(error), indent=None if compact else 2)
         return
     console = stderr()
     console.print(_plain(f"error {error.code}: ", style="bold red") + _plain(one_line(error)))
@@ -65,8 +71,8 @@ def print_error(error: TrickleError, *, as_json: bool, debug: bool = False) -> N
         console.print(_plain("hint: ", style="bold") + _plain(error.hint))
 
 
-def print_json(document: object, *, indent: int | None = 2) -> None:
-    """Print one JSON document; ``indent`` None keeps it on one line."""
+def print_json(document: Mapping[str, object], *, indent: int | None = 2) -> None:
+    """Print one JSON document, always an object; ``indent`` None keeps it on one line."""
     print(printable_json(json.dumps(document, indent=indent, ensure_ascii=False)), flush=True)
 
 
@@ -96,7 +102,21 @@ class PrintableConsole(Console):
 
 
 class PlainTable(Table):
-    """A table whose cells are lines: a name cannot forge another row."""
+    """A table whose cells are lines: a name cannot forge another row, and none is cut off.
+
+    What is too wide for the terminal goes on in the next line, in the last column if that helps.
+    """
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Keep all columns but the last one whole, if there is room."""
+        widths = [
+            max(cell_len(str(cell)) for cell in (column.header, *column.cells))
+            for column in self.columns[:-1]
+        ]
+        if sum(widths) + 3 * len(widths) + _LAST_COLUMN <= options.max_width:
+            for column in self.columns[:-1]:
+                column.no_wrap = True  # so that the last one gives way
+        yield from super().__rich_console__(console, options)
 
     def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
         """Add a row."""
@@ -125,7 +145,8 @@ def plain_table(*columns: str, right: tuple[str, ...] = ()) -> PlainTable:
     """Make a table without lines; the columns named in ``right`` hold numbers."""
     table = PlainTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in columns:
-        table.add_column(column, justify="right" if column in right else "left")
+        # What does not fit into the terminal goes on in the next line: nothing is cut off.
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
     return table
 
 

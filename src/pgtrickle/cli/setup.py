@@ -11,15 +11,16 @@ if TYPE_CHECKING:  # the package takes longer to import than --help should
     from pgtrickle import Trickle
 
 
-def _connect(dsn: str | None) -> AbstractContextManager[Trickle]:
+def _connect(dsn: str | None, *, init: bool | None = None) -> AbstractContextManager[Trickle]:
     from pgtrickle import connect  # noqa: PLC0415 - takes longer than --help should
 
-    return connect(dsn)
+    return connect(dsn, init=init)
 
 
 @dataclass(slots=True)
 class Setup:
     """How to reach pgtrickle, which a test may replace, and how much to say about errors."""
 
-    connect: Callable[[str | None], AbstractContextManager[Trickle]] = _connect
+    connect: Callable[..., AbstractContextManager[Trickle]] = _connect
     debug: bool = False
+    quiet: bool = False  # says neither where it works nor what is misspelled

@@ -1,4 +1,4 @@
-"""What a delta rule may ask of the derivation that runs it."""
+"""The interface of the derivation that a delta rule may use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class DeltaContext(Protocol):
     """The recursion, seen from a rule."""
 
     def delta(self, node: Node) -> Node | None:
-        """Return the plan of the change of ``node``; None where it cannot have changed."""
+        """Return the plan of the change of ``node``; None if it cannot have changed."""
         ...
 
     def at(self, node: Node, version: Version) -> Node:

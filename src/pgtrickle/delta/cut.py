@@ -1,7 +1,7 @@
 """Cut a plan at its stateful operators into stages.
 
-Every aggregate and every recomputed operator becomes a stage of its own: what it reads is a plan
-of linear operators over tables and over the results of earlier stages, and what it yields is kept
+Every aggregate and every recomputed operator becomes its own stage: its input is a plan
+of linear operators over tables and over the results of earlier stages, and its result is kept
 in state tables.  To the stages above, its result is one more source: at ``BEFORE`` in the state
 tables, with its changes known as soon as the stage has run.  So they nest to any depth and stay
 incremental.
@@ -9,7 +9,8 @@ incremental.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from sqlglot import exp
@@ -34,9 +35,11 @@ from pgtrickle.delta.layout import Layout, layout_of, needs_scale, scale_column
 from pgtrickle.delta.rewrites.prune_columns import prune_columns
 from pgtrickle.delta.rewrites.push_into_scans import push_into_scans
 from pgtrickle.delta.rewrites.separate_scans import separate_scans
+from pgtrickle.model.compile_steps import step
 from pgtrickle.model.sql_type import INTEGER, Column
 from pgtrickle.sql.bound import Typer
 from pgtrickle.sql.scalars import make_scalar, parse_scalar, pass_on
+from pgtrickle.sql.translate import Dialect
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ class AggregateStage:
 
 @dataclass(frozen=True, slots=True)
 class RecomputeStage:
-    """A stage that keeps the rows of ``body`` and asks a query anew for touched partitions."""
+    """A stage that stores the rows of ``body`` and evaluates a query for touched partitions."""
 
     name: str
     body: Node
@@ -58,7 +61,7 @@ class RecomputeStage:
 
     @property
     def inputs(self) -> tuple[Column, ...]:
-        """The columns of the rows that are kept."""
+        """The columns of the stored rows."""
         return columns_of(self.operator.child)
 
 
@@ -75,12 +78,12 @@ class RowsStage:
 
     @property
     def passes_through(self) -> str | None:
-        """The earlier stage whose rows are the result, where nothing is left for Spark to do."""
+        """The earlier stage whose rows are the result, if Spark has nothing to do."""
         return follows(self)
 
 
 def follows(stage: StatefulStage | RowsStage) -> str | None:
-    """Return the one earlier stage that a stage reads, where it reads nothing else.
+    """Return the earlier stage that a stage reads, if it reads nothing else.
 
     PostgreSQL has the changes of that stage at hand: they need not go to the engine and back.
     """
@@ -91,7 +94,7 @@ def follows(stage: StatefulStage | RowsStage) -> str | None:
 
 
 def passes_through(stage: StatefulStage | RowsStage) -> bool:
-    """Tell whether the rows of an earlier stage are the result as they are."""
+    """Tell whether the rows of an earlier stage are the result, unchanged."""
     return isinstance(stage, RowsStage) and stage.passes_through is not None
 
 
@@ -101,11 +104,17 @@ class StagedQuery:
 
     stateful: tuple[StatefulStage, ...]
     rows: RowsStage
+    # Why only PostgreSQL can compute a stage, by its name; see ``plan.engines``.
+    only_postgres: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def stages(self) -> tuple[StatefulStage | RowsStage, ...]:
         """All stages, in the order they run."""
         return (*self.stateful, self.rows)
+
+    def dialect_of(self, stage: StatefulStage | RowsStage, dialect: Dialect) -> Dialect:
+        """Return the dialect of a stage, given that of the stages that any engine can compute."""
+        return Dialect.POSTGRES if stage.name in self.only_postgres else dialect
 
     def captured_columns(self) -> dict[int, tuple[str, ...]]:
         """Return, for each source table's oid, the columns whose changes matter."""
@@ -120,7 +129,7 @@ class StagedQuery:
 
 
 def cut(query: Query, typer: Typer) -> StagedQuery:
-    """Split a query into stages and move what it can into their reads."""
+    """Split a query into stages; move filters and expressions into their reads if possible."""
     cutter = _Cutter(typer)
     body = cutter.cut(query.node)
     needed = frozenset(name for output in query.outputs for name in output.scalar.columns)
@@ -131,7 +140,9 @@ def cut(query: Query, typer: Typer) -> StagedQuery:
 class _Cutter:
     def __init__(self, typer: Typer) -> None:
         self._typer = typer
-        self._done: dict[Aggregate | Recompute, Scan] = {}
+        # By identity: an input that occurs twice is cut once, however often it occurs inside.
+        self._cut: dict[int, tuple[Node, Node]] = {}
+        self._done: dict[Aggregate | Recompute, Scan] = {}  # by the operator over its cut input
         self.stages: list[StatefulStage] = []
 
     def finish(self, body: Node, needed: frozenset[str]) -> Node:
@@ -141,6 +152,12 @@ class _Cutter:
         return prune_columns(push_into_scans(pruned, self._typer), needed)
 
     def cut(self, node: Node) -> Node:
+        if id(node) not in self._cut:
+            step()
+            self._cut[id(node)] = node, self._find_cut(node)
+        return self._cut[id(node)][1]
+
+    def _find_cut(self, node: Node) -> Node:
         match node:
             case Scan():
                 return node
@@ -151,14 +168,15 @@ class _Cutter:
             case UnionAll():
                 return UnionAll(tuple(self.cut(child) for child in node.children))
             case Aggregate() | Recompute():
-                # An operator that stands in two places of the plan is one stage.
-                if node not in self._done:
-                    self._done[node] = self._cut_stage(node)
-                return self._done[node]
+                child = self.cut(_with_scales(node) if isinstance(node, Aggregate) else node.child)
+                # An operator that occurs twice in the plan is one stage.
+                over = replace(node, child=child)
+                if over not in self._done:
+                    self._done[over] = self._add_stage(node, child)
+                return self._done[over]
         assert_never(node)
 
-    def _cut_stage(self, node: Aggregate | Recompute) -> Scan:
-        child = self.cut(_with_scales(node) if isinstance(node, Aggregate) else node.child)
+    def _add_stage(self, node: Aggregate | Recompute, child: Node) -> Scan:
         body = self.finish(child, frozenset(column.name for column in columns_of(child)))
         number = len(self.stages) + 1
         stage: StatefulStage = (
@@ -172,7 +190,7 @@ class _Cutter:
 
 
 def _only(node: Node, needed: frozenset[str]) -> Node:
-    """Drop what a join compares by from its result, where nothing else reads it."""
+    """Drop the compared columns of a join from its result, if nothing else reads them."""
     columns = columns_of(node)
     kept = tuple(pass_on(column) for column in columns if column.name in needed)
     return node if len(kept) == len(columns) else Project(node, kept)
@@ -181,15 +199,22 @@ def _only(node: Node, needed: frozenset[str]) -> Node:
 def _with_scales(node: Aggregate) -> Node:
     """Return an aggregate's input with the columns that averages of free numerics need."""
     wanted = {call.arguments[0].name for call in node.calls if needs_scale(call)}
-    if not wanted or not isinstance(node.child, Project):
-        return node.child
+    return _add_scales(node.child, wanted) if wanted else node.child
+
+
+def _add_scales(node: Node, wanted: Collection[str]) -> Node:
+    """Add the number of decimals of the ``wanted`` columns, where each of them is computed."""
+    if isinstance(node, UnionAll):  # the input of a dependent aggregate
+        return UnionAll(tuple(_add_scales(child, wanted) for child in node.children))
+    if not isinstance(node, Project):
+        node = Project(node, tuple(map(pass_on, columns_of(node))))
     scales = tuple(
         Output(
             scale_column(output.name),
             make_scalar(exp.func("scale", parse_scalar(output.scalar.sql).copy())),
             INTEGER,
         )
-        for output in node.child.outputs
+        for output in node.outputs
         if output.name in wanted
     )
-    return replace(node.child, outputs=node.child.outputs + scales)
+    return replace(node, outputs=node.outputs + scales)

@@ -1,7 +1,7 @@
 """Derive the delta of a plan: the table of rules and the recursion over it.
 
 Only the operators between two stateful ones meet here: a plan is cut at those first (see
-``cut``), and each stateful operator's own rule merges what this derivation yields.
+``cut``), and each stateful operator's own rule merges the result of this derivation.
 
 Adding an operator is one file in ``rules/`` and one arm here; the type checker and
 tests/delta/test_rules_complete.py fail until both are there, with a golden case.
@@ -21,6 +21,7 @@ from pgtrickle.algebra.nodes import (
     Project,
     Recompute,
     Scan,
+    SourceKind,
     UnionAll,
     Version,
     Weigh,
@@ -47,7 +48,7 @@ def derive(node: Node, changed: Collection[str]) -> Node | None:
 def pair(node: Node, changed: Collection[str]) -> Node:
     """Return a plan for the rows of ``node`` before and after, as far as they can differ.
 
-    Where changes meet in several joins, their difference is the change, found in one pass:
+    If several joins combine changes, the difference of both versions is the change, in one pass:
 
         Δ(L ⋈ R)  =  L⁺ ⋈ R⁺  -  L⁻ ⋈ R⁻
 
@@ -69,6 +70,22 @@ def full(node: Node) -> Node:
     """Return a plan for all rows of ``node`` at the new frontier."""
     everything = frozenset(scan.alias for scan in scans_of(node))
     return _Recursion(everything).at(node, Version.AFTER)
+
+
+def with_merged_state(node: Node) -> Node:
+    """Return the same plan for a reader who sees the state of earlier stages at ``AFTER``."""
+    match node:
+        case Scan():
+            stored = node.source.kind is SourceKind.STATE
+            return replace(node, source=replace(node.source, merged=stored))
+        case InnerJoin():
+            left, right = with_merged_state(node.left), with_merged_state(node.right)
+            return replace(node, left=left, right=right)
+        case UnionAll():
+            return UnionAll(tuple(map(with_merged_state, node.children)))
+        case Filter() | Project() | Weigh() | Aggregate() | Recompute():
+            return replace(node, child=with_merged_state(node.child))
+    assert_never(node)
 
 
 class _Recursion:
@@ -98,7 +115,7 @@ class _Recursion:
             case Filter() | Project() | Weigh():
                 return replace(node, child=self.pair(node.child))
             case UnionAll():
-                # What cannot have changed is the same before and after, and is not read.
+                # An unchanged input is the same before and after, and is not read.
                 children = [one for one in node.children if self._moves(one)]
                 return UnionAll(tuple(map(self.pair, children)))
             case InnerJoin() if not self._moves(node.right):

@@ -1,9 +1,9 @@
-"""What an aggregate stores between refreshes, and how its results are computed from that.
+"""The state of an aggregate between refreshes, and how its results are computed from it.
 
 Two kinds of memory cover every supported call:
 
 * an *accumulator* is a number per group that changes by addition: a count, or an exact sum;
-* a *value table* holds, for each group, each combination of arguments with how often it occurs.
+* a *value table* holds, for each group, each combination of arguments with its count.
   Every other aggregate of PostgreSQL is looked up there, for touched groups only and by
   PostgreSQL itself: ``min`` and ``max``, DISTINCT and ordered aggregates, WITHIN GROUP, statistics,
   sums of floating-point numbers.  So deleting the extremum needs no rescan of a source, floats
@@ -19,13 +19,13 @@ from pgtrickle.algebra.nodes import Aggregate, AggregateCall
 from pgtrickle.model.sql_type import BIGINT, INTEGER, NUMERIC, Column, SqlType
 from pgtrickle.sql.refusal import Refusal
 
-COUNT = "__count"  # how many input rows a group has
+COUNT = "__count"  # the number of input rows of a group
 WEIGHT = "__weight"
 
 _INTEGERS = frozenset({"int2", "int4", "int8"})
-# Calls that give the same for a value however often it occurs ...
+# Calls whose result does not depend on how often a value occurs ...
 _IGNORES_REPETITION = frozenset({"min", "max", "bool_and", "bool_or", "every", "bit_and", "bit_or"})
-# ... and calls of one argument that pass NULL over.
+# ... and calls of one argument that ignore NULL.
 _SKIPS_NULLS = _IGNORES_REPETITION | {"sum", "avg", "count"}
 
 
@@ -104,7 +104,7 @@ class Layout:
 
 
 def layout_of(aggregate: Aggregate) -> Layout:
-    """Choose what to store for each call of an aggregate."""
+    """Choose the state to store for each call of an aggregate."""
     builder = _Builder()
     results = tuple(builder.result(call) for call in aggregate.calls)
     return Layout(

@@ -1,8 +1,8 @@
-"""Joins in which a row meets at most one partner.
+"""Joins in which a row has at most one partner.
 
-Such a join has no more rows than its larger side.  A pair plan joins whatever was read, so it pays
-where every join is of this kind, as along foreign keys.  Where many rows meet many, it would join
-rows that did not change with each other: there a term for each changed input is better.
+Such a join has no more rows than its larger side.  A pair plan joins all rows that were read, so it
+pays if every join is of this kind, as along foreign keys.  In a many-to-many join, it would join
+unchanged rows with each other: there a term for each changed input is better.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ Keys = Callable[[Scan], Collection[Key]]  # in the names of the source's columns
 
 
 def no_keys(scan: Scan) -> Collection[Key]:  # noqa: ARG001 - Keys
-    """Take every value for one that many rows may have."""
+    """Assume that many rows may have each value."""
     return ()
 
 
 def is_narrow(node: Node, keys: Keys) -> bool:
-    """Tell whether each join below has a side of which a row meets at most one."""
+    """Tell whether each join below has a side with at most one partner per row."""
     return _keys_of(node, keys) is not None
 
 
 def _keys_of(node: Node, keys: Keys) -> set[Key] | None:
-    """Return the keys of an operator's rows; None where a join below has many meet many."""
+    """Return the keys of an operator's rows; None if a join below is many-to-many."""
     match node:
         case Scan():
             return _renamed(node, set(keys(node)))

@@ -1,4 +1,4 @@
-"""The partial aggregate of a stage: how much each group's memory changes.
+"""The partial aggregate of a stage: the change of each group's state.
 
 One row comes out for each combination of group key and counted values; PostgreSQL adds the rows
 of a group up, with its own equality, when it merges them.  So it does no harm here if two equal
@@ -17,10 +17,11 @@ from pgtrickle.delta.layout import (
     ValueTable,
 )
 from pgtrickle.model.sql_type import BIGINT, Column
+from pgtrickle.model.text.comparable import comparable, representative
 from pgtrickle.sql.emit import emit
 from pgtrickle.sql.translate import Dialect, quote_name
 
-# What a product of weight and argument is computed in, so that it cannot overflow before the
+# The type of a product of weight and argument, chosen so that it cannot overflow before the
 # sum does.  Decimals keep their own scale: the weight has none.
 _EXACT = {
     Dialect.SPARK: {"int2": "BIGINT", "int4": "BIGINT", "int8": "DECIMAL(20, 0)"},
@@ -57,16 +58,16 @@ def summed_columns(layout: Layout) -> frozenset[str]:
 def emit_partial(body: Node, layout: Layout, dialect: Dialect) -> str:
     """Write the partial aggregate over the weighted rows of ``body``."""
     writer = _Writer(dialect)
-    columns = [
-        quote_name(column.name, dialect) for column in (*layout.keys, *value_columns(layout))
-    ]
+    typed = (*layout.keys, *value_columns(layout))
+    columns = [quote_name(column.name, dialect) for column in typed]
     sums = [writer.count_rows()]
     sums += [writer.accumulator(one) for one in layout.accumulators]
     sums += [writer.count_values(values) for values in layout.values]
     named = [f"{sql} AS {quote_name(name, dialect)}" for name, sql in sums]
-    text = f"SELECT {', '.join(columns + named)}\nFROM (\n{emit(body, dialect)}\n) AS input"
+    listed = [*map(writer.representative, typed), *named]
+    text = f"SELECT {', '.join(listed)}\nFROM (\n{emit(body, dialect)}\n) AS input"
     if columns:
-        grouped = ", ".join(columns)
+        grouped = ", ".join(map(writer.grouped, typed))
         changed = " OR ".join(f"{quote_name(name, dialect)} <> 0" for name, _ in sums)
         text = f"SELECT * FROM (\n{text}\nGROUP BY {grouped}\n) AS changed\nWHERE {changed}"
     return text
@@ -76,6 +77,18 @@ class _Writer:
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         self._weight = quote_name(WEIGHT, dialect)
+
+    def grouped(self, column: Column) -> str:
+        """Write what a column is grouped by: engines get types without an equality as text."""
+        name = self._name(column.name)
+        return comparable(name, column.type) if self._dialect is Dialect.POSTGRES else name
+
+    def representative(self, column: Column) -> str:
+        name = self._name(column.name)
+        if self._dialect is not Dialect.POSTGRES:
+            return name
+        one = representative(name, column.type)
+        return name if one == name else f"{one} AS {name}"
 
     def count_rows(self) -> tuple[str, str]:
         return COUNT, self._sum(self._weight)

@@ -1,8 +1,8 @@
-"""The PostgreSQL queries that feed a derived plan, each bounded where that is possible.
+"""The PostgreSQL queries that feed a derived plan, each bounded if possible.
 
-A query's text is complete but for some marks, which the refresh fills in: the condition that cuts
-a window at the old frontier (``:window``), and what only a stage that ran earlier in the same
-refresh can tell and no other connection can see yet: its key values (``:keys(stage,column)``), and
+A query's text is complete except for marks, which the refresh fills in: the condition that cuts
+a window at the old frontier (``:window``), and values that only an earlier stage of the same
+refresh knows and no other connection can see yet: its key values (``:keys(stage,column)``), and
 the range of a value that changed (``:range_0``).
 """
 
@@ -30,11 +30,11 @@ from pgtrickle.delta.key_sets import (
     StoredKeys,
 )
 from pgtrickle.errors import InternalError
-from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.sql_type import Column, SqlType
-from pgtrickle.sql.emit import changes_view, rows_view
-from pgtrickle.sql.marks import fill, find
+from pgtrickle.model.text.names import QualifiedName, quote_identifier
+from pgtrickle.sql.emit import changes_view, rows_view, stands_at
 from pgtrickle.sql.scalars import bare_column
+from pgtrickle.sql.text.placeholders import fill, find
 
 WINDOW_MARK = ":window"
 PAGES_MARK = "{ctid range}"
@@ -56,7 +56,7 @@ class ReadKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class KeyArray:
-    """The values of a column among changes: whoever has read those changes knows them already."""
+    """The values of a column among changes, which the reader of those changes already knows."""
 
     view: str  # the relation of the changes
     column: str
@@ -95,7 +95,7 @@ class Read:
     state: bool = False  # rows of a stage as they were stored before this refresh
 
     def sql_with(self, known: Callable[[KeyArray], str | None]) -> str:
-        """Write the query with the key values that the caller knows; others it finds itself."""
+        """Write the query with the known key values; the query finds the others itself."""
         return _fill_arrays(
             self.marked_sql,
             [literal or array.sql for array in self.key_arrays for literal in [known(array)]],
@@ -112,7 +112,7 @@ def buffer_relation(relid: int) -> QualifiedName:
 
 
 def keys_mark(stage: str, column: str) -> str:
-    """Return the mark that stands for the values of a column among a stage's changes."""
+    """Return the mark for the values of a column among a stage's changes."""
     return f":keys({stage},{column})"
 
 
@@ -132,7 +132,7 @@ def reads_of(
     writer = _Writer(state_rows)
     reads: dict[str, Read] = {}
     for scan in scans_of(plan):
-        # A scan stands in many arms of a derived plan, and its bounds are long: write them once.
+        # A scan occurs in many arms of a derived plan, and its bounds are long: write them once.
         if needs_changes(scan) and changes_view(scan) not in reads:
             reads[changes_view(scan)] = read_changes_of(scan, computed)
         if scan.version is not Version.CHANGES and rows_view(scan) not in reads:
@@ -172,18 +172,14 @@ def read_changes_of(scan: Scan, computed: frozenset[str]) -> Read:
 def computed_columns(body: Node, summed: frozenset[str] = frozenset()) -> frozenset[str]:
     """Return the columns that the engine compares or computes with; others only pass through.
 
-    ``summed`` names those with which it goes on to compute above ``body``.
+    ``summed`` names those that it also uses above ``body``.
     """
     return frozenset(_computed_columns(body, summed))
 
 
 def needs_changes(scan: Scan) -> bool:
     """Tell whether a scan's version is read, or computed, from its changes."""
-    if scan.version is Version.CHANGES:
-        return True
-    if scan.source.kind is SourceKind.STATE:
-        return scan.version is Version.AFTER
-    return scan.version is Version.BEFORE
+    return scan.version not in {stands_at(scan), Version.BOTH}
 
 
 def _computed_columns(node: Node, above: frozenset[str]) -> Iterator[str]:
@@ -261,7 +257,9 @@ class _Writer:
                 asked = ValueRange(column, changes_view(one.scan), one.value, kind)
                 parts.append(f":range_{self._ranges.setdefault(asked, len(self._ranges))}")
                 continue
-            part = f"{column} = ANY ({self._keys(one.keys)}{_collate(scan, one)})"
+            collate = _collate(scan, one)
+            tests = [f"{column} = ANY ({self._keys(keys)}{collate})" for keys in _alike(one.keys)]
+            part = tests[0] if len(tests) == 1 else f"({' OR '.join(tests)})"
             parts.append(f"({part} OR {column} IS NULL)" if one.nullable else part)
         return f"({' AND '.join(parts)})"
 
@@ -282,6 +280,15 @@ class _Writer:
             sql = f"ARRAY(SELECT {expression} FROM {buffer.sql}{_where(key.scan, _WINDOW)})"
         array = KeyArray(changes_view(key.scan), key.column, _type(key.scan, key.column), sql)
         return f":array_{self._arrays.setdefault(array, len(self._arrays))}"
+
+
+def _alike(keys: KeySet) -> list[KeySet]:
+    """Split a key set by the types of its values: arrays of different types cannot be one."""
+    found: dict[str, KeySet] = {}
+    for key in keys:
+        base = _type(key.scan, key.column).base
+        found[base] = (*found.get(base, ()), key)
+    return list(found.values())
 
 
 def _fill_arrays(sql: str, arrays: Sequence[str]) -> str:
@@ -309,7 +316,7 @@ def _where(scan: Scan, *conditions: str) -> str:
 
 
 def _collate(scan: Scan, restriction: Restriction) -> str:
-    """Compare by the collation of the column, so that its index answers, where others differ."""
+    """Compare by the column's collation if others differ, so that its index can be used."""
     own = _type(scan, restriction.column)
     if own.category != "S" or not _is_stored(scan, restriction.column):
         return ""

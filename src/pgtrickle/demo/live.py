@@ -16,6 +16,7 @@ from rich.text import Text
 
 from pgtrickle.demo.summary import Summary, percentile
 from pgtrickle.errors import TrickleError
+from pgtrickle.model.lake.sink import SinkNews
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import Action
 
@@ -70,6 +71,15 @@ class Display:
         message = f"{name or 'pgtrickle'}: error {error.code}: {error}"
         self._summary.errors.append(message)
         self._print(Text(f"[{self.elapsed:5.1f} s] {message}, again in {retry_in}", style="red"))
+
+    def resumed(self, name: str) -> None:
+        """Show that errors are over which had suspended a stream table."""
+        self._print(Text(f"[{self.elapsed:5.1f} s] {name}: works again"))
+
+    def sink_changed(self, news: SinkNews) -> None:
+        """Show a copy in the lake that failed or recovered; the shop has none of its own."""
+        what = "up to date again" if news.recovered else news.sink.error
+        self._print(Text(f"{news.sink.stream_table} in the lake: {what}"))
 
     def finish(self) -> None:
         """Print the summary."""

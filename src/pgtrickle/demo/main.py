@@ -13,7 +13,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from rich.console import Console
 
-from pgtrickle.bootstrap import Trickle
+from pgtrickle.client.trickle import Trickle
 from pgtrickle.demo.generator import Generator
 from pgtrickle.demo.live import Display
 from pgtrickle.demo.shop import DEFINITIONS, load_shop
@@ -25,7 +25,7 @@ _DATABASE_PREFIX = "pgtrickle_demo_"
 
 
 def run_demo(
-    connect: Callable[[str], AbstractContextManager[Trickle]],
+    connect: Callable[..., AbstractContextManager[Trickle]],
     *,
     seconds: float,
     orders: int,
@@ -41,7 +41,7 @@ def run_demo(
         display.step(f"loading {orders:,} orders")
         with psycopg.connect(dsn, autocommit=True) as connection:
             load_shop(connection, orders=orders)
-        with connect(dsn) as trickle:
+        with connect(dsn, init=True) as trickle:
             _create(trickle, display)
             _do_business(trickle, display, summary, seconds=seconds, orders=orders, seed=seed)
             _verify(trickle, display, summary)
@@ -72,7 +72,7 @@ def _do_business(
     timer.start()
     try:
         with display.live():
-            Loop(trickle, display).run(closing_time)
+            Loop(trickle.daemon, display).run(closing_time)
     finally:
         timer.cancel()
         generator.stop()

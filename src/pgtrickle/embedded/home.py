@@ -1,6 +1,6 @@
 """The directories of one embedded server.
 
-The *home* (``.pgtrickle`` in the project, ``PGTRICKLE_HOME``, or what the caller names) holds the
+The *home* (``.pgtrickle`` in the project, ``PGTRICKLE_HOME``, or the caller's choice) holds the
 lock and the list of users.  The *base* holds the server's data, socket, log and access rules;
 it is the home itself, except when root's project cannot be entered by the unprivileged account
 that runs the server.  Then it is a directory in ``/var/tmp``, and the home's file ``location``
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pgtrickle.embedded.account import Account, choose_account
 from pgtrickle.embedded.own_files import write_whole
-from pgtrickle.errors import EmbeddedServerError
+from pgtrickle.errors import CatalogMissingError, EmbeddedServerError
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ account that runs the server on behalf of root.
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What the server itself reads and writes, and the account it does so as."""
+    """The server's own directories, and the account that runs it."""
 
     directory: Path
     account: Account
@@ -49,7 +49,7 @@ class Base:
 
     @property
     def log(self) -> Path:
-        """What the server prints."""
+        """The log of the server."""
         return self.directory / "server.log"
 
 
@@ -71,19 +71,37 @@ class Home:
 
     @property
     def location(self) -> Path:
-        """The note that says where the base is, when it is not here."""
+        """The file that names the base, if it is elsewhere."""
         return self.directory / "location"
 
 
-def open_home(directory: Path | None) -> Home:
-    """Make the home directory if it is missing, with a note that keeps it out of git."""
+def find_home(directory: Path | None = None) -> Path:
+    """Return the home directory, whether it exists or not.
+
+    Links are resolved, so that one directory has one name: it identifies the server.
+    """
     chosen = directory or Path(os.environ.get("PGTRICKLE_HOME") or ".pgtrickle")
-    # One directory has one name, whatever link a process came by: the server is known by it.
-    home = Home(chosen.expanduser().resolve())
+    return chosen.expanduser().resolve()
+
+
+def check_home(directory: Path | None, *, init: bool) -> None:
+    """Raise ST203 if there is no server yet and none should be created."""
+    home = find_home(directory)
+    if not init and not home.exists():
+        raise CatalogMissingError(
+            f'there is no private server in "{home}" yet',
+            hint="Make one with: pgtrickle init, or name your own database with --dsn or"
+            " PGTRICKLE_DSN.",
+        )
+
+
+def open_home(directory: Path | None) -> Home:
+    """Create the home directory if it is missing, with a file that keeps it out of git."""
+    home = Home(find_home(directory))
     try:
         if not home.directory.exists():
             home.directory.mkdir(parents=True, exist_ok=True)
-            # Root lets the server's account pass through to its own directories, not look around.
+            # Root lets the server's account reach its own directories, but not list others.
             home.directory.chmod(0o711 if os.geteuid() == 0 else 0o700)
             write_whole(home.directory / ".gitignore", "*\n")
         if not os.access(home.directory, os.W_OK | os.X_OK):
@@ -98,7 +116,7 @@ def open_home(directory: Path | None) -> Home:
 
 
 def open_base(home: Home) -> Base:
-    """Return where the server lives, making the directory if needed.  Needs the lock."""
+    """Return the base of the server, creating the directory if needed.  Needs the lock."""
     if home.location.exists():
         return _base_elsewhere(home, Path(home.location.read_text().splitlines()[0]))
     account = choose_account(home.directory / "data", home.directory)
@@ -109,7 +127,7 @@ def open_base(home: Home) -> Base:
 
 
 def check_own_directory(directory: Path) -> None:
-    """Refuse a directory in a public place that somebody else made or can write to."""
+    """Refuse a directory in a public place that another user created or can write to."""
     status = directory.lstat()
     safe = (
         stat.S_ISDIR(status.st_mode)

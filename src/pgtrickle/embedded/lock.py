@@ -12,7 +12,7 @@ from pathlib import Path
 from pgtrickle.embedded.own_files import open_own
 from pgtrickle.errors import EmbeddedServerError
 
-# Longer than the slowest honest holder: a first start with initdb on a busy machine.
+# Longer than the slowest legitimate holder: a first start with initdb on a busy machine.
 _PATIENCE_SECONDS = 180.0
 _POLL_SECONDS = 0.02
 

@@ -1,6 +1,6 @@
-"""Writing our own files so that a link planted in their place is replaced, never followed.
+"""Write files so that a link planted in their place is replaced, never followed.
 
-Root may work in a directory that belongs to somebody else, who could otherwise make root
+Root may work in a directory that belongs to another user, who could otherwise make root
 overwrite or give away any file of the system.
 """
 
@@ -22,14 +22,14 @@ def write_whole(path: Path, text: str, *, mode: int = 0o600) -> None:
 
 
 def open_own(path: Path, flags: int) -> int:
-    """Open a file for us alone, making it if needed, and return its descriptor."""
+    """Open a private file, creating it if needed, and return its descriptor."""
     descriptor = os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     hand_to_owner(descriptor, path.parent)
     return descriptor
 
 
 def hand_to_owner(descriptor: int, directory: Path) -> None:
-    """Let a file that root makes in a user's directory belong to that user, who needs it too."""
+    """Give a file that root creates in a user's directory to that user, who needs it too."""
     owner = directory.stat()
     if os.geteuid() == 0 and owner.st_uid != 0:
         os.fchown(descriptor, owner.st_uid, owner.st_gid)

@@ -74,7 +74,7 @@ def launch(base: Base, binaries: Binaries) -> Postmaster:
         try:
             ready = _await_ready(base, process, deadline)
         except BaseException:
-            # Also on Ctrl-C: nobody has joined yet, so nobody would stop it.
+            # Also on Ctrl-C: no process has joined yet, so none would stop it.
             process.send_signal(signal.SIGQUIT)
             process.wait()
             raise
@@ -173,7 +173,7 @@ def _read_pid_file(base: Base) -> Postmaster | None:
         lines = (base.data / "postmaster.pid").read_text().splitlines()
     except OSError:
         return None
-    # A server that has only begun to write the file is found at the next look.
+    # A server that has only begun to write the file is found at the next check.
     if len(lines) < 1 or not lines[0].strip().lstrip("-").isdigit():
         return None
     padded = [line.strip() for line in lines] + [""] * 8
@@ -220,7 +220,7 @@ def _make_socket_directory(base: Base) -> Path:
 
 
 def _remove_socket_directory(base: Base, directory: Path) -> None:
-    # Only what _make_socket_directory made: the name comes from a file the server writes.
+    # Only a directory of _make_socket_directory: the name comes from a file the server writes.
     if directory.parent == Path("/tmp") and directory.name.startswith(_SOCKET_PREFIX):  # noqa: S108
         try:
             owner = directory.lstat().st_uid

@@ -2,7 +2,7 @@
 
 Needed when root installed the wheel below a directory that only root may enter.  Opening that
 directory to everyone would be easier and wrong.  The copy belongs to root and only root can
-write to it, so nobody can slip in another program.
+write to it, so no other user can replace a program.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def copy_for_everyone(root: Path, parts: Sequence[Path]) -> Path:
         try:
             draft.rename(target)
         except OSError:
-            # Another process was quicker; its copy is the same, and is checked below.
+            # Another process was faster; its copy is the same, and is checked below.
             shutil.rmtree(draft)
     check_own_directory(target)
     return target

@@ -48,7 +48,7 @@ class EmbeddedServer:
         atexit.register(self.stop)
 
     def stop(self) -> None:
-        """Leave the server, and stop it if no other process uses it; twice does no harm."""
+        """Leave the server, and stop it if no other process uses it; may be called twice."""
         # A forked child inherits this object but has never joined: it must not leave for us.
         if self._left or self._user.pid != os.getpid():
             return

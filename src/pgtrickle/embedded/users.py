@@ -1,7 +1,7 @@
 """The list of processes that use the server, so that the last one to leave stops it.
 
 Every function expects the caller to hold the lock.  A process that died without leaving is
-dropped whenever the list is read, so it cannot keep the server alive for ever.
+dropped whenever the list is read, so it cannot keep the server alive forever.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def _read(path: Path) -> list[User]:
     except FileNotFoundError:
         return []
     except (ValueError, TypeError):
-        # The file is replaced whole, so only a hand or a broken disk leaves it unreadable; whoever
-        # was in it loses at most the server's company, never data.
+        # The file is replaced whole, so only a manual edit or a broken disk makes it unreadable; a
+        # process in it loses at most the connection to the server, never data.
         return []
 
 

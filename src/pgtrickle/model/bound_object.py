@@ -1,8 +1,8 @@
-"""What a query was bound to: the relations, functions, operators and types that it uses.
+"""The objects that a query was bound to: its relations, functions, operators and types.
 
-PostgreSQL resolves names anew whenever it reads a text.  So what it resolved them to when a stream
-table was created is on record, and compared (see docs/adr/0030).  Objects are known by class and
-qualified name with signature: oids differ after a dump was restored.
+PostgreSQL resolves names whenever it parses a text.  So the objects that it found when a stream
+table was created are recorded, and compared (see docs/adr/0030).  Objects are identified by class
+and qualified name with signature: oids differ after a dump was restored.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ RELATION = "relation"
 
 @dataclass(frozen=True, slots=True)
 class BoundObject:
-    """One object that a query uses, and whose it is."""
+    """One object that a query uses, and its owner."""
 
     class_: str  # "relation", "function", "operator", "type" or "collation"
     oid: int
@@ -25,8 +25,8 @@ class BoundObject:
     owner: str
     owner_oid: int
     direct: bool  # named by the query itself, not by a view that it reads
-    candidates: str  # what else has its name, for a call could mean that some day
-    trusted: bool = True  # its owner now is a superuser, or who compiles
+    candidates: str  # other objects of its name, which a call could mean later
+    trusted: bool = True  # its owner is now a superuser, or the compiling role
 
     @property
     def called(self) -> bool:
@@ -35,11 +35,11 @@ class BoundObject:
 
     @property
     def label(self) -> str:
-        """Return the object in words, with its owner."""
+        """Describe the object, with its owner."""
         return f"{self.kind} {self.name} of {self.owner}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as the catalog keeps it."""
+        """Return the value stored in the catalog."""
         return {
             "class": self.class_,
             "oid": self.oid,
@@ -53,7 +53,7 @@ class BoundObject:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> BoundObject:
-        """Read what ``to_json`` wrote."""
+        """Read the output of ``to_json``."""
         return cls(
             class_=str(value["class"]),
             oid=int(value["oid"]),
@@ -69,10 +69,10 @@ class BoundObject:
 def explain_changes(
     before: Sequence[BoundObject], now: Sequence[BoundObject], roles: Mapping[str, int]
 ) -> list[str]:
-    """Say in words how what a query is bound to differs from what it was; empty if it does not.
+    """Describe how the objects of a query differ from the recorded ones; empty if they do not.
 
-    ``roles`` has the oids of those owners from before that still exist.  What a view reads is the
-    business of the view's owner, as long as nothing in it changes hands.
+    ``roles`` has the oids of the recorded owners that still exist.  The contents of a view are the
+    responsibility of its owner, as long as no object in it gets another owner.
 
     >>> was = BoundObject("relation", 1, "table", "shop.t", "ann", 10, True, "")
     >>> explain_changes([was], [was], {"ann": 10})
@@ -99,12 +99,12 @@ def _changed_hands(was: BoundObject, now: BoundObject, roles: Mapping[str, int])
     renamed = was.owner_oid == now.owner_oid and was.owner not in roles
     if was.owner == now.owner or renamed:
         return False
-    # Whoever owns a relation decides what is in it; whoever owns a function, what runs.
+    # The owner of a relation decides its contents; the owner of a function decides what runs.
     return was.class_ == RELATION or not now.trusted
 
 
 def _pairs(lost: Sequence[BoundObject], gained: Sequence[BoundObject]) -> Iterator[str]:
-    """Yield what took the place of what, as far as the names tell."""
+    """Yield pairs of old and new objects, as far as names match."""
     left = list(gained)
     for was in lost:
         rival = next((one for one in left if _bare(one) == _bare(was)), None)

@@ -5,35 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 
-from pgtrickle.errors import SettingError
+from pgtrickle.model.text.choices import parse_choice
 
 
 class CdcMode(Enum):
-    """What a user asks for; a source itself has TRIGGER or WAL."""
+    """The mode that a user asks for; a source itself has TRIGGER or WAL."""
 
     TRIGGER = "TRIGGER"  # triggers write to the buffer, in the writer's own transaction
-    WAL = "WAL"  # the write-ahead log is decoded; refused where that cannot be
-    AUTO = "AUTO"  # WAL where everything is in place for it, triggers elsewhere
+    WAL = "WAL"  # the write-ahead log is decoded; refused if that is not possible
+    AUTO = "AUTO"  # WAL if all conditions are met, otherwise triggers
 
 
-def parse_cdc_mode(text: str) -> CdcMode:
+def parse_cdc_mode(text: CdcMode | str) -> CdcMode:
     """Read a mode as users write it, or raise ST501.
 
     >>> parse_cdc_mode("wal")
     <CdcMode.WAL: 'WAL'>
     """
-    try:
-        return CdcMode(text.upper())
-    except ValueError:
-        raise SettingError(
-            f'the capture mode "{text}" does not exist', hint="Choose trigger, wal or auto."
-        ) from None
+    doubt = 'the capture mode "{}" does not exist'
+    return parse_choice(CdcMode, text, doubt, "Choose trigger, wal or auto.")
 
 
 def combine_modes(requested: Iterable[CdcMode | None], default: CdcMode) -> CdcMode:
     """Return the mode of a source that several stream tables share.
 
-    One that insists on triggers has its way, because triggers serve everybody.
+    If one asks for triggers, triggers are used, because they serve all consumers.
 
     >>> combine_modes([CdcMode.WAL, None], CdcMode.AUTO)
     <CdcMode.WAL: 'WAL'>

@@ -13,7 +13,7 @@ class PgSnapshot:
     """A PostgreSQL MVCC snapshot, as ``pg_current_snapshot()`` prints it.
 
     A transaction belongs to a refresh window when the new snapshot sees it and the old one does
-    not, whatever the order in which the two transactions began or committed:
+    not, in whatever order the two transactions began or committed:
 
     >>> before, after = PgSnapshot.parse("100:105:101,103"), PgSnapshot.parse("103:110:103")
     >>> [xid for xid in range(99, 111) if after.sees(xid) and not before.sees(xid)]
@@ -38,7 +38,7 @@ class PgSnapshot:
         return xid < self.xmin or (xid < self.xmax and xid not in self.in_progress)
 
     def with_own(self, xid: int) -> PgSnapshot:
-        """Return a snapshot that sees, besides, one transaction that began after it was taken.
+        """Return a snapshot that also sees one transaction that began after it was taken.
 
         >>> snapshot = PgSnapshot.parse("100:105:101").with_own(107)
         >>> str(snapshot), [xid for xid in range(100, 109) if snapshot.sees(xid)]
@@ -52,6 +52,15 @@ class PgSnapshot:
         return f"{self.xmin}:{self.xmax}:{','.join(map(str, sorted(self.in_progress)))}"
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """How far a source outside PostgreSQL was read."""
+
+    kind: str  # of source, such as ``ducklake``
+    source: str
+    at: int  # the number of a snapshot
+
+
 @dataclass(frozen=True, slots=True)
 class Frontier:
     """One past moment of one database, to which a stream table's contents belong.
@@ -63,31 +72,35 @@ class Frontier:
     system_identifier: str
     database_oid: int
     snapshot: PgSnapshot
-    # The snapshots of the lake whose rows it saw, by the names of the attached lake tables.
-    lake: tuple[tuple[str, int], ...] = ()
+    positions: tuple[Position, ...] = ()  # of sources outside PostgreSQL
 
     def to_json(self) -> dict[str, object]:
         """Return the value stored in the catalog.
 
         >>> Frontier("7", 5, PgSnapshot.parse("1:1:")).to_json()
         {'pg': {'system_identifier': '7', 'database_oid': 5, 'snapshot': '1:1:'}}
-        >>> Frontier("7", 5, PgSnapshot.parse("1:1:"), (("public.t", 9),)).to_json()["ducklake"]
+        >>> position = Position("ducklake", "public.t", 9)
+        >>> Frontier("7", 5, PgSnapshot.parse("1:1:"), (position,)).to_json()["ducklake"]
         {'public.t': 9}
         """
-        value: dict[str, object] = {
+        kinds: dict[str, dict[str, int]] = {}
+        for one in self.positions:
+            kinds.setdefault(one.kind, {})[one.source] = one.at
+        return {
             "pg": {
                 "system_identifier": self.system_identifier,
                 "database_oid": self.database_oid,
                 "snapshot": str(self.snapshot),
-            }
+            },
+            **kinds,
         }
-        return value | ({"ducklake": dict(self.lake)} if self.lake else {})
 
     @classmethod
     def from_json(cls, value: dict[str, dict[str, object]]) -> Frontier:
-        """Read what ``to_json`` wrote.
+        """Read the output of ``to_json``.
 
-        >>> frontier = Frontier("7", 5, PgSnapshot.parse("1:4:2"), (("public.t", 9),))
+        >>> position = Position("ducklake", "public.t", 9)
+        >>> frontier = Frontier("7", 5, PgSnapshot.parse("1:4:2"), (position,))
         >>> Frontier.from_json(frontier.to_json()) == frontier
         True
         """
@@ -96,7 +109,14 @@ class Frontier:
             str(pg["system_identifier"]),
             int(str(pg["database_oid"])),
             PgSnapshot.parse(str(pg["snapshot"])),
-            tuple(sorted((name, int(str(at))) for name, at in value.get("ducklake", {}).items())),
+            tuple(
+                sorted(
+                    Position(kind, source, int(str(at)))
+                    for kind, sources in value.items()
+                    if kind != "pg"
+                    for source, at in sources.items()
+                )
+            ),
         )
 
     def same_database(self, other: Frontier) -> bool:

@@ -1,6 +1,6 @@
-"""How a connection notices that its server is gone without a word.
+"""How a connection notices that its server is gone.
 
-A machine that lost its power or its network says nothing, and by the defaults of an operating
+A machine that lost its power or its network sends nothing, and by the defaults of an operating
 system a session would wait for it for hours.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-# The words of libpq.  All together a server that is gone is noticed within about a minute.
+# Parameters of libpq.  Together they notice a lost server within about a minute.
 _KEEPALIVES: Mapping[str, str] = {
     "keepalives": "1",
     "keepalives_idle": "30",
@@ -20,7 +20,7 @@ _KEEPALIVES: Mapping[str, str] = {
 
 
 def noticing_lost_server(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a connection with those that are missing; the user's own stay.
+    """Add the missing parameters to a connection; the user's own stay.
 
     >>> noticing_lost_server({"host": "db", "tcp_user_timeout": "5000"})["tcp_user_timeout"]
     '5000'

@@ -13,7 +13,7 @@ _TEXT = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 
 
 def parse_lsn(text: str) -> Lsn:
-    """Read the form in which PostgreSQL prints a position; anything else is a ``ValueError``.
+    """Read a position as PostgreSQL prints it; anything else is a ``ValueError``.
 
     >>> parse_lsn("16/B374D848") == 0x16_B374D848
     True

@@ -1,7 +1,7 @@
-"""Every metric that a daemon serves: its name, its labels and what it means.
+"""Every metric that a daemon serves: its name, its labels and its meaning.
 
-Labels are few on purpose: a series that counts refreshes has no label for the stream table, and of
-series that have one there are at most ``SHOWN``.
+Labels are few on purpose: a series that counts refreshes has no label for the stream table, and a
+metric with such a label has at most ``SHOWN`` series.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-SHOWN = 1000  # stream tables with series of their own, and sinks: those furthest behind
+SHOWN = 1000  # stream tables, and sinks, with their own series: those furthest behind
 
 
 class MetricKind(Enum):
-    """How a metric is to be read, in Prometheus's words."""
+    """The type of a metric, in Prometheus's terms."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -40,16 +40,16 @@ def _gauge(name: str, doc: str, *labels: str) -> Metric:
 
 _TABLE = "stream_table"
 
-# Every daemon tells these of itself.
+# Every daemon reports these about itself.
 VERSION = _gauge("pgtrickle_version", "1, with the version of the package as a label.", "version")
-LEADING = _gauge("pgtrickle_leading", "1 for the daemon that leads, 0 for one that stands by.")
-READY = _gauge("pgtrickle_ready", "1 while `/ready` answers 200: the server answers, too.")
+LEADING = _gauge("pgtrickle_leading", "1 for the leading daemon, 0 for one that stands by.")
+READY = _gauge("pgtrickle_ready", "1 while `/ready` answers 200, which includes the server.")
 LAST_ROUND = _gauge(
-    "pgtrickle_seconds_since_last_round", "How long ago the scheduler made a round."
+    "pgtrickle_seconds_since_last_round", "The time since the scheduler's last round."
 )
 REFRESHES = _counter(
     "pgtrickle_refreshes_total",
-    "Refreshes that the scheduler tried. One that failed has the action `NONE`.",
+    "Refreshes that the scheduler tried. Failed and cancelled ones have the action `NONE`.",
     "action",
     "outcome",
 )
@@ -59,35 +59,42 @@ FAILURES = _counter(
 DURATION = Metric(
     "pgtrickle_refresh_seconds",
     MetricKind.HISTOGRAM,
-    "How long refreshes took that completed.",
+    "The duration of completed refreshes.",
     ("action",),
 )
 ROWS = _counter(
     "pgtrickle_refresh_rows_total", "Rows that refreshes `inserted` and `deleted`.", "change"
 )
-RUNNING = _gauge("pgtrickle_refreshes_running", "Refreshes that workers are busy with.")
+RUNNING = _gauge("pgtrickle_refreshes_running", "Refreshes that are running.")
 QUEUED = _gauge(
     "pgtrickle_refreshes_queued",
-    "Refreshes that are due and wait for a worker, or for what they read.",
+    "Refreshes that are due and wait for a worker, or for the refresh of a source.",
 )
 NOT_READ = _counter(
     "pgtrickle_catalog_read_failures_total",
-    "How often the catalog could not be read for the metrics that come from it.",
+    "How often the metrics of the catalog could not be read.",
 )
 
-# These are read from the catalog, so only the daemon that leads tells them.
+# These are read from the catalog, so only the leading daemon reports them.
 STREAM_TABLES = _gauge("pgtrickle_stream_tables", "Stream tables by their status.", "status")
 STALENESS = _gauge(
     "pgtrickle_staleness_seconds",
-    "How long ago the contents of a stream table were current; absent before the first load.",
+    "The age of the contents of a stream table; absent before the first load.",
     _TABLE,
 )
 ERRORS = _gauge(
     "pgtrickle_consecutive_errors",
-    "How often in a row the refresh of a stream table has failed.",
+    "The number of consecutive failed refreshes of a stream table.",
     _TABLE,
 )
-REQUESTS = _gauge("pgtrickle_requests_queued", "Calls from SQL that nobody works on yet.")
+# Why writers of an IMMEDIATE stream table wait for one another (immediate/locking.py).
+LOCK_REASONS = ("several_scans", "several_stages", "no_key")
+LOCK_FALLBACKS = _counter(
+    "pgtrickle_ivm_lock_mode_fallback_total",
+    "Statements for which an IMMEDIATE stream table took an exclusive lock, by the reason.",
+    "reason",
+)
+REQUESTS = _gauge("pgtrickle_requests_queued", "Requests from SQL that wait for a worker.")
 SINKS = _gauge("pgtrickle_sinks", "Copies in the lake by the state of their delivery.", "state")
 DELIVERIES = _counter(
     "pgtrickle_sink_deliveries_total", "Deliveries to the lake that succeeded.", _TABLE
@@ -111,18 +118,16 @@ LAG_REFRESHES = _gauge(
 )
 LAG_SECONDS = _gauge(
     "pgtrickle_sink_lag_seconds",
-    "For how long the lake has lacked something; 0 if nothing.",
+    "The time for which the lake has lacked changes; 0 if it lacks none.",
     _TABLE,
 )
-SNAPSHOT = _gauge(
-    "pgtrickle_sink_snapshot_id", "The snapshot of the lake that the last delivery made.", _TABLE
-)
+SNAPSHOT = _gauge("pgtrickle_sink_snapshot_id", "The lake snapshot of the last delivery.", _TABLE)
 
 OF_EACH_DAEMON = (
     VERSION, LEADING, READY, LAST_ROUND, REFRESHES, FAILURES, DURATION, ROWS, RUNNING, QUEUED,
     NOT_READ,
 )  # fmt: skip
 OF_THE_LEADER = (
-    STREAM_TABLES, STALENESS, ERRORS, REQUESTS, SINKS, DELIVERIES, ATTEMPTS, DELIVERY_FAILURES,
-    DELIVERED_ROWS, DELIVERED_BYTES, LAG_REFRESHES, LAG_SECONDS, SNAPSHOT,
+    STREAM_TABLES, STALENESS, ERRORS, LOCK_FALLBACKS, REQUESTS, SINKS, DELIVERIES, ATTEMPTS,
+    DELIVERY_FAILURES, DELIVERED_ROWS, DELIVERED_BYTES, LAG_REFRESHES, LAG_SECONDS, SNAPSHOT,
 )  # fmt: skip

@@ -1,31 +1,21 @@
-"""The words for modes and statuses that users write, in either case."""
+"""Parse the modes and statuses that users write, in any case."""
 
 from __future__ import annotations
 
-from pgtrickle.errors import SettingError
 from pgtrickle.model.stream_table import RefreshMode, Status
+from pgtrickle.model.text.choices import parse_choice
 
 
-def parse_refresh_mode(text: str) -> RefreshMode:
+def parse_refresh_mode(text: RefreshMode | str) -> RefreshMode:
     """Read a refresh mode.
 
     >>> parse_refresh_mode("auto")
     <RefreshMode.AUTO: 'AUTO'>
     """
-    try:
-        return RefreshMode(text.upper())
-    except ValueError:
-        raise SettingError(
-            f'the refresh mode "{text}" does not exist',
-            hint=f"Choose one of {', '.join(mode.value for mode in RefreshMode)}.",
-        ) from None
+    return parse_choice(RefreshMode, text, 'the refresh mode "{}" does not exist')
 
 
-def parse_status(text: str) -> Status:
+def parse_status(text: Status | str) -> Status:
     """Read a status."""
-    try:
-        return Status(text.upper())
-    except ValueError:
-        raise SettingError(
-            f'the status "{text}" does not exist', hint="Choose ACTIVE or SUSPENDED."
-        ) from None
+    doubt = 'the status "{}" does not exist'
+    return parse_choice(Status, text, doubt, "Choose ACTIVE or SUSPENDED.")

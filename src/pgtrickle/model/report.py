@@ -1,4 +1,4 @@
-"""What a refresh and a verification tell their caller."""
+"""The reports of a refresh and of a verification."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pgtrickle.model.stream_table import Action
+from pgtrickle.model.text.shown import Shown
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRead:
-    """How much one read of a refresh brought, and what bounded it."""
+    """The size of one read of a refresh, and its bound."""
 
     source: str
     kind: str  # "changes", "keyed", "full", "stage"
@@ -21,8 +22,8 @@ class SourceRead:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a large refresh is."""
+class Progress(Shown):
+    """The progress of a large refresh."""
 
     stream_table: str
     stage: str
@@ -33,7 +34,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class CostRecord:
-    """What was predicted for a refresh, and what it came to."""
+    """The prediction for a refresh, and its actual cost."""
 
     predicted_ms: float | None = None  # for the action that ran
     predicted_differential_ms: float | None = None
@@ -49,11 +50,11 @@ class CostRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class RefreshReport:
+class RefreshReport(Shown):
     """The outcome of one refresh, as the history records it."""
 
     stream_table: str
-    refresh_id: int
+    refresh_id: int | None  # None: nothing has happened, and the history has no row for it
     action: Action
     reason: str
     rows_inserted: int
@@ -61,12 +62,12 @@ class RefreshReport:
     duration_ms: float
     reads: tuple[SourceRead, ...] = ()
     timings_ms: dict[str, float] = field(default_factory=dict)
-    predicted_ms: float | None = None  # for this action; None where nothing was to be done
+    predicted_ms: float | None = None  # for this action; None if there was nothing to do
     alternative_ms: float | None = None  # for the other of DIFFERENTIAL and FULL, where possible
 
 
 @dataclass(frozen=True, slots=True)
-class VerifyReport:
+class VerifyReport(Shown):
     """A stream table compared with PostgreSQL's own answer to its defining query."""
 
     stream_table: str

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SqlType:
-    """A type with its modifier: ``display`` is what ``format_type`` prints, schema included."""
+    """A type with its modifier: ``display`` is the output of ``format_type``, with the schema."""
 
     display: str  # e.g. 'numeric(12,2)', 'character(3)', '"app"."mood"'
     # pg_type.typname, domains resolved, e.g. 'numeric', 'bpchar'; with its schema, e.g. 'app.mood',
-    # if the type is not PostgreSQL's own: a user may call his type "date".
+    # if the type is not built in: a user-defined type may be called "date".
     base: str
     category: str = ""  # pg_type.typcategory of the base, e.g. 'N', 'S', 'E', 'A'
     precision: int | None = None  # numeric only
     scale: int | None = None  # numeric only
-    # "" when the type has none, "C" for byte order, "nondeterministic" where equal texts may have
+    # "" if the type has none, "C" for byte order, "nondeterministic" if equal texts may have
     # different bytes, else the collation's name.
     collation: str = ""
-    collate: str = ""  # what follows COLLATE in a definition; "" for the database's own
+    collate: str = ""  # the text after COLLATE in a definition; "" for the database's own
 
     def __str__(self) -> str:
         return self.display

@@ -5,24 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
+from typing import ClassVar
 
 from pgtrickle.model.cdc_mode import CdcMode
+from pgtrickle.model.engine import EngineMode
 from pgtrickle.model.frontier import Frontier
-from pgtrickle.model.names import QualifiedName
-from pgtrickle.model.tier import Tier
+from pgtrickle.model.scheduling.tier import Tier
+from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.model.text.shown import Shown
 
 
 class RefreshMode(Enum):
     """How the user wants a stream table to be maintained."""
 
-    AUTO = "AUTO"  # differential where possible, full otherwise, with the reason on record
+    AUTO = "AUTO"  # differential if possible, otherwise full, with the reason on record
     DIFFERENTIAL = "DIFFERENTIAL"  # refused if no delta can be derived; full only where a
     # window is lost: the first load, a TRUNCATE, a source that changed shape
     FULL = "FULL"  # recompute every time
+    IMMEDIATE = "IMMEDIATE"  # writers maintain it, in their own statements
 
 
 class Status(Enum):
-    """Where a stream table stands in its life."""
+    """The status of a stream table."""
 
     INITIALIZING = "INITIALIZING"
     ACTIVE = "ACTIVE"
@@ -31,7 +35,7 @@ class Status(Enum):
 
 
 class Action(Enum):
-    """What a refresh really did."""
+    """The action that a refresh took."""
 
     NO_DATA = "NO_DATA"
     DIFFERENTIAL = "DIFFERENTIAL"
@@ -41,7 +45,7 @@ class Action(Enum):
 
 
 class InitiatedBy(Enum):
-    """Who asked for a refresh."""
+    """The initiator of a refresh."""
 
     MANUAL = "MANUAL"
     INITIAL = "INITIAL"
@@ -49,8 +53,35 @@ class InitiatedBy(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class StreamTable:
+class StreamTable(Shown):
     """One row of ``pgtrickle.pgt_stream_tables``."""
+
+    in_report: ClassVar[tuple[str, ...]] = (
+        "name",
+        "status",
+        "schedule",
+        "tier",
+        "refresh_mode",
+        "effective_refresh_mode",
+        "downgrade_reason",
+        "pinned",
+        "populated",
+        "needs_reinit",
+        "data_timestamp",
+        "last_refresh_at",
+        "consecutive_errors",
+        "last_error_message",
+        "owner",
+        "original_query",
+    )
+    in_listing: ClassVar[tuple[str, ...]] = (
+        "name",
+        "status",
+        "refresh_mode",
+        "effective_refresh_mode",
+        "schedule",
+        "last_refresh_at",
+    )
 
     id: int
     relid: int
@@ -72,5 +103,16 @@ class StreamTable:
     owner: str
     max_delta_fraction: float | None = None  # instead of differential_max_change_ratio
     cdc_mode: CdcMode | None = None  # instead of the setting cdc_mode
+    engine: EngineMode | None = None  # instead of the setting engine
     tier: Tier = Tier.HOT
-    circle: int | None = None  # the least id of those that read one another with it: see ADR 0023
+    suspended_by: str | None = None  # the code of the suspending error; None: a user
+    last_error_at: datetime | None = None
+    pinned: tuple[str, ...] = ()  # what was added to the query so that it has one answer
+    circle: int | None = None  # the least id of the members of its circle: see ADR 0023
+
+    @property
+    def failing(self) -> bool:
+        """Whether the last refresh failed, even with an error that does not count."""
+        if self.consecutive_errors or self.last_error_at is None or not self.last_error_message:
+            return self.consecutive_errors > 0
+        return self.last_refresh_at is None or self.last_refresh_at < self.last_error_at

@@ -1,1 +1,1 @@
-"""When, and in which order: the foreground scheduler behind ``pgtrickle run``."""
+"""The scheduler behind ``pgtrickle run``: when, and in which order, stream tables are refreshed."""

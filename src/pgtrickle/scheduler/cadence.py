@@ -1,4 +1,4 @@
-"""How often each stream table is really due: its schedule, its tier, and those who read it."""
+"""How often each stream table is due: by its schedule, its tier, and its consumers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 from pgtrickle.errors import SettingError
-from pgtrickle.model.schedule import SHORTEST, Schedule, parse_schedule
+from pgtrickle.model.scheduling.schedule import SHORTEST, Schedule, parse_schedule
+from pgtrickle.model.scheduling.tier import Tier
 from pgtrickle.model.stream_table import StreamTable
-from pgtrickle.model.tier import Tier
 from pgtrickle.scheduler.due import LONGEST_BACKOFF
 
 _FACTORS = {Tier.HOT: 1, Tier.WARM: 2, Tier.COLD: 10, Tier.FROZEN: 1}
@@ -20,10 +20,10 @@ def cadences(
     reads: Mapping[str, Collection[str]],
     order: Sequence[str],
 ) -> dict[str, Schedule]:
-    """Return the cadence of every stream table; ``order`` has each after those it reads.
+    """Return the cadence of every stream table; ``order`` has each after its sources.
 
-    A calculated one is as fast as the fastest that reads it; those with cron times take no part.
-    Where nobody has a say, it is as fast as can be.
+    A calculated cadence is that of the fastest consumer, ignoring consumers with cron.
+    Without consumers it is the shortest possible.
     """
     wanted: dict[str, timedelta] = {}
     found: dict[str, Schedule] = {}
@@ -33,7 +33,7 @@ def cadences(
             for parent in reads.get(name, ()):
                 wanted[parent] = min(wanted.get(parent, own.every), own.every)
 
-    # First those with a schedule of their own: in a circle a reader may come later in the order.
+    # First those with their own schedule: in a circle a consumer may come later in the order.
     for name, table in tables.items():
         if not (own := schedule_of(table)).calculated:
             want(name, _in_tier(own, table.tier))
@@ -53,11 +53,11 @@ def _in_tier(schedule: Schedule, tier: Tier) -> Schedule:
 
 
 def schedule_of(table: StreamTable) -> Schedule:
-    """Return what the user chose; something slow where it cannot be read."""
+    """Return the user's schedule; a slow one if it cannot be read."""
     try:
         return parse_schedule(table.schedule)
     except SettingError:
-        # A newer version may have written it: complain at each attempt, keep the others fresh.
+        # A newer version may have written it: report it at each attempt, keep the others fresh.
         return Schedule(table.schedule, LONGEST_BACKOFF)
 
 

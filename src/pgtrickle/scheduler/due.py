@@ -1,4 +1,4 @@
-"""Which stream tables are due, from their schedules and what happened to them last.
+"""Which stream tables are due, from their schedules and their last attempts.
 
 A cadence counts from the start of one refresh to the start of the next.  After a failure the next
 attempt waits twice as long as before, up to five minutes, and never less than the schedule says;
@@ -10,35 +10,35 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from pgtrickle.model.schedule import Schedule
+from pgtrickle.model.scheduling.schedule import Schedule
 
 LONGEST_BACKOFF = timedelta(minutes=5)
 AT_ONCE = datetime.min.replace(tzinfo=UTC)
 
 _FIRST_BACKOFF = timedelta(seconds=1)
-NAP = timedelta(seconds=8)  # at most, between two looks at what a bell is sure to wake
+NAP = timedelta(seconds=8)  # the longest time between two checks if a bell is sure to ring
 _LATE = 3
 _LONGEST_STRETCH = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """When a refresh was last tried, and how that went."""
+    """The last attempt of a refresh, and its outcome."""
 
     at: datetime
-    failures: int = 0  # in a row
-    jitter: float = 1.0  # by how much a pause after them is longer or shorter
-    late: int = 0  # in a row that took longer than the time to the next
-    stretch: int = 1  # by which the time to the next is longer than the schedule says
-    worked: datetime | None = None  # when it last was more than a look; None: this time
-    asleep: bool = False  # a bell is sure to ring when there is something to do
+    failures: int = 0  # consecutive
+    jitter: float = 1.0  # a factor on the pause after them
+    late: int = 0  # consecutive refreshes that took longer than their interval
+    stretch: int = 1  # a factor on the interval of the schedule
+    worked: datetime | None = None  # when it last found changes; None: this time
+    asleep: bool = False  # a bell is sure to ring at the next change
     longest_pause: timedelta = LONGEST_BACKOFF  # after failures
 
     def succeeded(self, began: datetime, took: timedelta, every: timedelta | None) -> Attempt:
-        """Return what is left of this one after a refresh that took so long.
+        """Return the attempt that follows a successful refresh of a given duration.
 
-        Three in a row that take longer than the time they have double that time; one that takes
-        no longer than the schedule says takes it back.
+        Three consecutive ones that take longer than their interval double it; one that takes
+        no longer than the schedule resets it.
 
         >>> noon, second = datetime(2026, 1, 1, 12, tzinfo=UTC), timedelta(seconds=1)
         >>> attempt = Attempt(noon)
@@ -56,25 +56,25 @@ class Attempt:
         return Attempt(began, stretch=min(2 * self.stretch, _LONGEST_STRETCH))
 
     def found_nothing(self, at: datetime) -> Attempt:
-        """Return what is left of this one after a look that found nothing to do."""
+        """Return the attempt that follows a check that found no change."""
         return Attempt(at, worked=self.worked or self.at)
 
     def failed(
         self, at: datetime, jitter: float, longest_pause: timedelta = LONGEST_BACKOFF
     ) -> Attempt:
-        """Return what is left of this one after a failure."""
+        """Return the attempt that follows a failure."""
         return Attempt(
             at, self.failures + 1, jitter, self.late, self.stretch, longest_pause=longest_pause
         )
 
     @property
     def pause(self) -> timedelta:
-        """How long to wait after it at least."""
+        """The shortest wait after it."""
         return min(backoff(self.failures), self.longest_pause) * self.jitter
 
 
 def backoff(failures: int) -> timedelta:
-    """Return how long to wait after so many failures in a row.
+    """Return the wait after a number of consecutive failures.
 
     >>> [backoff(failures).seconds for failures in (0, 1, 2, 3, 40)]
     [0, 1, 2, 4, 300]
@@ -86,11 +86,11 @@ def backoff(failures: int) -> timedelta:
 
 
 def due_if_changed(schedule: Schedule, attempt: Attempt) -> datetime | None:
-    """Return the moment from which a change is worth a refresh; None: when it is due anyway.
+    """Return the moment from which a change starts a refresh; None: when it is due anyway.
 
-    The schedule says how far refreshes are apart at least.  A look that found nothing was none.
+    The schedule is the shortest time between refreshes.  A check without changes does not count.
 
-    >>> from pgtrickle.model.schedule import parse_schedule
+    >>> from pgtrickle.model.scheduling.schedule import parse_schedule
     >>> noon, minute = datetime(2026, 1, 1, 12, tzinfo=UTC), timedelta(minutes=1)
     >>> looked = Attempt(noon).found_nothing(noon + 5 * minute)
     >>> due_if_changed(parse_schedule("5m"), looked).minute
@@ -111,9 +111,9 @@ def due_at(
 ) -> datetime:
     """Return the moment from which a stream table is due; ``zone`` is that of cron schedules.
 
-    One that is asleep is looked at less often than its schedule says, unless it is to be ``awake``.
+    A sleeping stream table is checked less often than its schedule says, unless ``awake`` is set.
 
-    >>> from pgtrickle.model.schedule import parse_schedule
+    >>> from pgtrickle.model.scheduling.schedule import parse_schedule
     >>> noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
     >>> due_at(parse_schedule("5m"), noon, None).minute
     5
@@ -133,7 +133,7 @@ def due_at(
 
 
 def _end_of_nap(began: datetime) -> datetime:
-    """Return when who sleeps is looked at again: with all others, since one look is cheaper.
+    """Return the next check of sleeping stream tables: all at once, since one check is cheaper.
 
     >>> noon, second = datetime(2026, 1, 1, 12, tzinfo=UTC), timedelta(seconds=1)
     >>> [_end_of_nap(noon + after * second).second for after in (0, 1, 7, 8, 9)]

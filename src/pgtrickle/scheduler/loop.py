@@ -1,12 +1,12 @@
-"""The loop that keeps stream tables fresh: hand what is due to workers, wait, repeat.
+"""The loop that keeps stream tables fresh: hand due units to workers, wait, repeat.
 
-All decisions are made in one thread; workers only refresh.  The loop has no state of its own
-beyond the last attempts and what is in flight: what it forgets when it ends, the catalog knows.
+All decisions are made in one thread; workers only refresh.  The loop has no state
+beyond the last attempts and the running refreshes: the catalog knows everything else.
 Two loops on one database do no harm, because a refresh holds its stream table's lease.
 
-A unit that is due while something it reads is being refreshed waits for that, once, so that a
-change goes down a whole chain without waiting for each schedule.  Once: what it waited for may be
-due again by then, and must not go first for ever.
+A unit that is due while one of its sources is being refreshed waits for that, once, so that a
+change passes down a whole chain without waiting for each schedule.  Only once: the source may be
+due again by then, and must not go first forever.
 """
 
 from __future__ import annotations
@@ -15,41 +15,45 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Protocol
 
 from pgtrickle.errors import (
     InternalError,
     LeaseHeldError,
+    RefreshCancelledError,
     Retry,
     ServerBusyError,
     TrickleError,
 )
+from pgtrickle.model.lake.sink import SinkNews
 from pgtrickle.model.report import RefreshReport
-from pgtrickle.model.schedule import parse_schedule
+from pgtrickle.model.scheduling.schedule import parse_schedule
 from pgtrickle.model.stream_table import StreamTable
-from pgtrickle.scheduler.bell import Bell, NoBell
 from pgtrickle.scheduler.cadence import is_known
 from pgtrickle.scheduler.due import LONGEST_BACKOFF, backoff
 from pgtrickle.scheduler.timetable import Timetable
+from pgtrickle.scheduler.trials import Trials
 from pgtrickle.scheduler.units import Shape, Unit
+from pgtrickle.scheduler.wakeup import Bell, NoBell
 
 _TICK = timedelta(seconds=2)  # how soon a new or altered stream table is noticed
-_CLOSE_TICK = timedelta(seconds=1)  # and that another does not lead any more, or writes to a lake
+_CLOSE_TICK = timedelta(seconds=1)  # how soon a lost leader, or a write to a lake, is noticed
 _LONGEST_PAUSE = timedelta(seconds=5)  # after which a server that came back is noticed
-_LEASE_LOOKED_AT = timedelta(seconds=0.5)  # again, while somebody else has it
+_LEASE_LOOKED_AT = timedelta(seconds=0.5)  # again, while another process has it
 _LONGEST_LOCK_PAUSE = timedelta(seconds=15)
-_DECIDES_WITHIN = 30.0  # seconds; it is stuck if it does not
-_MOVES_WITHIN = 300.0  # seconds, while something waits for a worker
+_DECIDES_WITHIN = 30.0  # seconds; otherwise it is stuck
+_MOVES_WITHIN = 300.0  # seconds, while a unit waits for a worker
 _STOP_NOTICED = timedelta(seconds=0.1)  # while workers are busy
 
 
 class StreamTables(Protocol):
-    """What the loop needs to know and to do."""
+    """The operations on stream tables that the loop needs."""
 
-    def version(self) -> str:
-        """Return what differs whenever the list of stream tables or the graph does."""
+    def schedule_token(self) -> str:
+        """Return a token that changes whenever the list of stream tables or the graph changes."""
         ...
 
     def list_stream_tables(self) -> list[StreamTable]:
@@ -57,46 +61,65 @@ class StreamTables(Protocol):
         ...
 
     def shape(self) -> Shape:
-        """Return who reads whom, and who is refreshed together."""
+        """Return the graph of stream tables, and the groups that are refreshed together."""
         ...
 
     def find_idle(self, stream_tables: Sequence[StreamTable]) -> frozenset[int]:
-        """Return the ids of those with nothing to do, and note that they are current."""
+        """Return the ids of the idle stream tables, and record that they are current."""
         ...
 
     def check_catalog(self) -> None:
-        """Raise if another version of the package has taken the catalog over."""
+        """Raise if another version of the package has migrated the catalog."""
         ...
 
     def find_held(self) -> Mapping[int, str]:
-        """Return the ids of those that the user wants left alone, with a reason each."""
+        """Return the ids of the stream tables that are held back, each with a reason."""
         ...
 
     def tend_capture(self) -> None:
-        """Keep the capture of changes going, however little is due."""
+        """Maintain the capture of changes, even if nothing is due."""
         ...
 
     def tend_lake(self) -> bool:
-        """Read what is new in the lake, try again what could not be delivered, keep it tidy.
+        """Follow the lake's changes, retry failed deliveries, and maintain the lake.
 
-        Returns whether any of its tables is followed, so that it is to be looked at often.
+        Returns whether any of its tables is followed, so that it must be checked often.
         """
         ...
 
+    def sink_news(self) -> Sequence[SinkNews]:
+        """Return the copies in the lake that failed or recovered since the last call."""
+        ...
+
     def refresh_unit(self, names: Sequence[str]) -> list[RefreshReport]:
-        """Bring stream tables up to date, several of them to one moment; any thread may call."""
+        """Refresh stream tables, several of them at one moment; any thread may call this."""
+        ...
+
+    def try_suspended(self, name: str) -> list[RefreshReport]:
+        """Refresh a suspended stream table: success resumes it."""
         ...
 
 
 class Watcher(Protocol):
-    """Whoever wants to know what the loop did."""
+    """An observer of the loop."""
 
     def refreshed(self, report: RefreshReport) -> None:
-        """Take note of a refresh."""
+        """Observe a refresh."""
         ...
 
     def failed(self, name: str | None, error: TrickleError, retry_in: timedelta) -> None:
-        """Take note of a failure: of a stream table or group, or of looking for them."""
+        """Observe a failure: of a stream table or group, or of the search for due ones.
+
+        The error names the stream table that it suspended.
+        """
+        ...
+
+    def resumed(self, name: str) -> None:
+        """Observe a suspended stream table that works again."""
+        ...
+
+    def sink_changed(self, news: SinkNews) -> None:
+        """Observe a copy in the lake that failed or recovered."""
         ...
 
 
@@ -105,18 +128,34 @@ def _utc_now() -> datetime:
 
 
 def worker_threads(number: int) -> Executor:
-    """Return threads that refresh, as many at a time as ``number`` says."""
+    """Return a pool of ``number`` refreshing threads."""
     return ThreadPoolExecutor(number, "pgtrickle-refresh")
 
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What a worker has to tell."""
+    """The result of a worker."""
 
     began: datetime
     took: timedelta = timedelta()
     reports: Sequence[RefreshReport] = ()
     error: TrickleError | None = None
+    trial: StreamTable | None = None  # the suspended stream table
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """The due units, and what a check of their sources found."""
+
+    asked: dict[Unit, list[StreamTable]]  # the members that can be refreshed
+    done: list[Unit]  # those that were decided before
+    sure: frozenset[int]  # the stream tables whose next change a bell announces
+    idle: frozenset[int]  # the stream tables without changes
+
+    @property
+    def any_changed(self) -> bool:
+        """Whether a refresh would find a change."""
+        return any(one.id not in self.idle for of in self.asked.values() for one in of)
 
 
 @dataclass(slots=True)
@@ -126,22 +165,24 @@ class Loop:
     stream_tables: StreamTables
     watcher: Watcher
     now: Callable[[], datetime] = _utc_now
-    leads: Callable[[], bool] = lambda: True  # or another daemon does, and this one stands by
+    leads: Callable[[], bool] = lambda: True  # otherwise this daemon stands by
     workers: Callable[[], Executor] = lambda: worker_threads(1)
     timetable: Timetable = field(default_factory=Timetable)
     bell: Bell = field(default_factory=NoBell)
-    # On the monotonic clock: when all that was due was last decided about, and a worker was free.
+    trials: Trials = field(default_factory=Trials)
+    # On the monotonic clock: when all due units were last decided, and a worker was free.
     _decided_at: float = field(default_factory=time.monotonic)
     _moved_at: float = field(default_factory=time.monotonic)
-    _trouble: str = ""  # that the last pass met
-    _version: str | None = None  # of what the timetable was loaded from
+    _trouble: str = ""  # of the last pass
+    _token: str | None = None  # of the catalog when the timetable was loaded
     _tick: timedelta = _TICK
     _in_flight: dict[Unit, Future[_Outcome]] = field(default_factory=dict)
-    # What was finished since a unit that is due began to wait.
+    # The units that finished since a due unit began to wait.
     _waited: dict[Unit, set[Unit]] = field(default_factory=dict)
+    _trial: Unit | None = None  # the latest
 
     def run(self, stop: threading.Event) -> None:
-        """Make one pass after another; ``stop`` ends the loop after the refreshes in flight."""
+        """Make one pass after another; ``stop`` ends the loop after the running refreshes."""
         failures = 0
         with self.workers() as pool:
             while not stop.is_set():
@@ -162,7 +203,7 @@ class Loop:
         self._collect()
 
     def run_once(self, stop: threading.Event) -> datetime | None:
-        """Bring every stream table up to date that is due, each once, and what follows from it.
+        """Refresh every due stream table once, and then its consumers.
 
         Returns when the next one will be due, None if there is none.
         """
@@ -177,7 +218,7 @@ class Loop:
     def busy(self) -> tuple[int, int]:
         """Return how many units are being refreshed, and how many are due and wait.
 
-        Any thread may ask: both are copied before they are counted.
+        Any thread may call this: both are copied before they are counted.
         """
         futures = list(self._in_flight.values())
         running = sum(future.running() for future in futures)
@@ -185,13 +226,13 @@ class Loop:
         return running, unstarted + len(self._waited)
 
     def find_problem(self) -> str | None:
-        """Return why it does not get on, if so; any thread may ask."""
+        """Return why the loop makes no progress, or None; any thread may call this."""
         now = time.monotonic()
         if (since := now - self._decided_at) > _DECIDES_WITHIN:
             return f"nothing could be decided for {since:.0f} seconds{self._trouble}"
         futures = list(self._in_flight.values())
         if all(future.running() or future.done() for future in futures):
-            return None  # nobody waits for a worker
+            return None  # no unit waits for a worker
         if (since := now - self._moved_at) > _MOVES_WITHIN:
             return f"all workers are busy and none has ended for {since:.0f} seconds"
         return None
@@ -199,7 +240,7 @@ class Loop:
     def _pass(
         self, pool: Executor, stop: threading.Event, decided: set[Unit] | None = None
     ) -> datetime | None:
-        """Hand over what is due and can go; leave out what is ``decided``, and add to it."""
+        """Hand over the due units that can start; skip the ``decided`` ones, and add to them."""
         self._collect()
         if not self.leads():
             self.bell.watch(())
@@ -208,43 +249,71 @@ class Loop:
         self.stream_tables.check_catalog()
         self.stream_tables.tend_capture()
         self._tick = _CLOSE_TICK if self.stream_tables.tend_lake() else _TICK
+        for news in self.stream_tables.sink_news():
+            self.watcher.sink_changed(news)
         self._load()
         self.timetable.hurry(self.bell.answer(), self.now())
-        left = self._decide(pool, stop, self._find_due(), decided)
+        checked = self._check(self._find_due(), decided)
+        # A change made after an alteration is not refreshed on the schedule from before it.
+        if checked.any_changed and self._load():
+            checked = self._check(self._find_due(), decided)
+        left = self._decide(pool, stop, checked, decided)
         for unit in left:
             self.timetable.put_back(unit, self.now())
         self.bell.watch(self.timetable.resting())
-        return self.timetable.next_due()
+        moments = [self.timetable.next_due(), self._try_suspended(pool, stop)]
+        return min((one for one in moments if one is not None), default=None)
 
-    def _load(self) -> None:
-        """Take over what changed in the catalog, if anything did."""
-        version = self.stream_tables.version()
-        if version == self._version:
-            return
+    def _try_suspended(self, pool: Executor, stop: threading.Event) -> datetime | None:
+        """Hand over suspended stream tables, one at a time; return when the next is due."""
+        if self._trial in self._in_flight:
+            return None  # decided when that one ends
+        due = self.trials.next_due()
+        if due is None or due > self.now() or stop.is_set():
+            return due
+        table = self.trials.take_due(self.now(), self.stream_tables.find_held())
+        if table is not None:
+            self._trial = Unit((str(table.name),))
+            self._in_flight[self._trial] = pool.submit(self._work_on_trial, table, stop)
+            return None
+        return self.trials.next_due()
+
+    def _load(self) -> bool:
+        """Load the catalog if it changed; tell whether it did."""
+        token = self.stream_tables.schedule_token()
+        if token == self._token:
+            return False
         tables, shape = self.stream_tables.list_stream_tables(), self.stream_tables.shape()
         self._waited = {unit: self._waited[unit] for unit in shape.units if unit in self._waited}
         taken = self._in_flight.keys() | self._waited.keys()
         self.timetable.load(tables, shape, self.now(), taken)
-        self._version = version
+        self.trials.load(tables, self.now())
+        self._token = token
+        return True
 
     def _find_due(self) -> list[Unit]:
-        """Return what is due, in order; who waits for something to finish has been due before."""
+        """Return the due units, in order; waiting units were due before."""
         waiting = self._waited.keys()
         due = self.timetable.take_due(self.now(), self._in_flight.keys() | waiting)
         return self.timetable.in_order([*due, *waiting]) if waiting else due
 
-    def _decide(
-        self, pool: Executor, stop: threading.Event, due: list[Unit], decided: set[Unit] | None
-    ) -> list[Unit]:
-        """Hand over what can go, take note of what has nothing to do; return what is left."""
+    def _check(self, due: list[Unit], decided: set[Unit] | None) -> _Checked:
+        """Find out which due units have something to refresh."""
         done = decided or set()
-        left = [unit for unit in due if unit in done]
         held = self.stream_tables.find_held() if due else {}
         asked = {unit: self.timetable.members(unit, held) for unit in due if unit not in done}
         wanted = [one for members in asked.values() for one in members]
-        sure = frozenset(self.bell.sure_of([one.id for one in wanted]))  # before it is looked
-        idle = self._find_idle(wanted)
-        for unit, members in asked.items():
+        sure = frozenset(self.bell.sure_of([one.id for one in wanted]))  # before the check
+        return _Checked(
+            asked, [unit for unit in due if unit in done], sure, self._find_idle(wanted)
+        )
+
+    def _decide(
+        self, pool: Executor, stop: threading.Event, checked: _Checked, decided: set[Unit] | None
+    ) -> list[Unit]:
+        """Hand over the units that can start, record the idle ones; return the rest."""
+        left = checked.done
+        for unit, members in checked.asked.items():
             if stop.is_set():
                 left.append(unit)
                 continue
@@ -253,8 +322,8 @@ class Loop:
             self._waited.pop(unit, None)
             if decided is not None:
                 decided.add(unit)
-            if all(table.id in idle for table in members):
-                self._note_idle(unit, members, sure)
+            if all(table.id in checked.idle for table in members):
+                self._note_idle(unit, members, checked.sure)
                 left.append(unit)
             else:
                 if not self._in_flight:
@@ -263,9 +332,9 @@ class Loop:
         return left
 
     def _must_wait(self, unit: Unit) -> bool:
-        """Tell whether something that a unit reads is in flight, and it has not waited for it."""
+        """Tell whether a source of a unit is being refreshed and was not waited for."""
         flying = self.timetable.shape.ancestors[unit] & self._in_flight.keys()
-        # Of a unit that had other members before the graph changed, some may be in flight.
+        # After a change of the graph, some members of a unit may still be running.
         flying |= {one for one in self._in_flight if one.shares_members(unit)}
         if flying <= self._waited.get(unit, frozenset()):
             return False
@@ -273,43 +342,70 @@ class Loop:
         return True
 
     def _find_idle(self, due: Sequence[StreamTable]) -> frozenset[int]:
-        """Ask by one query which of those that are due have nothing to do."""
-        # A schedule that cannot be read is complained about by an attempt, changes or not.
+        """Find the idle ones among the due stream tables, with one query."""
+        # An unreadable schedule is reported by an attempt, with or without changes.
         known = [table for table in due if is_known(table)]
         return self.stream_tables.find_idle(known) if known else frozenset()
 
     def _work(self, members: Sequence[StreamTable], stop: threading.Event) -> _Outcome:
         """Refresh a unit; runs in a worker."""
-        began = self.now()
-        if stop.is_set():
-            return _Outcome(began)
-        try:
+
+        def work() -> list[RefreshReport]:
             for table in members:
                 parse_schedule(table.schedule)
-            reports = self.stream_tables.refresh_unit([str(table.name) for table in members])
+            return self.stream_tables.refresh_unit([str(table.name) for table in members])
+
+        return _Outcome(self.now()) if stop.is_set() else self._outcome(work)
+
+    def _work_on_trial(self, table: StreamTable, stop: threading.Event) -> _Outcome:
+        """Refresh a suspended stream table; runs in a worker."""
+        if stop.is_set():
+            return _Outcome(self.now(), trial=table)
+        work = partial(self.stream_tables.try_suspended, str(table.name))
+        return replace(self._outcome(work), trial=table)
+
+    def _outcome(self, work: Callable[[], list[RefreshReport]]) -> _Outcome:
+        began = self.now()
+        try:
+            reports = work()
             return _Outcome(began, self.now() - began, reports)
         except TrickleError as error:
-            return _Outcome(began, error=error)
+            return _Outcome(began, self.now() - began, error=error)
         except Exception as error:  # noqa: BLE001 - a bug met by one stream table must not stop the others
             wrapped = InternalError(f"unexpected {type(error).__name__}: {error}")
             wrapped.__cause__ = error
-            return _Outcome(began, error=wrapped)
+            return _Outcome(began, self.now() - began, error=wrapped)
 
     def _collect(self) -> None:
-        """Take note of what the workers have finished."""
+        """Record the results of the workers."""
         for unit in [unit for unit, future in self._in_flight.items() if future.done()]:
             future = self._in_flight.pop(unit)
             self._moved_at = time.monotonic()
             for waited in self._waited.values():
                 waited.add(unit)
             outcome = None if future.cancelled() else future.result()
-            if outcome is not None and isinstance(outcome.error, LeaseHeldError):
-                # Somebody refreshes, verifies or alters it: no failure, and over soon.
+            if outcome is not None and outcome.trial is not None:
+                self._note_trial(outcome.trial, outcome)
+            elif outcome is not None and isinstance(outcome.error, LeaseHeldError):
+                # Another process refreshes, verifies or alters it: not a failure, and over soon.
                 self.timetable.postpone(unit, self.now() + _LEASE_LOOKED_AT)
                 continue
-            if outcome is not None:
+            elif outcome is not None:
                 self._note(unit, outcome)
             self.timetable.put_back(unit, self.now())
+
+    def _note_trial(self, table: StreamTable, outcome: _Outcome) -> None:
+        """Record the outcome of a trial."""
+        for report in outcome.reports:
+            self.watcher.refreshed(report)
+        if outcome.error is None and outcome.reports:
+            self.trials.forget(table)
+            self.timetable.note_success(table, outcome.began, outcome.took)
+            self.watcher.resumed(str(table.name))
+        elif outcome.error is not None and not isinstance(outcome.error, LeaseHeldError):
+            pause = self.trials.note_failure(table, self.now(), took=outcome.took)
+            outcome.error.suspended = str(table.name)
+            self.watcher.failed(str(table.name), outcome.error, pause)
 
     def _note_idle(self, unit: Unit, asked: Sequence[StreamTable], sure: frozenset[int]) -> None:
         everyone = self.timetable.members(unit)
@@ -317,28 +413,39 @@ class Loop:
         for table in everyone:
             if len(asked) == len(everyone):
                 self.timetable.note_nothing(table, self.now(), asleep=asleep)
-            else:  # some are held back: they are asked again when it is due, and no bell helps
+            else:  # some are held back: they are checked again when due, and no bell helps
                 self.timetable.note_success(table, self.now(), timedelta())
 
     def _note(self, unit: Unit, outcome: _Outcome) -> None:
         if outcome.error is not None:
             now = self.now()
             members = self.timetable.members(unit)
-            # What is locked may be free in a moment, and costs little to try.
+            # A lock may be released soon, and retrying costs little.
             locked = isinstance(outcome.error, ServerBusyError)
             longest = _LONGEST_LOCK_PAUSE if locked else LONGEST_BACKOFF
+            if isinstance(outcome.error, RefreshCancelledError):
+                # It was cancelled on purpose: it runs again when it is due, and does not count as
+                # failed.
+                for table in members:
+                    self.timetable.note_success(table, now, timedelta())
+                self.watcher.failed(", ".join(unit.members), outcome.error, timedelta())
+                return
             pauses = [self.timetable.note_failure(table, now, longest) for table in members]
             retry_in = max(pauses, default=timedelta())
+            for table in members:
+                if str(table.name) == outcome.error.suspended:
+                    errors = self.timetable.failures(table)
+                    retry_in = self.trials.note_failure(table, now, errors, outcome.took)
             self.watcher.failed(", ".join(unit.members), outcome.error, retry_in)
         if outcome.reports:
-            # Members that were held back, too: the unit is not due at once because of them.
+            # Including members that were held back: the unit is not due at once because of them.
             for table in self.timetable.members(unit):
                 self.timetable.note_success(table, outcome.began, outcome.took)
         for report in outcome.reports:
             self.watcher.refreshed(report)
 
     def _wait(self, stop: threading.Event, pause: timedelta) -> None:
-        """Wait until a worker has finished, the bell rings or it is time for the next pass."""
+        """Wait until a worker finishes, the bell rings or the next pass is due."""
         if not self._in_flight:
             self.bell.wait(stop, pause.total_seconds())
             return

@@ -1,10 +1,10 @@
-"""The order in which stream tables are refreshed: what is read comes before what reads it."""
+"""The order in which stream tables are refreshed: sources before consumers."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from pgtrickle.model.graph import Graph
+from pgtrickle.model.scheduling.graph import Graph
 
 
 def in_dependency_order(
@@ -12,8 +12,8 @@ def in_dependency_order(
 ) -> list[str]:
     """Sort ``names`` so that each follows the stream tables it reads; ties are by name.
 
-    ``dependencies`` may hold other stream tables too: an order through them is kept.  The members
-    of a circle stand next to each other.
+    ``dependencies`` may contain other stream tables too: an order through them is kept.  The
+    members of a circle stand next to each other.
 
     >>> in_dependency_order(["a", "c"], {"a": ["b"], "b": ["c"], "c": []})
     ['c', 'a']

@@ -6,32 +6,32 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from pgtrickle.model.graph import Graph
+from pgtrickle.model.scheduling.graph import Graph
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What one worker refreshes at a time, each member after those it reads."""
+    """The stream tables that one worker refreshes at a time, sources first."""
 
     members: tuple[str, ...]
-    slowest: bool = field(default=False, compare=False)  # due when all are, not when one is
+    slowest: bool = field(default=False, compare=False)  # due when all members are, not when one is
 
     def shares_members(self, other: Unit) -> bool:
-        """Tell whether some stream table belongs to both."""
+        """Tell whether the two units have a stream table in common."""
         return not set(self.members).isdisjoint(other.members)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The graph as the catalog has it: who reads whom, and who is refreshed together."""
+    """The graph of stream tables in the catalog, and the groups that are refreshed together."""
 
     reads: Mapping[str, Collection[str]]  # stream tables by stream tables
     groups: tuple[tuple[str, ...], ...] = ()  # each in dependency order
-    slowest: frozenset[str] = frozenset()  # members that want their group to be so
+    slowest: frozenset[str] = frozenset()  # members with the policy "slowest"
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
-        """The units, each after those it reads.
+        """The units, each after its sources.
 
         >>> shape = Shape({"d": ["b", "c"], "c": [], "b": [], "e": ["d"]}, (("b", "c", "d"),))
         >>> [unit.members for unit in shape.units]
@@ -42,7 +42,7 @@ class Shape:
 
     @property
     def ancestors(self) -> Mapping[Unit, frozenset[Unit]]:
-        """For each unit all that it reads, directly or not."""
+        """For each unit all its sources, direct or indirect."""
         return self._graph.ancestors
 
     @cached_property
@@ -59,10 +59,10 @@ class Shape:
         return Graph({unit: sorted(read, key=_by_name) for unit, read in reads.items()})
 
     def without(self, unit: Unit, absent: Collection[str]) -> tuple[str, ...]:
-        """Return the members that can be refreshed although some take no part.
+        """Return the members that can be refreshed although some are absent.
 
-        One that reads an absent member stays where it is: it would mix two versions.  So does
-        every member of a circle, if one of them does.
+        A consumer of an absent member is not refreshed: it would mix two versions.  Nor is
+        any member of a circle with an absent one.
 
         >>> shape = Shape({"d": ["b", "c"], "c": [], "b": []}, (("b", "c", "d"),))
         >>> shape.without(shape.units[0], {"b"})

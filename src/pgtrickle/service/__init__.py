@@ -1,1 +1,1 @@
-"""The use cases, one file a verb."""
+"""The use cases, one file per verb."""

@@ -1,40 +1,49 @@
 """Compile a defining query: bind it in PostgreSQL, lower it, cut it into stages.
 
-What no rule covers is not lost: the query is then one opaque source that PostgreSQL answers
-whole, which a FULL refresh can read, and the refusal says why.
+A query that no rule covers becomes one opaque source, which PostgreSQL answers as a whole and a
+FULL refresh can read; the refusal says why.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
-import psycopg
 from psycopg import Connection
 from psycopg.pq import TransactionStatus
 from sqlglot.errors import SqlglotError
 
 from pgtrickle.algebra.nodes import Output, Query, Scan, Source, SourceKind
-from pgtrickle.catalog.bind import Binding, bind_again, bind_query, concerns_query
-from pgtrickle.catalog.bound_objects import check_meaning, get_bound_text, record_bound_objects
-from pgtrickle.catalog.distinct_values import list_distinct_values
-from pgtrickle.catalog.planning import PLANNING_SECONDS, bounded_planning
-from pgtrickle.catalog.typer import PgTyper
-from pgtrickle.catalog.unique_keys import list_unique_keys
+from pgtrickle.binding.bind import Binding, bind_again, bind_query
+from pgtrickle.binding.bound_objects import check_meaning, get_bound_text, record_bound_objects
+from pgtrickle.binding.distinct_values import list_distinct_values
+from pgtrickle.binding.expression_types import PgTyper
+from pgtrickle.binding.pin_answers import pin_answers
+from pgtrickle.binding.planning_bounds import DEFAULT_BOUNDS, Bounds, bounded_planning
+from pgtrickle.binding.renamed_sources import follow_renamed_sources
+from pgtrickle.binding.unique_keys import list_unique_keys
 from pgtrickle.delta.cut import AggregateStage, RowsStage, StagedQuery, cut
 from pgtrickle.delta.narrow import Key
-from pgtrickle.errors import UnsupportedExpressionError, UnsupportedQueryError
+from pgtrickle.errors import (
+    UnsupportedExpressionError,
+    UnsupportedQueryError,
+    VolatileFunctionError,
+)
 from pgtrickle.model.bound_object import BoundObject
-from pgtrickle.model.search_path import OWN_PATH
+from pgtrickle.model.limited import Limited
 from pgtrickle.model.sql_type import Column
 from pgtrickle.model.stream_table import RefreshMode, StreamTable
-from pgtrickle.refresh.stages import Known, StagePlan, plan_differential, plan_full, sources_of
+from pgtrickle.model.text.search_path import OWN_PATH
+from pgtrickle.plan.engines import assign_engines
+from pgtrickle.plan.stages import Known, StagePlan, sources_of
+from pgtrickle.service.check_stages import check_stages
 from pgtrickle.sql.bound import BoundQuery
-from pgtrickle.sql.count_inputs import count_inputs
-from pgtrickle.sql.limits import allow_depth, check_bound, check_inputs, check_text, too_deep
-from pgtrickle.sql.lower import lower
+from pgtrickle.sql.lower.query import lower
 from pgtrickle.sql.refusal import Refusal, unsupported
 from pgtrickle.sql.scalars import bare_column, column_scalar
+from pgtrickle.sql.text.count_inputs import count_inputs
+from pgtrickle.sql.text.limits import allow_depth, check_bound, check_inputs, check_text, too_deep
 from pgtrickle.sql.translate import Dialect
 
 _TIME_WORDS = (
@@ -46,6 +55,9 @@ _TIME_WORDS = (
     "localtime",
     "age",
 )
+# Any of the sources may have changed alone or with others: the sets used last are kept.
+_PLANS = 256
+Plans: TypeAlias = Limited[tuple[str, frozenset[str], Dialect], StagePlan]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,27 +66,27 @@ class Compiled:
 
     binding: Binding
     staged: StagedQuery
-    refusal: UnsupportedQueryError | UnsupportedExpressionError | None
+    refusal: UnsupportedQueryError | UnsupportedExpressionError | VolatileFunctionError | None
     algebra: Query | None
     distinct: Mapping[int, Mapping[str, float]] = field(default_factory=dict, compare=False)
     unique: Mapping[int, Collection[Key]] = field(default_factory=dict, compare=False)
-    # Plans of stages by name and changed scans: writing one down costs as much as running it.
-    plans: dict[tuple[str, frozenset[str]], StagePlan] = field(default_factory=dict, compare=False)
+    # Plans of stages by name, changed scans and engine: generating one costs as much as running it.
+    plans: Plans = field(default_factory=lambda: Limited(_PLANS), compare=False)
 
     @property
     def opaque(self) -> bool:
-        """Whether PostgreSQL answers the query whole."""
+        """Whether PostgreSQL answers the query as a whole."""
         return self.algebra is None
 
     def spread(self, scan: Scan, column: str) -> float:
-        """Return how many values a column of a scan has, as far as is known (a ``Spread``)."""
+        """Return the number of values of a column of a scan, as far as known (a ``Spread``)."""
         known = self.distinct.get(scan.source.relid, {})
         own = next((bare_column(one.scalar) for one in scan.outputs if one.name == column), None)
         return known.get(own, 1.0) if own is not None else 1.0
 
     @property
     def known(self) -> Known:
-        """What is known of the values of the sources."""
+        """The known facts about the values of the sources."""
         return Known(self.spread, self.keys)
 
     def keys(self, scan: Scan) -> Collection[Key]:
@@ -88,8 +100,8 @@ class Compiled:
         return self.unique.get(scan.source.relid, ())
 
     def as_opaque(self) -> Compiled:
-        """Return the same query as one that PostgreSQL answers whole."""
-        return replace(self, staged=_opaque(self.binding), algebra=None, plans={})
+        """Return the same query as one that PostgreSQL answers as a whole."""
+        return replace(self, staged=_opaque(self.binding), algebra=None, plans=Limited(_PLANS))
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -103,37 +115,43 @@ class Compiled:
         return self.staged.captured_columns()
 
     def captured_columns(self) -> dict[int, tuple[str, ...]]:
-        """Return the same of the sources that triggers capture; the others are polled."""
+        """Return the same for the captured sources; the others are polled."""
         polled = {one.relid for one in self.binding.query.relations.values() if one.polled}
         used = self.columns_used()
         return {relid: columns for relid, columns in used.items() if relid not in polled}
 
 
 def compile_stream_table(
-    connection: Connection, stream_table: StreamTable, seconds: float = PLANNING_SECONDS
+    connection: Connection, stream_table: StreamTable, bounds: Bounds = DEFAULT_BOUNDS
 ) -> Compiled:
-    """Compile what was bound when a stream table was created, or raise ST306 (docs/adr/0030).
+    """Compile the query as bound at creation, or raise ST306 (docs/adr/0030).
 
-    The text on record has every name qualified that is not PostgreSQL's own, so nothing that is
-    created later is found under the names that are not.  No statement may take ``seconds``.
+    In the recorded text every name that is not PostgreSQL's own is qualified, so an unqualified
+    name never finds an object that is created later. ``bounds`` limits the work.
     """
-    recorded = get_bound_text(connection, stream_table.id)
+    recorded = follow_renamed_sources(connection, stream_table)
+    if recorded is None:
+        recorded = get_bound_text(connection, stream_table.id)
 
     def check(found: Sequence[BoundObject]) -> None:
         if recorded.objects is not None:
             check_meaning(connection, stream_table.name, recorded.objects, found)
 
-    with connection.transaction(force_rollback=True), bounded_planning(connection, seconds):
+    with connection.transaction(force_rollback=True), bounded_planning(connection, bounds):
         set_search_path(connection, OWN_PATH)
-        binding = bind_again(connection, recorded.sql, check)
+        binding = replace(bind_again(connection, recorded.sql, check), pinned=recorded.pinned)
         compiled = compile_bound(connection, binding, stream_table.original_query)
+    if stream_table.refresh_mode is not RefreshMode.FULL:
+        check_volatile(compiled)  # a function may have become so
     if _lacks_record(recorded.objects, binding.objects) and _may_write(connection):
-        record_bound_objects(connection, stream_table.id, binding.objects)
+        record_bound_objects(
+            connection, stream_table.id, binding.query.sql, binding.objects, recorded.pinned
+        )
     return compiled
 
 
 def _lacks_record(recorded: Sequence[BoundObject] | None, found: Sequence[BoundObject]) -> bool:
-    """Tell whether there is none yet, or one in which other functions have the same names."""
+    """Return whether there is no record, or one with other functions of the same names."""
     if recorded is None:
         return True
     before = {(one.class_, one.name): one.candidates for one in recorded}
@@ -143,7 +161,7 @@ def _lacks_record(recorded: Sequence[BoundObject] | None, found: Sequence[BoundO
 
 
 def _may_write(connection: Connection) -> bool:
-    """Tell whether no transaction of the caller's is open, which may be read only or roll back."""
+    """Return whether the caller has no open transaction, which may be read-only or roll back."""
     return connection.info.transaction_status is TransactionStatus.IDLE
 
 
@@ -151,24 +169,27 @@ def compile_query(
     connection: Connection,
     user_sql: str,
     search_path: str | None = None,
-    seconds: float = PLANNING_SECONDS,
+    bounds: Bounds = DEFAULT_BOUNDS,
 ) -> Compiled:
     """Compile ``user_sql`` under this ``search_path``, or the session's; changes nothing."""
     check_text(user_sql)
-    with connection.transaction(force_rollback=True), bounded_planning(connection, seconds):
+    with connection.transaction(force_rollback=True), bounded_planning(connection, bounds):
         if search_path is not None:
             set_search_path(connection, search_path)
-        return compile_bound(connection, bind_query(connection, user_sql), user_sql)
+        binding = pin_answers(connection, bind_query(connection, user_sql))
+        return compile_bound(connection, binding, user_sql)
 
 
 def set_search_path(connection: Connection, search_path: str) -> None:
-    """Let names mean what they mean to someone else, until the transaction ends."""
+    """Resolve names on this search path until the transaction ends."""
     connection.execute("SELECT pg_catalog.set_config('search_path', %s, true)", [search_path])
 
 
 def compile_bound(connection: Connection, binding: Binding, user_sql: str) -> Compiled:
-    """Compile what PostgreSQL has bound; leaves its own ``search_path`` to the transaction."""
+    """Compile a bound query; sets our own ``search_path`` for the rest of the transaction."""
     connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
+    for volatile in binding.volatile:
+        return Compiled(binding, _opaque(binding), volatile, None)
     for refusal in function_refusals(binding):
         return Compiled(binding, _opaque(binding), unsupported(refusal, user_sql), None)
     try:
@@ -185,7 +206,7 @@ def compile_bound(connection: Connection, binding: Binding, user_sql: str) -> Co
 def build(connection: Connection, query: BoundQuery) -> tuple[Query, StagedQuery]:
     """Lower a bound query and cut it into stages.
 
-    Raises ``Refusal`` or ST106 for the first thing that no rule covers.
+    Raises ``Refusal`` or ST106 for the first construct that no rule covers.
     """
     allow_depth()
     try:
@@ -194,9 +215,9 @@ def build(connection: Connection, query: BoundQuery) -> tuple[Query, StagedQuery
         check_inputs(count_inputs(query))
         typer = PgTyper(connection)
         algebra = lower(query, typer)
-        staged = cut(algebra, typer)
+        staged = assign_engines(cut(algebra, typer))
         _refuse_keys(staged)
-        _check(connection, staged)
+        check_stages(connection, staged)
     except SqlglotError as error:
         raise Refusal(f"this syntax: {str(error).splitlines()[0]}") from error
     except RecursionError:
@@ -205,7 +226,7 @@ def build(connection: Connection, query: BoundQuery) -> tuple[Query, StagedQuery
 
 
 def function_refusals(binding: Binding) -> Iterator[Refusal]:
-    """Yield what the functions of a query rule out, wherever they are called."""
+    """Yield the refusals that the functions of a query cause, wherever they are called."""
     yield from binding.refusals
     if binding.time_dependent:
         yield Refusal(
@@ -230,37 +251,27 @@ def _refuse_keys(staged: StagedQuery) -> None:
                 )
 
 
+def check_refresh_mode(compiled: Compiled, refresh_mode: RefreshMode) -> None:
+    """Refuse a refresh mode that the query cannot have."""
+    if refresh_mode is not RefreshMode.FULL:
+        check_volatile(compiled)
+    if compiled.refusal is not None and refresh_mode is RefreshMode.DIFFERENTIAL:
+        raise compiled.refusal
+
+
+def check_volatile(compiled: Compiled) -> None:
+    """Raise ST103 if the query gives other rows for the same data."""
+    for volatile in compiled.binding.volatile:
+        raise volatile
+
+
 def effective_mode(compiled: Compiled, refresh_mode: RefreshMode) -> tuple[RefreshMode, str | None]:
-    """Return how a query can really be maintained, and why if that is less than was asked."""
+    """Return the effective refresh mode, and the reason if it is not the one asked for."""
     if refresh_mode is RefreshMode.AUTO and compiled.refusal is not None:
         return RefreshMode.FULL, str(compiled.refusal)
     if refresh_mode is RefreshMode.AUTO:
         return RefreshMode.DIFFERENTIAL, None
     return refresh_mode, None
-
-
-def _check(connection: Connection, staged: StagedQuery) -> None:
-    """Make sure that every read and every expression can be written, before anything exists."""
-    plan_differential(staged, list(sources_of(staged)), Dialect.SPARK, _no_state)
-    for stage in plan_full(staged, Dialect.SPARK, _no_state).stages:
-        for read in stage.reads:
-            if read.relation is None:
-                continue
-            try:
-                with connection.transaction():
-                    connection.execute(f"SELECT * FROM ({read.sql}) AS read LIMIT 0".encode())
-            except (psycopg.Error, SqlglotError) as error:
-                if isinstance(error, psycopg.Error) and not concerns_query(error):
-                    raise
-                raise UnsupportedExpressionError(
-                    f"an expression over {read.source} cannot be written down again",
-                    detail=str(error),
-                    hint="Create the stream table with refresh_mode = 'FULL' and report the query.",
-                ) from error
-
-
-def _no_state(stage: str) -> str:
-    return f"SELECT * FROM {stage}"
 
 
 def _opaque(binding: Binding) -> StagedQuery:

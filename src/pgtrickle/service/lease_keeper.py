@@ -1,4 +1,4 @@
-"""Keep a lease alive while the work it protects goes on."""
+"""Keep a lease alive during the work that it protects."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from contextlib import contextmanager
 
 from psycopg import Connection
 
-from pgtrickle.catalog.leases import Lease, renew_lease
-from pgtrickle.service.repeat import repeated
+from pgtrickle.catalog.refreshes.leases import Lease, renew_lease
+from pgtrickle.service.periodic import repeated
 from pgtrickle.service.runtime import Runtime
 
 
 @contextmanager
 def keep_lease(runtime: Runtime, lease: Lease) -> Iterator[None]:
-    """Renew ``lease`` from a thread, three times in its length, until the block ends.
+    """Renew ``lease`` from a thread, three times per lease length, until the block ends.
 
     The commit checks the token: a lease that could not be renewed can do no harm.
     """

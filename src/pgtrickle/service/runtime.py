@@ -1,4 +1,4 @@
-"""What every use case needs: connections, the engine, the settings."""
+"""The common needs of all use cases: connections, the engine, the settings."""
 
 from __future__ import annotations
 
@@ -12,21 +12,26 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from pgtrickle.errors import ConnectionLostError, SettingError, TrickleError
-from pgtrickle.model.connection_string import HINT, may_be_misread
+from pgtrickle.model.engine import EngineMode
 from pgtrickle.model.report import Progress
-from pgtrickle.ports import Engine
-from pgtrickle.service.compile import Compiled
-from pgtrickle.service.cost_memory import CostMemory
-from pgtrickle.service.jobs import Jobs
+from pgtrickle.model.text.connection_string import HINT, may_be_misread
+from pgtrickle.service.lazy import Late
+from pgtrickle.service.remembered import Remembered
+from pgtrickle.service.running_refreshes import Jobs
 from pgtrickle.session import Session
-from pgtrickle.settings import Settings
-from pgtrickle.spark.arrow_reader import ReadConnections
-from pgtrickle.spark.pg_errors import error_for
+from pgtrickle.settings import POSTGRES, Settings
+from pgtrickle.transit.pg_errors import error_for
+
+if TYPE_CHECKING:  # a use case that only reads the catalog needs neither Arrow nor the compiler
+    from pgtrickle.ports import Engine
+    from pgtrickle.sql.translate import Dialect
+    from pgtrickle.transit.arrow_reader import ReadConnections
 
 _PATIENCE = 3.0  # seconds for which one request for a connection waits
 
@@ -36,7 +41,7 @@ def _owner() -> str:
 
 
 class Claims:
-    """The stream tables whose lease some thread of this process has or wants."""
+    """The stream tables whose lease some thread of this process holds or wants."""
 
     def __init__(self) -> None:
         self._threads: Counter[int] = Counter()  # by stream table
@@ -44,7 +49,7 @@ class Claims:
 
     @contextmanager
     def entered(self, stream_table_id: int) -> Iterator[None]:
-        """Enter one for the length of a block."""
+        """Enter one for a block."""
         with self._lock:
             self._threads[stream_table_id] += 1
         try:
@@ -67,37 +72,65 @@ class Runtime:
     """The adapters of one process, composed by ``bootstrap``."""
 
     pool: ConnectionPool[Session]
-    reads: ReadConnections
+    reads: Late[ReadConnections]
     engine: Engine
     settings: Settings
-    search_path: str  # where names that the user writes are looked for; our own: see ``Session``
+    search_path: str  # the user's, to resolve names; for our own see ``Session``
     owner: str = field(default_factory=_owner)
     claims: Claims = field(default_factory=Claims)
     jobs: Jobs = field(default_factory=Jobs)
-    compiled: dict[tuple[int, str], Compiled] = field(default_factory=dict)
-    # The fingerprints of the sources for which each was compiled, by stream table: another process
-    # may have started it anew since.
-    compiled_for: dict[int, tuple[tuple[int, str], ...]] = field(default_factory=dict)
-    # When the shapes of a stream table's sources were last compared, on the monotonic clock.
-    shapes_compared: dict[int, float] = field(default_factory=dict)
-    buffers_watched: float = -math.inf  # when their sizes were last looked at, likewise
-    cost_memories: dict[int, CostMemory] = field(default_factory=dict)  # by stream table
-    progress: Callable[[Progress], None] | None = None  # is told how far large refreshes are
+    buffers_watched: float = -math.inf  # when their sizes were last read, likewise
+    cancelled: bool = False  # the caller no longer wants the work
+    progress: Callable[[Progress], None] | None = None  # gets that of large refreshes
     capture_tended: float = -math.inf  # when the log was last read for its own sake
     next_hand_over: dict[int, float] = field(default_factory=dict)  # not before; by source
+    gap: TrickleError | None = None  # why the catalog cannot be used
+    remembered: Remembered = field(default_factory=Remembered)
+
+    @property
+    def computes_in_postgres(self) -> bool:
+        """Whether PostgreSQL computes the stages of refreshes, and no JVM starts for them."""
+        return self.settings.engine == POSTGRES
+
+    def engine_mode(self, own: EngineMode | None) -> EngineMode:
+        """Return a stream table's own engine, or that of the settings."""
+        return EngineMode(self.settings.engine) if own is None else own
+
+    def dialect_of(self, engine: EngineMode) -> Dialect:
+        """Return the dialect in which an engine computes stages; one to be chosen is Spark."""
+        from pgtrickle.sql.translate import Dialect  # noqa: PLC0415 - see above
+
+        return Dialect.POSTGRES if engine is EngineMode.POSTGRES else self.engine.dialect
+
+    @property
+    def distributes(self) -> bool:
+        """Whether other processes may read and write what is large."""
+        return self.engine.distributed and not self.computes_in_postgres
 
     def users_path(self, given: str | None) -> str:
-        """Return where the names of a query are looked for: where its writer says, or does."""
+        """Return the search path for the names of a query: the given one, or the user's."""
         return self.search_path if given is None else given
 
     @contextmanager
     def connection(self) -> Iterator[Session]:
-        """Lend a connection in autocommit mode; errors of the server leave with a code."""
+        """Lend a connection in autocommit mode; errors of the server get a code.
+
+        Raise ST203 or ST216 if the database has no catalog, or an older one.
+        """
+        if self.gap is not None:
+            raise self.gap
+        with self.connection_before_catalog() as connection:
+            yield connection
+
+    @contextmanager
+    def connection_before_catalog(self) -> Iterator[Session]:
+        """Lend a connection for work that needs no catalog, such as creating it."""
         try:
             with translated_errors(), self._lent() as connection:
                 yield connection
         except ConnectionLostError:
-            # What ended one connection may have ended all: the next attempt gets live ones.
+            # The event that ended one connection may have ended all: the next attempt gets live
+            # ones.
             self.pool.check()
             raise
 
@@ -105,7 +138,7 @@ class Runtime:
     def _lent(self) -> Iterator[Session]:
         """Lend a connection of the pool, and ask for it more than once.
 
-        The pool gives up a server that is gone; who waited before that would wait in vain.
+        The pool gives up a lost server; a caller that waited before that would wait in vain.
         """
         end = time.monotonic() + self.pool.timeout
         with ExitStack() as stack:
@@ -124,15 +157,15 @@ class Runtime:
 
 @contextmanager
 def withheld_words(dsn: str) -> Iterator[None]:
-    """Keep back what libpq says of a connection string that it may have misread.
+    """Withhold libpq's message about a connection string that it may have misread.
 
-    A string with which somebody has connected before was read as it was meant.
+    A string that has connected before was read as intended.
     """
     try:
         yield
     except TrickleError as error:
         cause = error.__cause__
-        unread = isinstance(cause, psycopg.ProgrammingError)  # it quotes what it cannot read
+        unread = isinstance(cause, psycopg.ProgrammingError)  # it quotes the unreadable part
         if (
             isinstance(cause, psycopg.Error)
             and not cause.sqlstate
@@ -140,7 +173,7 @@ def withheld_words(dsn: str) -> Iterator[None]:
         ):
             raise SettingError(
                 "could not connect, and the connection string may be read in two ways",
-                detail="What the client library says of it is withheld: it may hold a password.",
+                detail="The message of the client library is withheld: it may contain a password.",
                 hint=HINT,
             ) from None
         raise

@@ -1,37 +1,42 @@
-"""The engine of a refresh on Spark."""
+"""The engine of a refresh on Spark.
+
+Every connected process has one, but most only read the catalog: Arrow and the compiler
+are imported with the first stage, as Spark is.
+"""
 
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
-import pyarrow as pa
 from psycopg.conninfo import make_conninfo
 
-from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.ports import PartT, ResultT
-from pgtrickle.spark.connection_file import connection_file
+from pgtrickle.spark.executors.connection_file import connection_file
 from pgtrickle.spark.job_tags import cancel, tagged
-from pgtrickle.spark.large_read import LargeRead
-from pgtrickle.spark.run_stage import run, run_small, stage
-from pgtrickle.spark.session import SparkSessions
+from pgtrickle.spark.sessions.pair import SparkSessions
+from pgtrickle.spark.sessions.users_session import active_session_kept
 from pgtrickle.spark.spark_errors import translated
-from pgtrickle.spark.spark_work import SparkWork
-from pgtrickle.spark.spread import spread
-from pgtrickle.spark.stall_watch import StallWatch
-from pgtrickle.spark.users_session import active_session_kept
-from pgtrickle.sql.emit import ONE_PARTITION
-from pgtrickle.sql.marks import fill
-from pgtrickle.sql.translate import Dialect
+from pgtrickle.spark.watch.spark_work import SparkWork
+from pgtrickle.spark.watch.stall_watch import StallWatch
 
-if TYPE_CHECKING:  # importing pyspark costs a second
+if TYPE_CHECKING:  # see the docstring
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from pgtrickle.spark.executors.large_read import LargeRead
+    from pgtrickle.sql.translate import Dialect
+
 _COALESCE = "/*+ COALESCE(1) */"
-# From about here generated code and several tasks win back what they cost to set up.
+# From about this size, generated code and several tasks are worth their setup.
 _SMALL_ROWS = 400_000
+# Runs of a session after which the JVM has loaded and compiled its classes.
+_WARM_AFTER = 3
 
 
 class SparkEngine:
@@ -43,10 +48,15 @@ class SparkEngine:
         self.sessions = sessions or SparkSessions()
         self._dsn = dsn
         self._watch = StallWatch(SparkWork(self.sessions), stall_seconds)
+        self._runs: WeakKeyDictionary[SparkSession, int] = WeakKeyDictionary()
+        self._cold_runs = 0
+        self._counting = threading.Lock()
 
     @property
     def dialect(self) -> Dialect:
         """The dialect of the SQL that the engine understands."""
+        from pgtrickle.sql.translate import Dialect  # noqa: PLC0415 - see the docstring
+
         return Dialect.SPARK
 
     @property
@@ -54,8 +64,17 @@ class SparkEngine:
         """Executors read sources and write results themselves."""
         return True
 
+    @property
+    def cold_runs(self) -> int:
+        """The number of computations that started the JVM, or were among the first of a session."""
+        return self._cold_runs
+
     def run(self, sql: str, inputs: Mapping[str, pa.Table]) -> pa.Table:
         """Evaluate ``sql`` over relations in memory: few rows in one task, many in parallel."""
+        from pgtrickle.spark.run_stage import run, run_small  # noqa: PLC0415 - see the docstring
+        from pgtrickle.sql.emit import ONE_PARTITION  # noqa: PLC0415 - see the docstring
+        from pgtrickle.sql.text.placeholders import fill  # noqa: PLC0415 - see the docstring
+
         if sum(table.num_rows for table in inputs.values()) > _SMALL_ROWS:
             with self._working("run a stage", self.sessions.large) as session:
                 return run(session, inputs, sql)
@@ -71,7 +90,9 @@ class SparkEngine:
         parts: QualifiedName,
     ) -> None:
         """Evaluate ``sql`` on the executors, which COPY the result into ``target``."""
-        # The name by which the sessions of this refresh's executors can be found.
+        from pgtrickle.spark.run_stage import stage  # noqa: PLC0415 - see the docstring
+
+        # The name that identifies the sessions of this refresh's executors.
         address = make_conninfo(self._dsn, application_name=parts.name)
         with (
             connection_file(address, self.sessions.scratch) as path,
@@ -90,6 +111,8 @@ class SparkEngine:
         self, task: Callable[[str, PartT], ResultT], parts: Sequence[PartT]
     ) -> list[ResultT]:
         """Let executors call ``task`` with the DSN and each part."""
+        from pgtrickle.spark.executors.spread_work import spread  # noqa: PLC0415 - see the docstring
+
         with (
             connection_file(self._dsn, self.sessions.scratch) as path,
             self._working("spread work", self.sessions.large) as session,
@@ -97,14 +120,14 @@ class SparkEngine:
             return spread(session, task, parts, str(path))
 
     def cancel(self, job: str) -> None:
-        """Cancel what runs for a refresh, if Spark runs at all."""
+        """Cancel the jobs of a refresh, if Spark runs at all."""
         if self.sessions.started:
             with translated("cancel a refresh"):
                 for session in (self.sessions.small(), self.sessions.large()):
                     cancel(session, job)
 
     def note_progress(self, job: str) -> None:
-        """Let the watch know that rows have moved."""
+        """Report to the watch that rows have moved."""
         self._watch.note_progress(job)
 
     def kill(self) -> None:
@@ -115,12 +138,20 @@ class SparkEngine:
         """Stop Spark if it was started."""
         self.sessions.stop()
 
+    def _count(self, session: SparkSession) -> None:
+        """Count a computation, and whether it includes loading and compiling classes."""
+        with self._counting:
+            runs = self._runs.get(session, 0)
+            self._runs[session] = runs + 1
+            self._cold_runs += runs < _WARM_AFTER
+
     @contextmanager
     def _working(
         self, doing: str, open_session: Callable[[], SparkSession]
     ) -> Iterator[SparkSession]:
-        """Yield a session for the jobs of this thread's refresh, which end if they hang."""
+        """Yield a session for the jobs of this thread's refresh, which are ended if they hang."""
         with self._watch.watching(), translated(doing):
             session = open_session()
+            self._count(session)
             with active_session_kept(session), tagged(session):
                 yield session

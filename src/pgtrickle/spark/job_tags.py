@@ -1,4 +1,4 @@
-"""The jobs of one refresh under one name: they share a FAIR pool and can be cancelled together."""
+"""Tags for the jobs of one refresh: they share a FAIR pool and can be cancelled together."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def tag_of(job: str) -> str:
 
 @contextmanager
 def tagged(session: SparkSession) -> Iterator[None]:
-    """Give what this thread runs in the block the name of the refresh it belongs to, if any."""
+    """Tag the jobs of this thread in the block with the name of its refresh, if any."""
     job = current_job.get()
     if job is None:
         yield
@@ -41,7 +41,7 @@ def tagged(session: SparkSession) -> Iterator[None]:
 
 
 def cancel(session: SparkSession, job: str) -> None:
-    """Cancel what runs under a name."""
+    """Cancel the jobs with a tag."""
     context = _context_of(session)
     if context is None:
         session.interruptTag(tag_of(job))
@@ -50,10 +50,10 @@ def cancel(session: SparkSession, job: str) -> None:
 
 
 def _context_of(session: SparkSession) -> SparkContext | None:
-    """Return the context, in which tags are everybody's; Spark Connect has none.
+    """Return the context, in which all threads share tags; Spark Connect has none.
 
-    A session of this process knows a tag only in the thread that gave it, and lets no other cancel
-    what runs under it.  On a Connect server a tag belongs to the session.
+    A session of this process knows a tag only in the thread that set it, and lets no other cancel
+    its jobs.  On a Connect server a tag belongs to the session.
     """
     return getattr(session, "_sc", None)
 

@@ -1,10 +1,10 @@
-"""Arrow tables as views of a session, by the shortest way there is.
+"""Arrow tables as views of a session, in the fastest way.
 
-``createDataFrame`` and ``createOrReplaceTempView`` ask the JVM some fifty questions for each table
+``createDataFrame`` and ``createOrReplaceTempView`` make about fifty calls to the JVM for each table
 and run a command for each view, 15 ms together, and a refresh of a join has a dozen of them.  A
 classic session can be handed the Arrow stream and the plan of a view in a handful of calls.  Those
-are not part of Spark's public interface: Spark Connect does not have them, and another version may
-have moved them, so whatever fails there is done in the public way.
+calls are not part of Spark's public interface: Spark Connect does not have them, and another
+version may have moved them, so after any failure the public way is used.
 """
 # ruff: noqa: SLF001 - PySpark hides what is used here
 
@@ -38,20 +38,20 @@ def views_of(session: SparkSession, tables: Mapping[str, pa.Table]) -> Iterator[
                 local_frame(session, table).coalesce(1).createOrReplaceTempView(names[name])
         yield names
     finally:
-        # A query that was analysed keeps what the views stand for.
+        # An analysed query keeps the contents of the views.
         for view in names.values():
             session.catalog.dropTempView(view) if door is None else door.hide(view)
 
 
 def view_names(inputs: Iterable[str]) -> dict[str, str]:
-    """Name a view for each input; unique, so threads that share the session never meet."""
+    """Name a view for each input; unique, so that threads of one session do not conflict."""
     token = uuid.uuid4().hex
     return {name: f"pgtrickle_{token}_{number}" for number, name in enumerate(inputs)}
 
 
 def local_frame(session: SparkSession, table: pa.Table) -> DataFrame:
     """Make a DataFrame of a table."""
-    # PySpark stops reading a table at its first empty chunk, without a word.
+    # PySpark silently stops reading a table at its first empty chunk.
     return session.createDataFrame(table.combine_chunks())
 
 
@@ -66,16 +66,16 @@ class _Door:
         self._view = packages.catalyst.catalog.TemporaryViewRelation
         self._repartition = packages.catalyst.plans.logical.Repartition
         self._some = session._jvm.scala.Some
-        self._known: dict[str, Any] = {}  # what describes a view, by its schema
+        self._known: dict[str, Any] = {}  # the description of a view, by its schema
         self._open = True
 
     def show(self, name: str, table: pa.Table) -> bool:
-        """Show a table as a view; False where that has to be done in the public way."""
+        """Show a table as a view; False if that must be done in the public way."""
         if not self._open or not table.num_columns:
             return False
         try:
             self._show(name, table)
-        except Exception:  # whatever it is, the public way tells or works
+        except Exception:  # the public way then works or reports the error
             self._open = False
             logger.warning("small inputs go to Spark in the public, slower way", exc_info=True)
             return False
@@ -100,7 +100,7 @@ class _Door:
         self._catalog.createTempView(name, view, True)  # noqa: FBT003 - Scala
 
     def hide(self, name: str) -> None:
-        """Drop a view, if it is there."""
+        """Drop a view, if it exists."""
         self._catalog.dropTempView(name)
 
 
@@ -116,7 +116,7 @@ def _door_of(session: Any) -> _Door | None:
 
 @lru_cache(maxsize=1024)
 def _schema_of(schema: pa.Schema) -> tuple[pa.Schema, str]:
-    """Return the Arrow schema in which Spark takes a table, and how Spark describes it."""
+    """Return the Arrow schema that Spark accepts for a table, and Spark's description of it."""
     from pyspark.sql.pandas import types
 
     struct = types.from_arrow_schema(schema, prefer_timestamp_ntz=True)

@@ -1,4 +1,4 @@
-"""Running one stage of a refresh: Arrow tables in, Spark SQL over them, an Arrow table out."""
+"""Run one stage of a refresh: Arrow tables in, Spark SQL over them, an Arrow table out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
-from pgtrickle.spark.large_read import LargeRead
+from pgtrickle.spark.executors.large_read import LargeRead
 from pgtrickle.spark.local_views import local_frame, view_names, views_of
 from pgtrickle.spark.spark_errors import translated
 from pgtrickle.sql.emit import substitute
@@ -23,7 +23,7 @@ Input: TypeAlias = "pa.Table | LargeRead"
 def run(
     session: SparkSession, inputs: Mapping[str, Input], sql: str, *, connection_file: str = ""
 ) -> pa.Table:
-    """Run ``sql``, in which ``{name}`` stands for the input of that name, and fetch the result.
+    """Run ``sql`` with the input of each ``{name}`` in it, and fetch the result.
 
     ``connection_file`` tells executors how to reach PostgreSQL; only a LargeRead needs it.
     """
@@ -49,7 +49,7 @@ def stage(
     report: tuple[str, str, str] | None = None,
 ) -> None:
     """Run ``sql`` and let the executors COPY the result into a staging table (see ``pg_sink``)."""
-    from pgtrickle.spark.pg_sink import FORMAT  # noqa: PLC0415 - imports pyspark
+    from pgtrickle.spark.executors.pg_sink import FORMAT  # noqa: PLC0415 - imports pyspark
 
     options = {"table": json.dumps(table), "connection_file": connection_file}
     if report is not None:
@@ -62,9 +62,9 @@ def stage(
 def _reused(
     session: SparkSession, inputs: Mapping[str, Input], sql: str, connection_file: str
 ) -> Iterator[DataFrame]:
-    """Yield the query's DataFrame; what it names twice is read once and kept for the block.
+    """Yield the query's DataFrame; inputs that it names twice are read once and kept for the block.
 
-    Spark keeps it in memory as long as there is some to spare, and on its local disk otherwise.
+    Spark keeps them in memory if there is enough, and on its local disk otherwise.
     """
     frames = {name: frame_of(session, value, connection_file) for name, value in inputs.items()}
     kept = [
@@ -99,7 +99,7 @@ def frame_of(session: SparkSession, value: Input, connection_file: str) -> DataF
     """Return an input as a DataFrame; executors find PostgreSQL by the connection file."""
     if not isinstance(value, LargeRead):
         return local_frame(session, value)
-    from pgtrickle.spark.pg_source import FORMAT  # noqa: PLC0415 - imports pyspark
+    from pgtrickle.spark.executors.pg_source import FORMAT  # noqa: PLC0415 - imports pyspark
 
     # Spark looks a Python data source up in the thread's active session, which a refresh in the
     # small profile has changed; making a DataFrame is the public way to change it back.

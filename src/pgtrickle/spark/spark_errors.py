@@ -1,4 +1,4 @@
-"""Which of our errors a Spark failure is, by its error condition and SQLSTATE."""
+"""Translate Spark errors to pgtrickle's, by error condition and SQLSTATE."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 from pgtrickle.errors import DataError, MemoryLimitError, SparkFailedError
 from pgtrickle.ports import ResultTooLargeError
-from pgtrickle.spark.worker_errors import find_tagged
+from pgtrickle.spark.executors.worker_errors import find_tagged
 
-# What Spark says when results exceed what its driver may collect; the condition has no name.
+# Spark's message when results exceed its driver's limit; the condition has no name.
 _RESULT_LIMIT = "spark.driver.maxResultSize"
 _OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
 _OUT_OF_MEMORY_CODES = frozenset({3, 52})  # by -XX:+ExitOnOutOfMemoryError, by Spark itself
@@ -18,7 +18,7 @@ _OUT_OF_MEMORY_CODES = frozenset({3, 52})  # by -XX:+ExitOnOutOfMemoryError, by 
 
 @contextmanager
 def translated(doing: str) -> Iterator[None]:
-    """Raise what Spark raises in the block as one of our errors."""
+    """Raise Spark's errors in the block as pgtrickle's."""
     from py4j.protocol import Py4JError  # noqa: PLC0415 - comes with pyspark
     from pyspark.errors import PySparkException
 
@@ -27,7 +27,7 @@ def translated(doing: str) -> Iterator[None]:
     except PySparkException as error:
         raise _for_exception(error, doing) from error
     except (Py4JError, OSError) as error:
-        # The JVM is gone, or the socket to it.
+        # The JVM, or the socket to it, is gone.
         raise _for_lost_jvm(error, doing) from error
 
 
@@ -73,9 +73,9 @@ def _out_of_memory(doing: str, detail: str) -> MemoryLimitError:
 
 
 def jvm_ran_out_of_memory(patience: float = 3.0) -> bool:
-    """Tell whether the JVM of this process ended itself for lack of memory.
+    """Tell whether the JVM of this process ended because it ran out of memory.
 
-    It is asked for after a call to it has failed, when the process may still be on its way out.
+    It is called after a call to the JVM has failed, when the process may still be ending.
     """
     from pyspark import SparkContext
 

@@ -1,7 +1,7 @@
-"""What the compiler asks of PostgreSQL: the relations a query names and the types of expressions.
+"""The compiler's questions to PostgreSQL: the relations of a query, the types of expressions.
 
 PostgreSQL itself binds a query (see docs/adr/0002): these values carry its answer, and the
-protocol at the end is the one question that lowering has to ask while it works.
+protocol at the end is the one question that lowering asks while it works.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pgtrickle.algebra.nodes import Scalar
-from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.sql_type import Column, SqlType
+from pgtrickle.model.text.names import QualifiedName
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,11 @@ class Relation:
     name: QualifiedName
     columns: tuple[Column, ...]
     definition: str | None = None  # a view's query, as PostgreSQL prints it
-    kind: str = "r"  # as pg_class has it
+    kind: str = "r"  # as in pg_class
 
     @property
     def polled(self) -> bool:
-        """Whether it has no triggers: its rows must be compared to learn whether they changed."""
+        """Whether it has no triggers, so that its rows must be compared to detect changes."""
         return self.kind in {"m", "f"}
 
 
@@ -45,7 +45,7 @@ class BoundQuery:
 
 
 class Typer(Protocol):
-    """Tells the types PostgreSQL gives to expressions."""
+    """Returns the types that PostgreSQL gives to expressions."""
 
     def types_of(
         self, scalars: Sequence[Scalar], columns: Mapping[str, SqlType]

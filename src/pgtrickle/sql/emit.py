@@ -1,15 +1,15 @@
 """Plans as SQL text, in the dialect that runs them.
 
-Rows carry their weight in ``__weight``: a join multiplies the weights of its sides, everything
-else passes them on.  A scan reads a relation named after its alias and version; ``BEFORE`` of a
+Rows carry their weight in ``__weight``: a join multiplies the weights of its sides, other operators
+pass them on.  A scan reads a relation named after its alias and version; ``BEFORE`` of a
 table that stands at ``AFTER`` is a relation too: the table less its changes, by weights, and the
 other way round for the state of a stage (see ``other_versions``).
 
-Over rows that stand for ``BOTH`` versions, everything is written with two weights, and the rows of
-the whole differ by what the second has more than the first.
+Over rows of ``BOTH`` versions, everything is written with two weights, and the change
+is the second weight less the first.
 
 A chain of joins with the filter and the projection above it is one SELECT: names are unique over a
-plan, so nothing needs renaming, and an engine plans a flat query much quicker than a nested one.
+plan, so nothing needs renaming, and an engine plans a flat query much faster than a nested one.
 """
 
 from __future__ import annotations
@@ -33,13 +33,15 @@ from pgtrickle.algebra.nodes import (
     Weigh,
 )
 from pgtrickle.algebra.schema import columns_of, scans_of
+from pgtrickle.model.compile_steps import step
 from pgtrickle.model.sql_type import SqlType
-from pgtrickle.sql.marks import fill
+from pgtrickle.sql.null_safe_joins import hashable_join
 from pgtrickle.sql.scalars import pass_on
+from pgtrickle.sql.text.placeholders import fill
 from pgtrickle.sql.translate import Dialect, quote_name, translate
 
 WEIGHT = "__weight"
-# How often a row was there before and is there after, where one relation holds both versions.
+# The count of a row before and after, if one relation holds both versions.
 WEIGHT_BEFORE, WEIGHT_AFTER = "__before", "__after"
 # Where joins and unions end.  In a small refresh the engine makes a hint of it, so that Spark
 # knows that all rows are in one partition and exchanges nothing; otherwise it is a comment.
@@ -52,12 +54,12 @@ def changes_view(scan: Scan) -> str:
 
 
 def rows_view(scan: Scan) -> str:
-    """Name the relation that holds a scan's rows as they can be read."""
+    """Name the relation that holds a scan's rows in the version that can be read directly."""
     return f"{scan.alias}__rows"
 
 
 def other_view(scan: Scan) -> str:
-    """Name the relation that holds a scan's rows in the version that cannot be read as it is."""
+    """Name the relation that holds a scan's rows in the version that must be computed."""
     return f"{scan.alias}__{'after' if stands_at(scan) is Version.BEFORE else 'before'}"
 
 
@@ -67,7 +69,7 @@ def both_view(scan: Scan) -> str:
 
 
 def relation_of(scan: Scan) -> str:
-    """Name the relation that holds what a scan yields."""
+    """Name the relation that holds the rows of a scan."""
     if scan.version is Version.CHANGES:
         return changes_view(scan)
     if scan.version is Version.BOTH:
@@ -82,13 +84,13 @@ class OtherVersion:
     view: str
     rows: str
     changes: str
-    sign: int  # with which the changes count
+    sign: int  # of the changes
     columns: tuple[str, ...]
-    sql: str  # that computes it from the other two, in the words of the engine
+    sql: str  # that computes it from the other two, in the engine's dialect
 
 
 def other_versions(node: Node, dialect: Dialect) -> tuple[OtherVersion, ...]:
-    """Return the relations that a plan names beside those that are read."""
+    """Return the relations that a plan names in addition to those that are read."""
     found: dict[str, OtherVersion] = {}
     emitter = _Emitter(dialect)
     for scan in scans_of(node):
@@ -98,8 +100,9 @@ def other_versions(node: Node, dialect: Dialect) -> tuple[OtherVersion, ...]:
 
 
 def stands_at(scan: Scan) -> Version:
-    """Tell which version of a scan's source can be read as it is."""
-    return Version.BEFORE if scan.source.kind is SourceKind.STATE else Version.AFTER
+    """Return the version of a scan's source that can be read directly."""
+    stored = scan.source.kind is SourceKind.STATE and not scan.source.merged
+    return Version.BEFORE if stored else Version.AFTER
 
 
 def emit(node: Node, dialect: Dialect) -> str:
@@ -128,9 +131,9 @@ class _Select:
     """A SELECT under construction."""
 
     columns: tuple[str, ...]  # as they are listed, the weight not among them
-    weighted: tuple[str, ...]  # the aliases whose weights are multiplied; of none a row counts once
-    source: str  # what follows FROM
-    factors: tuple[str, ...] = ()  # by which they are multiplied too
+    weighted: tuple[str, ...]  # aliases whose weights are multiplied; if empty, a row counts once
+    source: str  # the text after FROM
+    factors: tuple[str, ...] = ()  # further factors of the weights
     where: str = ""
     joins: bool = False  # or unites
 
@@ -155,6 +158,7 @@ class _Emitter:
 
     def text(self, node: Node, depth: int) -> str:
         """Write a node as a SELECT of its columns and the weights."""
+        step()
         select = self._select(node, depth)
         weights = [f"{select.weight(name)} AS {name}" for name in self._weights]
         columns = ", ".join([*select.columns, *weights])
@@ -188,9 +192,9 @@ class _Emitter:
         assert_never(node)
 
     def _child(self, node: Node, depth: int, *, filtered: bool) -> _Select:
-        """Return the SELECT of an input, in parentheses if the next operator needs it so.
+        """Return the SELECT of an input, in parentheses if the next operator needs them.
 
-        ``filtered`` says that the next operator may stand in one SELECT with a filter below it.
+        ``filtered`` says that the next operator may share one SELECT with a filter below it.
         """
         if isinstance(node, Project) or (not filtered and _is_filtered(node)):
             return self._nested(node, depth)
@@ -207,8 +211,10 @@ class _Emitter:
         rows, changes = self._relation(rows_view(scan)), self._relation(changes_view(scan))
         sign = -1 if scan.version is Version.BEFORE else 1
         listed = "".join(f"{column}, " for column in self._columns(scan))
+        # Of one type in both arms: PostgreSQL then looks into each of them by index.
+        one = "1::int8" if self._dialect is Dialect.POSTGRES else "1"
         sql = (
-            f"SELECT {listed}1 AS {self._weight} FROM {rows} UNION ALL "
+            f"SELECT {listed}{one} AS {self._weight} FROM {rows} UNION ALL "
             f"SELECT {listed}{'-' if sign < 0 else ''}{self._weight} AS {self._weight}"
             f" FROM {changes}"
         )
@@ -228,9 +234,7 @@ class _Emitter:
         chain = isinstance(join.left, InnerJoin) and self._dialect is not Dialect.SPARK
         left = self._select(join.left, depth) if chain else self._side(join.left, depth)
         right = self._side(join.right, depth)
-        condition = (
-            translate(join.on, _types(join), self._dialect) if join.on is not None else "TRUE"
-        )
+        condition = self._condition(join)
         source = f"{left.source}\n{'  ' * depth}JOIN {right.source} ON {condition}"
         return _Select(
             (*left.columns, *right.columns),
@@ -240,8 +244,15 @@ class _Emitter:
             joins=True,
         )
 
+    def _condition(self, join: InnerJoin) -> str:
+        if join.on is None:
+            return "TRUE"
+        if self._dialect is Dialect.POSTGRES:
+            return hashable_join(join.on, _types(join))
+        return translate(join.on, _types(join), self._dialect)
+
     def _side(self, node: Node, depth: int) -> _Select:
-        """Return one side of a join: a relation as it is, anything else in parentheses."""
+        """Return one side of a join: a bare relation, or anything else in parentheses."""
         if isinstance(node, Scan):
             return self._select(node, depth)
         return self._nested(node, depth)

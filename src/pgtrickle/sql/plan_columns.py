@@ -9,16 +9,16 @@ from pgtrickle.algebra.nodes import Node, Output, Scalar
 from pgtrickle.algebra.schema import columns_of
 from pgtrickle.model.sql_type import Column, SqlType
 from pgtrickle.sql.bound import Typer
-from pgtrickle.sql.limits import MAX_PLAN_COLUMNS, too_many_columns
 from pgtrickle.sql.scalars import bare_column
 from pgtrickle.sql.scope import Typed
+from pgtrickle.sql.text.limits import MAX_PLAN_COLUMNS, too_many_columns
 
 _OF_STAGES = re.compile(r"(group|part)_\d+|result")  # see ``delta.cut``
 _MAX_NAME = 48  # leaves room for suffixes below PostgreSQL's limit of 63 bytes
 
 
 class PlanColumns:
-    """Hands out names that no other column of the plan has, and knows every type."""
+    """Assigns names that no other column of the plan has, and knows every type."""
 
     def __init__(self, typer: Typer) -> None:
         self._typer = typer
@@ -27,7 +27,7 @@ class PlanColumns:
         self._types: dict[str, SqlType] = {}
 
     def fresh(self, wanted: str) -> str:
-        """Return a name like ``wanted`` that is not taken yet, and take it."""
+        """Return an unused name like ``wanted``, and reserve it."""
         # Plain lower-case letters: one engine ignores case, another wants other quotes.
         base = re.sub(r"[^a-z0-9_]", "_", wanted.lower())[:_MAX_NAME] or "column"
         name, number = base, self._numbers.get(base, 1)
@@ -53,14 +53,14 @@ class PlanColumns:
         return self._typer.query_columns(sql)
 
     def output(self, wanted: str, scalar: Scalar) -> Output:
-        """Make an output of an expression, under a fresh name."""
+        """Turn an expression into an output, under a fresh name."""
         (typed,) = self.typed([scalar])
         name = self.fresh(wanted)
         self._types[name] = typed.type
         return Output(name, scalar, typed.type)
 
     def typed(self, scalars: Sequence[Scalar]) -> list[Typed]:
-        """Give each scalar its type; only real expressions are asked of PostgreSQL."""
+        """Give each scalar its type; PostgreSQL is asked only about real expressions."""
         known = {s.sql: self._types[name] for s in scalars if (name := bare_column(s))}
         asked = [scalar for scalar in unique(scalars) if scalar.sql not in known]
         if asked:

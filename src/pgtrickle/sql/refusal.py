@@ -19,7 +19,7 @@ class Refusal(Exception):  # noqa: N818 - a signal inside the compiler, not an e
 
 
 def unsupported(refusal: Refusal, user_sql: str) -> UnsupportedQueryError:
-    """Turn a refusal into the error a user sees, with the place in their SQL underlined."""
+    """Turn a refusal into an error for the user, with the place in their SQL underlined."""
     return UnsupportedQueryError(
         f"no delta rule for {refusal.construct}",
         detail=underline(user_sql, *refusal.keywords),

@@ -9,8 +9,9 @@ import sqlglot
 from sqlglot import exp
 
 from pgtrickle.algebra.nodes import Output, Scalar
+from pgtrickle.model.compile_steps import check_time
 from pgtrickle.model.sql_type import Column, SqlType
-from pgtrickle.sql.postgres_dialect import PrintedPostgres
+from pgtrickle.sql.text.postgres_dialect import PrintedPostgres
 
 
 @lru_cache(maxsize=4096)
@@ -20,11 +21,12 @@ def parse_scalar(sql: str) -> exp.Expr:
 
 
 def make_scalar(expression: exp.Expr) -> Scalar:
-    """Make a scalar of an expression whose columns are bare names; idle parentheses go.
+    """Make a scalar of an expression whose columns are bare names; drop idle parentheses.
 
     >>> make_scalar(sqlglot.parse_one("a + b * a"))
     Scalar(sql='"a" + "b" * "a"', columns=('a', 'b'))
     """
+    check_time()
     expression = expression.copy()
     while isinstance(expression, exp.Paren):
         expression = expression.this
@@ -65,12 +67,12 @@ def null_scalar(type_: SqlType) -> Scalar:
 
 
 def pass_on(column: Column) -> Output:
-    """Make the output that hands a column on under its own name."""
+    """Make the output that passes a column on under its own name."""
     return Output(column.name, column_scalar(column.name), column.type)
 
 
 def column_behind(outputs: Iterable[Output], name: str) -> str | None:
-    """Return the column that an output hands on; None where it is computed or not there."""
+    """Return the column that an output passes on; None if it is computed or missing."""
     for output in outputs:
         if output.name == name:
             return bare_column(output.scalar)
@@ -78,7 +80,7 @@ def column_behind(outputs: Iterable[Output], name: str) -> str | None:
 
 
 def bare_column(scalar: Scalar) -> str | None:
-    """Return the column's name where a scalar is one column and nothing else."""
+    """Return the column's name if a scalar is a single column."""
     expression = parse_scalar(scalar.sql)
     return expression.name if isinstance(expression, exp.Column) else None
 
@@ -101,7 +103,7 @@ def substitute(scalar: Scalar, replacements: Mapping[str, Scalar]) -> Scalar:
 
 
 def in_place(tree: exp.Expr) -> exp.Expr:
-    """Return a copy of an expression that can stand where a column stood.
+    """Return a copy of an expression that can replace a column.
 
     >>> in_place(sqlglot.parse_one("a OR b")).sql(), in_place(sqlglot.parse_one("f(a)")).sql()
     ('(a OR b)', 'F(a)')
@@ -119,18 +121,23 @@ def conjuncts(scalar: Scalar) -> list[Scalar]:
     >>> [part.sql for part in conjuncts(Scalar('(a = 1 AND (b OR c)) AND d', ()))]
     ['"a" = 1', '"b" OR "c"', '"d"']
 
-    What all arms of an OR demand holds by itself, and may be an equality to join by.
+    A condition of all arms of an OR holds by itself, and may be an equality to join by.
 
     >>> [part.sql for part in conjuncts(Scalar('(a = b AND c) OR (d AND a = b)', ()))]
     ['"a" = "b"', '"c" OR "d"']
     """
-    return [
-        make_scalar(one) for part in and_parts(parse_scalar(scalar.sql)) for one in _factored(part)
-    ]
+    return list(_split(scalar.sql))
+
+
+@lru_cache(maxsize=4096)
+def _split(condition: str) -> tuple[Scalar, ...]:
+    return tuple(
+        make_scalar(one) for part in and_parts(parse_scalar(condition)) for one in _factored(part)
+    )
 
 
 def _factored(condition: exp.Expr) -> list[exp.Expr]:
-    """Take out of an OR what all of its arms have in common."""
+    """Factor the common conditions of all arms out of an OR."""
     arms = [list(and_parts(arm)) for arm in _or_parts(condition)]
     texts = [[one.unnest().sql(dialect="postgres") for one in arm] for arm in arms]
     common = set(texts[0]).intersection(*texts[1:])
@@ -142,7 +149,7 @@ def _factored(condition: exp.Expr) -> list[exp.Expr]:
         for text_of_arm, arm in zip(texts, arms, strict=True)
     ]
     if not all(rest):
-        return list(shared.values())  # an arm demands nothing more
+        return list(shared.values())  # an arm has no other condition
     return [*shared.values(), exp.or_(*(exp.and_(*arm) for arm in rest))]
 
 
@@ -170,7 +177,7 @@ def and_parts(condition: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def conjunction(parts: list[Scalar]) -> Scalar | None:
-    """Join conditions with AND; None where there is none.
+    """Join conditions with AND; None if there is none.
 
     >>> conjunction([Scalar("a OR b", ("a", "b")), Scalar("c", ("c",))]).sql
     '("a" OR "b") AND "c"'
@@ -181,8 +188,9 @@ def conjunction(parts: list[Scalar]) -> Scalar | None:
     return make_scalar(exp.and_(*trees, copy=False))
 
 
+@lru_cache(maxsize=4096)
 def null_safe_equality(scalar: Scalar) -> tuple[Scalar, Scalar] | None:
-    """Return the two sides where a condition is an equality that holds between NULLs too.
+    """Return the two sides of an equality that also holds between NULLs; else None.
 
     >>> [side.sql for side in null_safe_equality(Scalar('"a" IS NOT DISTINCT FROM "b"'))]
     ['"a"', '"b"']
@@ -193,8 +201,9 @@ def null_safe_equality(scalar: Scalar) -> tuple[Scalar, Scalar] | None:
     return make_scalar(expression.this), make_scalar(expression.expression)
 
 
+@lru_cache(maxsize=4096)
 def equality(scalar: Scalar) -> tuple[Scalar, Scalar] | None:
-    """Return the two sides where a condition is an equality.
+    """Return the two sides of an equality; None for any other condition.
 
     >>> [side.sql for side in equality(Scalar('"a" = "b"', ("a", "b")))]
     ['"a"', '"b"']
@@ -205,8 +214,9 @@ def equality(scalar: Scalar) -> tuple[Scalar, Scalar] | None:
     return make_scalar(expression.this), make_scalar(expression.expression)
 
 
+@lru_cache(maxsize=4096)
 def ordering(scalar: Scalar) -> tuple[Scalar, Scalar] | None:
-    """Return the two sides where a condition says which of them is greater.
+    """Return the two sides of an order comparison; None for any other condition.
 
     >>> [side.sql for side in ordering(Scalar('"a" >= "b"', ("a", "b")))]
     ['"a"', '"b"']

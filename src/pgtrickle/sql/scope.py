@@ -1,4 +1,4 @@
-"""What names mean inside a query: aliases, their columns, and the expressions behind those."""
+"""The meaning of names in a query: aliases, their columns, and the expressions behind them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def typed_column(column: Column | Output | AggregateCall) -> Typed:
 
 
 def cast(typed: Typed, type_: SqlType) -> Scalar:
-    """Return an expression as a value of another type; the same where it has that type."""
+    """Return an expression cast to another type; unchanged if it has that type."""
     if typed.type.display == type_.display:
         return typed.scalar
     return make_scalar(parse_scalar(f"({typed.scalar.sql})::{type_.display}"))
@@ -55,7 +55,7 @@ def resolve(expression: exp.Expr, scope: Scope) -> Scalar:
 
 
 def find_typed(scope: Scope, name: str) -> Typed:
-    """Return what a column means that is named without its table."""
+    """Return the meaning of a column that is named without its table."""
     for columns in scope.values():
         if name in columns:
             return columns[name]
@@ -68,7 +68,7 @@ def find_column(scope: Scope, name: str) -> exp.Expr:
 
 
 def refuse_in_scalar(expression: exp.Expr) -> None:
-    """Refuse what no rule covers inside an expression: subqueries that were not attached."""
+    """Refuse constructs inside an expression that no rule covers: unattached subqueries."""
     for node in expression.walk():
         if isinstance(node, exp.Exists):
             raise Refusal("EXISTS", "exists")

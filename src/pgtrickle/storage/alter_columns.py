@@ -1,8 +1,8 @@
-"""Give the user's table the columns of another query, and keep its identity.
+"""Give the user's table the columns of a new query, and keep its identity.
 
-A table keeps its oid, its grants and the views over it as long as it is altered and not made anew.
-PostgreSQL adds columns at the end only, so a query fits if what it keeps is in the old order, with
-the old types, and what is new comes last.
+A table that is altered, not created again, keeps its oid, its grants and the views over it.
+PostgreSQL adds columns only at the end, so a query fits if the kept columns are in the old order,
+with the old types, and new ones come last.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ import psycopg
 from psycopg import Connection
 
 from pgtrickle.errors import ColumnsDifferError, DependentsExistError
-from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.sql_type import Column
+from pgtrickle.model.text.names import QualifiedName, quote_identifier
+from pgtrickle.model.text.trusted import trusted
 from pgtrickle.storage.apply import drop_row_index
 from pgtrickle.storage.definitions import column_definitions
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """What a table has to lose and to gain; nothing, if it has the right columns already."""
+    """The columns to drop and to add; none if the table already fits."""
 
     dropped: tuple[str, ...] = ()
     added: tuple[Column, ...] = ()
@@ -34,7 +35,7 @@ class ColumnChange:
 def compare_columns(
     name: QualifiedName, stored: Sequence[tuple[str, str]], wanted: Sequence[Column]
 ) -> ColumnChange:
-    """Return how a table with the columns ``stored`` comes to those of a query, or raise ST213.
+    """Return the change from the columns ``stored`` to those of a query, or raise ST213.
 
     >>> from pgtrickle.model.sql_type import BIGINT
     >>> a, b, c = (Column(name, BIGINT) for name in "abc")
@@ -64,7 +65,7 @@ def compare_columns(
             detail="; ".join(retyped)
             or f"It has {', '.join(types)}; the query has {', '.join(one.name for one in wanted)}.",
             hint="Keep the names, types and order of its columns and put new ones last, or drop"
-            " the stream table and create it anew.",
+            " the stream table and create it again.",
         )
     return ColumnChange(dropped, added)
 
@@ -78,7 +79,7 @@ def alter_columns(connection: Connection, name: QualifiedName, change: ColumnCha
     try:
         with connection.transaction():
             drop_row_index(connection, name)
-            connection.execute(f"ALTER TABLE {name.sql} {', '.join([*drops, *adds])}".encode())
+            connection.execute(trusted(f"ALTER TABLE {name.sql} {', '.join([*drops, *adds])}"))
     except psycopg.errors.DependentObjectsStillExist as error:
         raise DependentsExistError(
             f'other objects use columns of "{name}" that the new query does not have',

@@ -10,10 +10,12 @@ from psycopg import Connection
 from pgtrickle.algebra.nodes import Output, Scalar
 from pgtrickle.delta.layout import WEIGHT
 from pgtrickle.errors import ContentsDivergedError
-from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.sql_type import Column
+from pgtrickle.model.text.comparable import comparable, representative
+from pgtrickle.model.text.names import QualifiedName, quote_identifier
+from pgtrickle.model.text.trusted import trusted
 from pgtrickle.storage.definitions import column_definitions
-from pgtrickle.storage.identity import comparable, representative, row_hash, same_row
+from pgtrickle.storage.identity import row_hash, same_row
 from pgtrickle.storage.tracking import Tracking
 
 _RESULT = '"result__changes"'
@@ -30,13 +32,13 @@ class Applied:
 
 
 def create_table(connection: Connection, name: QualifiedName, columns: Sequence[Column]) -> None:
-    """Create the user's table with exactly the query's columns, and a guard against other writers.
+    """Create the user's table with exactly the query's columns, and its guard.
 
-    The index that finds a row comes with the first rows: building it over them takes a fraction
-    of the time that keeping it up row by row would.
+    The index that finds a row is created after the first rows: building it over them takes a
+    fraction of the time of maintaining it row by row.
     """
     listed = column_definitions(columns)
-    connection.execute(f"CREATE TABLE {name.sql} ({listed})".encode())
+    connection.execute(trusted(f"CREATE TABLE {name.sql} ({listed})"))
     ensure_guard(connection, name)
 
 
@@ -48,15 +50,15 @@ _HAS_GUARD = """
 
 
 def ensure_guard(connection: Connection, name: QualifiedName) -> bool:
-    """Create the guard of a stream table, if it is missing or disabled; tell whether it was."""
+    """Create the guard of a stream table if it is missing or disabled; return whether it was."""
     if connection.execute(_HAS_GUARD, {"name": name.sql, "guard": _GUARD}).fetchone() is not None:
         return False
     connection.execute(
-        (
+        trusted(
             f"CREATE OR REPLACE TRIGGER {_GUARD}"
             f" BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON {name.sql}"
             " FOR EACH STATEMENT EXECUTE FUNCTION pgtrickle.refuse_write()"
-        ).encode()
+        )
     )
     return True
 
@@ -73,10 +75,10 @@ _HAS_ROW_INDEX = """
 def ensure_row_index(
     connection: Connection, name: QualifiedName, columns: Sequence[Column]
 ) -> None:
-    """Create the index that finds a row by its hash, unless it is there; blocks no reader."""
+    """Create the index that finds a row by its hash, unless it exists; blocks no reader."""
     [(there,)] = connection.execute(_HAS_ROW_INDEX, {"name": name.sql}).fetchall()
     if not there:
-        connection.execute(f"CREATE INDEX ON {name.sql} ({row_hash(columns)})".encode())
+        connection.execute(trusted(f"CREATE INDEX ON {name.sql} ({row_hash(columns)})"))
 
 
 _LIST_ROW_INDEXES = """
@@ -88,9 +90,9 @@ _LIST_ROW_INDEXES = """
 
 
 def drop_row_index(connection: Connection, name: QualifiedName) -> None:
-    """Drop the index that finds a row, because the rows are to have other columns."""
+    """Drop the index that finds a row, because the rows will have other columns."""
     for (index,) in connection.execute(_LIST_ROW_INDEXES, {"name": name.sql}).fetchall():
-        connection.execute(f"DROP INDEX {index}".encode())
+        connection.execute(trusted(f"DROP INDEX {index}"))
 
 
 def load_result(
@@ -102,19 +104,19 @@ def load_result(
     *,
     weight: str,
 ) -> Applied | None:
-    """Fill an empty table straight from weighted rows; None where that is not enough.
+    """Fill an empty table directly from weighted rows; None if that is not enough.
 
     As long as no weight is negative there is nothing to subtract and nothing to consolidate, so
-    the rows need neither be grouped nor stored a second time on their way.
+    the rows need neither be grouped nor stored a second time.
     """
     where = f" WHERE {condition.sql}" if condition else ""
-    [(filled,)] = connection.execute(f"SELECT EXISTS (SELECT FROM {name.sql})".encode()).fetchall()
+    [(filled,)] = connection.execute(trusted(f"SELECT EXISTS (SELECT FROM {name.sql})")).fetchall()
     if filled:
         return None
     least, most = 1, 1
     if weight == WEIGHT:
         [(least, most)] = connection.execute(
-            f"SELECT min({WEIGHT}), max({WEIGHT}) FROM {source}{where}".encode()
+            trusted(f"SELECT min({WEIGHT}), max({WEIGHT}) FROM {source}{where}")
         ).fetchall()
         if least is None:
             return Applied(0, 0)
@@ -125,12 +127,12 @@ def load_result(
     repeated = "" if least == most == 1 else f", pg_catalog.generate_series(1, {WEIGHT})"
     rows = f"SELECT {computed} FROM {source}{repeated}{where}"
     connection.execute(_OPEN_GUARD, [name.sql])
-    inserted = connection.execute(f"INSERT INTO {name.sql} ({names})\n{rows}".encode()).rowcount
+    inserted = connection.execute(trusted(f"INSERT INTO {name.sql} ({names})\n{rows}")).rowcount
     return Applied(inserted, 0)
 
 
 def _computed(output: Output) -> str:
-    """Write an output of the outermost projection in the type that the user's table has."""
+    """Write an output of the outermost projection in the column type of the user's table."""
     return f"({output.scalar.sql})::{output.type.display} AS {quote_identifier(output.name)}"
 
 
@@ -145,9 +147,23 @@ def weigh_result(
 ) -> None:
     """Compute the outermost projection and consolidate it into the result's changes.
 
-    ``source`` is a relation of weighted rows.  With ``less``, what that table holds now is
+    ``source`` is a relation of weighted rows.  With ``less``, the present rows of that table are
     subtracted, so that only the difference remains.
     """
+    rows = write_result(outputs, source, condition, weight=weight, less=less)
+    statement = f"CREATE TEMPORARY TABLE {_RESULT} ON COMMIT DROP AS\n{rows}"
+    connection.execute(trusted(statement))
+
+
+def write_result(
+    outputs: Sequence[Output],
+    source: str,
+    condition: Scalar | None,
+    *,
+    weight: str,
+    less: QualifiedName | None = None,
+) -> str:
+    """Write the query for the consolidated rows of the outermost projection."""
     names = [quote_identifier(output.name) for output in outputs]
     computed = ", ".join(_computed(output) for output in outputs)
     where = f" WHERE {condition.sql}" if condition else ""
@@ -159,13 +175,10 @@ def weigh_result(
         f"{representative(name, output.type)} AS {name}" if group != name else name
         for group, name, output in zip(grouped, names, outputs, strict=True)
     ]
-    connection.execute(
-        (
-            f"CREATE TEMPORARY TABLE {_RESULT} ON COMMIT DROP AS\n"
-            f"SELECT {', '.join(shown)}, sum({WEIGHT})::bigint AS {WEIGHT}\n"
-            f"  FROM (\n{rows}\n) AS rows\n"
-            f" GROUP BY {', '.join(grouped)} HAVING sum({WEIGHT}) <> 0"
-        ).encode()
+    return (
+        f"SELECT {', '.join(shown)}, sum({WEIGHT})::bigint AS {WEIGHT}\n"
+        f"  FROM (\n{rows}\n) AS rows\n"
+        f" GROUP BY {', '.join(grouped)} HAVING sum({WEIGHT}) <> 0"
     )
 
 
@@ -177,39 +190,47 @@ def apply_result(
 ) -> Applied:
     """Delete and insert the weighted rows of the result, and count both."""
     connection.execute(_OPEN_GUARD, [name.sql])
-    names = ", ".join(quote_identifier(column.name) for column in columns)
     expected = connection.execute(
-        f"SELECT COALESCE(sum(-{WEIGHT}), 0) FROM {_RESULT} WHERE {WEIGHT} < 0".encode()
+        trusted(f"SELECT COALESCE(sum(-{WEIGHT}), 0) FROM {_RESULT} WHERE {WEIGHT} < 0")
     ).fetchone()
     deleted = 0
     if expected is not None and expected[0]:
-        deletes, rows = _delete(name, columns)
+        deletes, rows = write_delete(name, columns, _RESULT)
         if tracking is not None:
             gone = f"{rows}\nRETURNING {tracking.returning('stored')}"
             rows = f", deleted AS (\n{gone}\n)\nINSERT INTO {tracking.deleted} TABLE deleted"
-        deleted = connection.execute(f"{deletes}{rows}".encode()).rowcount
+        deleted = connection.execute(trusted(f"{deletes}{rows}")).rowcount
         if deleted != expected[0]:
             raise ContentsDivergedError(
                 f'"{name}" holds {deleted} of {expected[0]} rows that are to be deleted',
                 detail="Something other than a refresh wrote to the stream table.",
                 hint=f"Rebuild it with: pgtrickle refresh {name} --full.",
             )
-    inserts = (
-        f"INSERT INTO {name.sql} AS stored ({names})\n"
-        f"SELECT {names} FROM {_RESULT}, pg_catalog.generate_series(1, {WEIGHT}) WHERE {WEIGHT} > 0"
-    )
+    inserts = write_insert(name, columns, _RESULT)
     if tracking is not None:
         new = f"{inserts}\nRETURNING {tracking.returning('stored')}"
         inserts = f"WITH new AS (\n{new}\n)\nINSERT INTO {tracking.inserted} TABLE new"
-    inserted = connection.execute(inserts.encode()).rowcount
+    inserted = connection.execute(trusted(inserts)).rowcount
     return Applied(inserted, deleted)
 
 
-def _delete(name: QualifiedName, columns: Sequence[Column]) -> tuple[str, str]:
-    """Write how to find each row as often as its weight says, by index, and how to delete it."""
+def write_insert(name: QualifiedName, columns: Sequence[Column], rows: str) -> str:
+    """Write the statement that inserts each row as often as its weight says."""
+    names = ", ".join(quote_identifier(column.name) for column in columns)
+    return (
+        f"INSERT INTO {name.sql} AS stored ({names})\n"
+        f"SELECT {names} FROM {rows}, pg_catalog.generate_series(1, {WEIGHT}) WHERE {WEIGHT} > 0"
+    )
+
+
+def write_delete(name: QualifiedName, columns: Sequence[Column], rows: str) -> tuple[str, str]:
+    """Write the statement that deletes each row as often as its weight says, found by index.
+
+    In two parts: the end of the first is where another part of the WITH can follow.
+    """
     found = (
         f"WITH gone AS MATERIALIZED (\n"
-        f"  SELECT row_number() OVER () AS __number, r.* FROM {_RESULT} AS r WHERE {WEIGHT} < 0\n"
+        f"  SELECT row_number() OVER () AS __number, r.* FROM {rows} AS r WHERE {WEIGHT} < 0\n"
         f"), found AS MATERIALIZED (\n"
         f"  SELECT stored.ctid AS __row, gone.{WEIGHT},\n"
         f"         row_number() OVER (PARTITION BY gone.__number) AS __copy\n"
@@ -232,7 +253,7 @@ _STORED_COLUMNS = """
 
 
 def stored_columns(connection: Connection, name: QualifiedName) -> list[tuple[str, str]]:
-    """Return the names and types of the user's table as it stands."""
+    """Return the present column names and types of the user's table."""
     with connection.transaction():
         connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
         return connection.execute(_STORED_COLUMNS, {"name": name.sql}).fetchall()

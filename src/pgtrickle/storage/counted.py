@@ -1,13 +1,14 @@
-"""Counted tables: a multiset as one row for each distinct row, with how often it occurs."""
+"""Counted tables: a multiset as one row per distinct row, with its count."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from pgtrickle.delta.layout import COUNT
-from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.sql_type import Column
-from pgtrickle.storage.identity import comparable, representative, same_row
+from pgtrickle.model.text.comparable import comparable, representative
+from pgtrickle.model.text.names import QualifiedName, quote_identifier
+from pgtrickle.storage.identity import same_row
 
 
 def merge_counts(
@@ -18,11 +19,11 @@ def merge_counts(
     *,
     match: str | None = None,
 ) -> str:
-    """Write the statement that adds weighted rows to a counted table; what reaches zero goes.
+    """Write the statement that adds weighted rows to a counted table; zero counts are deleted.
 
     ``changes`` is a relation, perhaps with a WHERE, whose expression ``number`` says by how much
-    each row's count changes.  ``match`` replaces the comparison of whole rows where an index knows
-    a quicker one.
+    each row's count changes.  ``match`` replaces the comparison of whole rows if an index allows
+    a faster one.
     """
     count = quote_identifier(COUNT)
     names = [quote_identifier(column.name) for column in columns]
@@ -42,12 +43,12 @@ def merge_counts(
 
 
 def groups(columns: Sequence[Column]) -> list[str]:
-    """Return what rows are grouped by, so that PostgreSQL can compare every type."""
+    """Return the grouping expressions, in a form that PostgreSQL can compare for every type."""
     return [comparable(quote_identifier(column.name), column.type) for column in columns]
 
 
 def representatives(columns: Sequence[Column]) -> str:
-    """List the columns of a group; equal values may look different, and any stands for all."""
+    """List the columns of a group; equal values may look different, and any of them is used."""
     parts = []
     for column in columns:
         name = quote_identifier(column.name)

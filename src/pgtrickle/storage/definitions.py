@@ -1,11 +1,11 @@
-"""Columns as CREATE TABLE writes them."""
+"""Columns in the syntax of CREATE TABLE."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pgtrickle.model.names import quote_identifier
 from pgtrickle.model.sql_type import Column
+from pgtrickle.model.text.names import quote_identifier
 
 
 def column_definitions(columns: Iterable[Column]) -> str:

@@ -1,7 +1,7 @@
-"""Compute the least fixpoint of a circle, in the transaction that is to apply it.
+"""Compute the least fixpoint of a circle, in the transaction that applies it.
 
-Semi-naive: each round asks only what the rows of the round before add, until none adds anything.
-The rows found so far are kept in temporary tables, so neither readers nor change buffers see them
+Semi-naive: each round computes only what the rows of the last round add, until none adds anything.
+The rows found so far are in temporary tables, so neither readers nor change buffers see them
 before they are applied, as one difference for each member.
 """
 
@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from psycopg import Connection
 
 from pgtrickle.errors import FixpointNotReachedError
-from pgtrickle.model.names import QualifiedName, quote_identifier
-from pgtrickle.model.search_path import OWN_PATH
 from pgtrickle.model.sql_type import Column
-from pgtrickle.sql.fixpoint import Equation
+from pgtrickle.model.text.names import QualifiedName, quote_identifier
+from pgtrickle.model.text.search_path import OWN_PATH
+from pgtrickle.model.text.trusted import trusted
+from pgtrickle.sql.circles.fixpoint import Equation
 from pgtrickle.storage.definitions import column_definitions
 from pgtrickle.storage.identity import row_hash, same_row
 
@@ -37,12 +38,12 @@ class Unknown:
 
     @property
     def table(self) -> str:
-        """The name of the temporary table of the rows that were found."""
+        """The name of the temporary table of the found rows."""
         return f"circle__{self.relid}"
 
     @property
     def found(self) -> str:
-        """The same, to be read."""
+        """The same, with its schema."""
         return f"pg_temp.{self.table}"
 
     @property
@@ -53,13 +54,15 @@ class Unknown:
 
 @dataclass(slots=True)
 class Fixpoint:
-    """The computation for one circle: from nothing, or on from what its members hold."""
+    """The computation for one circle: from scratch, or from the contents of its members."""
 
     connection: Connection
     unknowns: Sequence[Unknown]
     max_iterations: int
     from_contents: bool
     check: Callable[[Unknown], None] = lambda _: None  # called before each step of a round
+    # Queries that take the places of tables outside the circle, by relid.
+    instead: Mapping[int, str] = field(default_factory=dict)
     iterations: int = 0
     _counts: dict[int, int] = field(default_factory=dict)
     _analyzed: dict[int, int] = field(default_factory=dict)
@@ -67,16 +70,16 @@ class Fixpoint:
     def run(self, new: Mapping[int, Mapping[int, str]] | None = None) -> int:
         """Find all rows; return how many rounds that took.
 
-        ``new`` are, for each member, the queries of what was inserted into the tables it reads,
+        ``new`` has, for each member, the queries of the rows inserted into its tables,
         by relid.  Without them the whole of every query is evaluated in the first round.
         """
         [(path,)] = self.connection.execute(_GET_PATH).fetchall()
-        # The names in the queries are those that PostgreSQL printed under this path.
+        # PostgreSQL printed the names in the queries under this path.
         self.connection.execute(_SET_PATH, [OWN_PATH])
         for unknown in self.unknowns:
             self._create(unknown)
         iterations = self._repeat(new)
-        self.connection.execute(_SET_PATH, [path])  # for whatever users do on a change
+        self.connection.execute(_SET_PATH, [path])  # for triggers of users
         return iterations
 
     def _repeat(self, new: Mapping[int, Mapping[int, str]] | None) -> int:
@@ -92,7 +95,7 @@ class Fixpoint:
         return FixpointNotReachedError(
             f'"{grown.name}" still gains rows after {self.iterations} iterations',
             detail=", ".join(f"{one.name}: {self._counts[one.relid]}" for one in self.unknowns),
-            hint="Raise max_fixpoint_iterations, or bound what the queries make of their own rows.",
+            hint="Raise max_fixpoint_iterations, or limit the rows that the queries derive.",
         )
 
     def _create(self, unknown: Unknown) -> None:
@@ -102,15 +105,15 @@ class Fixpoint:
             f"CREATE INDEX ON {unknown.found} ({row_hash(unknown.columns)})",
             f"CREATE INDEX ON {unknown.found} ({_ROUND})",
         ):
-            self.connection.execute(statement.encode())
+            self.connection.execute(trusted(statement))
         self._counts[unknown.relid] = self._analyzed[unknown.relid] = 0
 
     def _grow(self, unknown: Unknown, new: Mapping[int, Mapping[int, str]] | None) -> bool:
-        """Add what one member gains in this round; tell whether that is anything."""
+        """Add the new rows of one member in this round; return whether there are any."""
         self.check(unknown)
-        now = {one.relid: self._now(one) for one in self.unknowns}
+        now = {**self.instead, **{one.relid: self._now(one) for one in self.unknowns}}
         if self.iterations > 1:
-            # Also what members before this one have gained in this same round.
+            # This includes the new rows of earlier members in the same round.
             latest = {
                 one.relid: f"SELECT {one.listed} FROM {one.found}"
                 f" WHERE {_ROUND} >= {self.iterations - 1}"
@@ -123,7 +126,7 @@ class Fixpoint:
             queries = unknown.equation.growth(now, new.get(unknown.relid, {}))
         if not queries:
             return False
-        gained = self.connection.execute(self._insert(unknown, queries).encode()).rowcount
+        gained = self.connection.execute(trusted(self._insert(unknown, queries))).rowcount
         self._counts[unknown.relid] += gained
         self._keep_statistics(unknown)
         return gained > 0
@@ -156,8 +159,8 @@ class Fixpoint:
         )
 
     def _keep_statistics(self, unknown: Unknown) -> None:
-        """Let PostgreSQL know how large a table has become: nobody else tells it here."""
+        """Update the statistics of a table: autovacuum does not see temporary tables."""
         count = self._counts[unknown.relid]
         if count > max(_FEW, 2 * self._analyzed[unknown.relid]):
-            self.connection.execute(f"ANALYZE {unknown.found}".encode())
+            self.connection.execute(trusted(f"ANALYZE {unknown.found}"))
             self._analyzed[unknown.relid] = count

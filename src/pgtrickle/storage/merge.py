@@ -1,4 +1,4 @@
-"""Merge what the engine found into the state of an aggregate, and tell which groups changed.
+"""Merge the engine's result into the state of an aggregate, and find the changed groups.
 
     groups⁺  =  groups⁻ + Δ          for every accumulator, by addition
     values⁺  =  values⁻ + Δ          for every counted value
@@ -13,11 +13,12 @@ from __future__ import annotations
 from psycopg import Connection
 
 from pgtrickle.delta.cut import AggregateStage
-from pgtrickle.delta.layout import COUNT, WEIGHT, Layout, Result, ValueTable
+from pgtrickle.delta.layout import COUNT, WEIGHT, Accumulation, Layout, Result, ValueTable
 from pgtrickle.delta.reads import stage_changes
-from pgtrickle.errors import ContentsDivergedError
-from pgtrickle.model.names import quote_identifier
-from pgtrickle.model.sql_type import Column
+from pgtrickle.errors import ContentsDivergedError, ValueOutOfRangeError
+from pgtrickle.model.sql_type import BIGINT, Column, SqlType
+from pgtrickle.model.text.names import quote_identifier
+from pgtrickle.model.text.trusted import trusted
 from pgtrickle.storage.counted import groups, merge_counts, representatives
 from pgtrickle.storage.identity import same_row
 from pgtrickle.storage.state_tables import (
@@ -28,6 +29,8 @@ from pgtrickle.storage.state_tables import (
     tables_of,
     values_table,
 )
+
+_TID = SqlType("tid", "tid")
 
 
 def merge_aggregate(
@@ -42,49 +45,79 @@ def merge_aggregate(
 
     With ``replace`` the staged rows are the whole input, else the change of the input.
     """
-    merge = _Merge(stream_table_id, stage, staged)
+    merge = AggregateMerge.over_temporary(stream_table_id, stage, staged)
     if replace:
-        connection.execute(merge.negate_groups().encode())
+        connection.execute(trusted(merge.negate_groups()))
         for values in stage.layout.values:
-            connection.execute(merge.negate_values(values).encode())
-        connection.execute(f"ANALYZE {staged}".encode())
+            connection.execute(trusted(merge.negate_values(values)))
+        connection.execute(trusted(f"ANALYZE {staged}"))
     for values in stage.layout.values:
-        connection.execute(merge.merge_values(values).encode())
-    connection.execute(merge.touched().encode())
+        connection.execute(trusted(merge.merge_values(values)))
+    connection.execute(trusted(f"{_temporary(merge.touched_table)}{merge.touched()}"))
     _check_counts(connection, merge)
-    connection.execute(merge.merge_groups().encode())
-    changes = connection.execute(merge.changes().encode()).rowcount
+    connection.execute(trusted(merge.merge_groups()))
+    found = f"{_temporary(merge.changes_table)}{merge.changes()}"
+    changes = connection.execute(trusted(found)).rowcount
     if replace:
-        # The next refreshes look up a few groups by index, if the planner knows how few.
+        # Later refreshes look up a few groups by index, if the planner knows how few.
         for table in tables_of(stream_table_id, stage):
-            connection.execute(f"ANALYZE {table.sql}".encode())
+            connection.execute(trusted(f"ANALYZE {table.sql}"))
     return changes
 
 
-def _check_counts(connection: Connection, merge: _Merge) -> None:
-    row = connection.execute(
-        f"SELECT count(*) FROM {merge.touched_table} WHERE {quote_identifier(COUNT)} < 0".encode()
-    ).fetchone()
-    if row is not None and row[0]:
+def _check_counts(connection: Connection, merge: AggregateMerge) -> None:
+    [(negative, endless)] = connection.execute(trusted(merge.impossible())).fetchall()
+    if negative:
         raise ContentsDivergedError(
-            f"{row[0]} groups of {merge.groups.name} would have a negative number of rows",
-            hint="The state was changed from outside; reinitialize the stream table.",
+            f"{negative} groups of {merge.groups.name} would have a negative number of rows",
+            hint="The state was changed from outside; the next refresh rebuilds it.",
+        )
+    if endless:
+        raise ValueOutOfRangeError(
+            f"{merge.groups.name} adds up NaN or Infinity, which no later change takes back",
+            hint="Use refresh_mode = 'AUTO', or keep these values out with WHERE.",
         )
 
 
-class _Merge:
-    """Writes the statements that merge one stage."""
+def _temporary(table: str) -> str:
+    return f"CREATE TEMPORARY TABLE {table} ON COMMIT DROP AS\n"
 
-    def __init__(self, stream_table_id: int, stage: AggregateStage, staged: str) -> None:
+
+class AggregateMerge:
+    """Writes the statements that merge one stage.
+
+    ``staged``, ``touched`` and ``changes`` are the relations that hold the rows between them.
+    """
+
+    def __init__(
+        self, stream_table_id: int, stage: AggregateStage, staged: str, touched: str, changes: str
+    ) -> None:
         self._id = stream_table_id
         self._stage = stage.name
         self._layout: Layout = stage.layout
         self._keys = stage.layout.keys
         self.groups = groups_table(stream_table_id, stage.name)
         self._staged = staged
-        self.touched_table = quote_identifier(f"{stage.name}__touched")
-        self._changes_table = stage_changes(stage.name)
+        self.touched_table = touched
+        self.changes_table = changes
         self._sums = [COUNT, *(one.name for one in stage.layout.accumulators)]
+
+    @classmethod
+    def over_temporary(
+        cls, stream_table_id: int, stage: AggregateStage, staged: str
+    ) -> AggregateMerge:
+        """Return the merge of a refresh, which keeps its rows in temporary tables."""
+        touched = quote_identifier(f"{stage.name}__touched")
+        return cls(stream_table_id, stage, staged, touched, stage_changes(stage.name))
+
+    @property
+    def touched_columns(self) -> tuple[Column, ...]:
+        """The columns of the touched groups."""
+        sums = [Column(COUNT, BIGINT)]
+        sums += [Column(one.name, one.type) for one in self._layout.accumulators]
+        memory = [*sums, *(Column(one.name, one.type) for one in self._layout.looked_up)]
+        both = [one for column in memory for one in (column, Column(old(column.name), column.type))]
+        return (*self._keys, Column("__row", _TID), *both)
 
     def negate_groups(self) -> str:
         """Add the stored groups to the staged rows with the opposite sign."""
@@ -110,7 +143,7 @@ class _Merge:
         )
 
     def merge_values(self, values: ValueTable) -> str:
-        """Change the numbers of a value table; a value that no longer occurs goes."""
+        """Change the numbers of a value table; a value that no longer occurs is deleted."""
         table = values_table(self._id, self._stage, values.name)
         columns = (*self._keys, *values.columns)
         changes, match = self._staged, None
@@ -121,10 +154,12 @@ class _Merge:
         return merge_counts(table, columns, changes, quote_identifier(values.count), match=match)
 
     def touched(self) -> str:
-        """Collect the touched groups with their old and new memory, each in its columns."""
-        # Without keys there is one group, also where nothing was staged for it.
+        """Collect the touched groups with their old and new state, each in its columns."""
+        # Without keys there is one group, even if nothing was staged for it.
+        # In the types of the state: the sum of bigints is a numeric, and keys are compared by type.
+        types = {column.name: column.type.display for column in state_columns(self._layout)}
         sums = [
-            f"COALESCE(sum({quote_identifier(name)}), 0) AS {quote_identifier(name)}"
+            f"COALESCE(sum({quote_identifier(name)}), 0)::{types[name]} AS {quote_identifier(name)}"
             for name in self._sums
         ]
         grouped = f" GROUP BY {', '.join(groups(self._keys))}" if self._keys else ""
@@ -140,11 +175,23 @@ class _Merge:
             columns.append(f"stored.{quoted} AS {_old(result.name)}")
         listed = ",\n       ".join(columns)
         return (
-            f"CREATE TEMPORARY TABLE {self.touched_table} ON COMMIT DROP AS\n"
             f"SELECT {listed}\n"
             f"  FROM (SELECT {representatives(self._keys)}{', '.join(sums)}\n"
             f"          FROM {self._staged}{grouped}) AS d\n"
             f"  LEFT JOIN {self.groups.sql} AS stored ON {same_row(self._keys, 'stored', 'd')}"
+        )
+
+    def impossible(self) -> str:
+        """Count the touched groups whose new state cannot be one that addition leads out of."""
+        sums = [
+            quote_identifier(one.name)
+            for one in self._layout.accumulators
+            if one.accumulation is Accumulation.SUM
+        ]
+        endless = " OR ".join(f"{one} IN ('NaN', 'Infinity', '-Infinity')" for one in sums)
+        return (
+            f"SELECT count(*) FILTER (WHERE {quote_identifier(COUNT)} < 0),"
+            f" count(*) FILTER (WHERE {endless or 'false'}) FROM {self.touched_table}"
         )
 
     def _lookup(self, result: Result) -> str:
@@ -163,7 +210,7 @@ class _Merge:
         )
 
     def merge_groups(self) -> str:
-        """Write the new memory of the touched groups; a group without rows goes."""
+        """Write the new state of the touched groups; a group without rows is deleted."""
         columns = [column.name for column in state_columns(self._layout)]
         changed = [name for name in columns if name not in {key.name for key in self._keys}]
         updates = ", ".join(
@@ -186,10 +233,7 @@ class _Merge:
         before = self._result_rows(-1, "__row IS NOT NULL", old=True)
         exists = f"{quote_identifier(COUNT)} > 0" if self._keys else "true"
         after = self._result_rows(1, exists, old=False)
-        return (
-            f"CREATE TEMPORARY TABLE {self._changes_table} ON COMMIT DROP AS\n"
-            f"{before}\nUNION ALL\n{after}"
-        )
+        return f"{before}\nUNION ALL\n{after}"
 
     def _result_rows(self, weight: int, condition: str, *, old: bool) -> str:
         memory = [*self._sums, *(result.name for result in self._layout.looked_up)]
@@ -214,5 +258,10 @@ def _names(columns: tuple[Column, ...]) -> list[str]:
     return [quote_identifier(column.name) for column in columns]
 
 
+def old(name: str) -> str:
+    """Name the column that holds a value as it was stored before."""
+    return f"{name}__old"
+
+
 def _old(name: str) -> str:
-    return quote_identifier(f"{name}__old")
+    return quote_identifier(old(name))

@@ -1,4 +1,4 @@
-"""Merge what the engine found into a recomputed operator, and tell which of its rows changed.
+"""Merge the engine's result into a recomputed operator, and find its changed rows.
 
     input⁺   =  input⁻ + Δ
     K        =  the keys that occur in Δ
@@ -7,7 +7,7 @@
 
 This is key-local recompute, the general law: it is right for every operator whose answer splits
 by a key.  PostgreSQL keeps the operator's input as a counted table and evaluates the query itself,
-so its functions, its sort order and its digits are the ones a user sees.  Without a key the whole
+so its functions, its sort order and its digits are those that a user sees.  Without a key the whole
 input is one partition, and each change costs a full evaluation of that one operator.
 """
 
@@ -23,8 +23,9 @@ from pgtrickle.delta.cut import RecomputeStage
 from pgtrickle.delta.layout import COUNT, WEIGHT
 from pgtrickle.delta.reads import stage_changes
 from pgtrickle.errors import ContentsDivergedError
-from pgtrickle.model.names import quote_identifier
 from pgtrickle.model.sql_type import Column
+from pgtrickle.model.text.names import quote_identifier
+from pgtrickle.model.text.trusted import trusted
 from pgtrickle.storage.counted import groups, merge_counts, representatives
 from pgtrickle.storage.identity import same_row
 from pgtrickle.storage.state_tables import input_table, result_table
@@ -45,51 +46,75 @@ def merge_recompute(
 
     With ``replace`` the staged rows are the whole input, else the change of the input.
     """
-    merge = _Merge(stream_table_id, stage, staged)
+    merge = RecomputeMerge.over_temporary(stream_table_id, stage, staged)
     if replace:
-        connection.execute(merge.negate().encode())
-        connection.execute(f"ANALYZE {staged}".encode())
-    connection.execute(merge.net().encode())
+        connection.execute(trusted(merge.negate()))
+        connection.execute(trusted(f"ANALYZE {staged}"))
+    connection.execute(trusted(f"{_temporary(merge.net_table)}{merge.net()}"))
     if stage.operator.keys:
-        connection.execute(merge.touched().encode())
+        connection.execute(trusted(f"{_temporary(merge.touched_table)}{merge.touched()}"))
     grows = bool(stage.operator.growth) and _only_grows(connection, merge)
     try:
-        connection.execute(merge.merge_input().encode())
+        connection.execute(trusted(merge.merge_input()))
     except psycopg.errors.CheckViolation as error:
         raise ContentsDivergedError(
             f"rows of {merge.input.name} would occur a negative number of times",
-            hint="The state was changed from outside; reinitialize the stream table.",
+            hint="The state was changed from outside; the next refresh rebuilds it.",
         ) from error
     if replace:
-        connection.execute(f"ANALYZE {merge.input.sql}".encode())
+        connection.execute(trusted(f"ANALYZE {merge.input.sql}"))
     found = merge.growth() if grows else merge.changes()
-    changes = connection.execute(found.encode()).rowcount
-    connection.execute(merge.merge_result().encode())
+    changes = connection.execute(trusted(f"{_temporary(merge.changes_table)}{found}")).rowcount
+    connection.execute(trusted(merge.merge_result()))
     if replace:
-        connection.execute(f"ANALYZE {merge.result.sql}".encode())
+        connection.execute(trusted(f"ANALYZE {merge.result.sql}"))
     return changes
 
 
-def _only_grows(connection: Connection, merge: _Merge) -> bool:
-    """Tell whether rows only came."""
+def _only_grows(connection: Connection, merge: RecomputeMerge) -> bool:
+    """Tell whether rows were only inserted."""
     [(gone,)] = connection.execute(
-        f"SELECT EXISTS (SELECT FROM {merge.net_table} WHERE {_WEIGHT} < 0)".encode()
+        trusted(f"SELECT EXISTS (SELECT FROM {merge.net_table} WHERE {_WEIGHT} < 0)")
     ).fetchall()
     return not gone
 
 
-class _Merge:
-    """Writes the statements that merge one stage."""
+def _temporary(table: str) -> str:
+    return f"CREATE TEMPORARY TABLE {table} ON COMMIT DROP AS\n"
 
-    def __init__(self, stream_table_id: int, stage: RecomputeStage, staged: str) -> None:
+
+class RecomputeMerge:
+    """Writes the statements that merge one stage.
+
+    ``staged``, ``net``, ``touched`` and ``changes`` are the relations that hold the rows between
+    them.
+    """
+
+    def __init__(
+        self,
+        stream_table_id: int,
+        stage: RecomputeStage,
+        staged: str,
+        net: str,
+        touched: str,
+        changes: str,
+    ) -> None:
         self.input = input_table(stream_table_id, stage.name)
         self.result = result_table(stream_table_id, stage.name)
         self._operator = stage.operator
         self._columns = stage.inputs
         self._staged = staged
-        self.net_table = quote_identifier(f"{stage.name}__net")
-        self._touched = quote_identifier(f"{stage.name}__touched")
-        self._changes = stage_changes(stage.name)
+        self.net_table = net
+        self.touched_table = touched
+        self.changes_table = changes
+
+    @classmethod
+    def over_temporary(
+        cls, stream_table_id: int, stage: RecomputeStage, staged: str
+    ) -> RecomputeMerge:
+        """Return the merge of a refresh, which keeps its rows in temporary tables."""
+        net, touched = (quote_identifier(f"{stage.name}__{one}") for one in ("net", "touched"))
+        return cls(stream_table_id, stage, staged, net, touched, stage_changes(stage.name))
 
     def negate(self) -> str:
         """Add the stored rows to the staged ones with the opposite sign."""
@@ -100,9 +125,8 @@ class _Merge:
         )
 
     def net(self) -> str:
-        """Add the staged rows up: which come, which go, which change their number."""
+        """Add up the staged rows: inserted, deleted, or with a changed count."""
         return (
-            f"CREATE TEMPORARY TABLE {self.net_table} ON COMMIT DROP AS\n"
             f"SELECT {representatives(self._columns)}sum({_WEIGHT})::bigint AS {_WEIGHT}\n"
             f"  FROM {self._staged}{_grouped(self._columns)} HAVING sum({_WEIGHT}) <> 0"
         )
@@ -111,16 +135,15 @@ class _Merge:
         """Collect the keys of the partitions that change."""
         keys = self._operator.keys
         return (
-            f"CREATE TEMPORARY TABLE {self._touched} ON COMMIT DROP AS\n"
-            f"SELECT {representatives(keys)}true AS __touched"
-            f" FROM {self.net_table}{_grouped(keys)}"
+            f"SELECT {representatives(keys)}true AS __touched FROM {self.net_table}{_grouped(keys)}"
         )
 
     def merge_input(self) -> str:
+        """Add the net rows to the stored input."""
         return merge_counts(self.input, self._columns, self.net_table, _WEIGHT)
 
     def changes(self) -> str:
-        """Keep the difference between what the touched partitions give now and gave before."""
+        """Keep the difference between the new and the old answers of the touched partitions."""
         outputs = self._operator.outputs
         names = "".join(f"{quote_identifier(column.name)}, " for column in outputs)
         after = f"WITH {INPUT} AS ({self._rows()}) {self._operator.sql}"
@@ -129,7 +152,6 @@ class _Merge:
             f"\n WHERE {self._is_touched('stored')}"
         )
         return (
-            f"CREATE TEMPORARY TABLE {self._changes} ON COMMIT DROP AS\n"
             f"SELECT {representatives(outputs)}sum({_WEIGHT})::bigint AS {_WEIGHT}\n"
             f"  FROM (SELECT {names}1 AS {_WEIGHT} FROM ({after}) AS after\n"
             f"        UNION ALL\n{before}) AS versions{_grouped(outputs)}\n"
@@ -137,7 +159,7 @@ class _Merge:
         )
 
     def growth(self) -> str:
-        """Keep what new rows add to the result."""
+        """Keep the rows that new rows add to the result."""
         outputs = self._operator.outputs
         listed = ", ".join(f"kept.{quote_identifier(column.name)}" for column in self._columns)
         inserted = (
@@ -150,14 +172,14 @@ class _Merge:
             f" LATERAL pg_catalog.generate_series(1, kept.{_NUMBER})"
         )
         return (
-            f"CREATE TEMPORARY TABLE {self._changes} ON COMMIT DROP AS\n"
             f"WITH {INPUT} AS ({self._rows()}), {INSERTED} AS ({inserted}), {STORED} AS ({known})\n"
             f"SELECT {representatives(outputs)}count(*) AS {_WEIGHT}\n"
             f"  FROM ({self._operator.growth}) AS grown{_grouped(outputs)}"
         )
 
     def merge_result(self) -> str:
-        return merge_counts(self.result, self._operator.outputs, self._changes, _WEIGHT)
+        """Add the changes to the stored result."""
+        return merge_counts(self.result, self._operator.outputs, self.changes_table, _WEIGHT)
 
     def _rows(self) -> str:
         """Show the kept rows of the touched partitions, each as often as it occurs."""
@@ -171,9 +193,9 @@ class _Merge:
     def _is_touched(self, alias: str) -> str:
         keys = self._operator.keys
         if not keys:
-            # One partition: the query has an answer also where no row has ever come.
+            # One partition: the query has an answer even if there was never a row.
             return "true"
-        return f"EXISTS (SELECT FROM {self._touched} AS t WHERE {same_row(keys, alias, 't')})"
+        return f"EXISTS (SELECT FROM {self.touched_table} AS t WHERE {same_row(keys, alias, 't')})"
 
 
 def _grouped(columns: Sequence[Column]) -> str:

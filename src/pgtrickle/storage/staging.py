@@ -1,11 +1,11 @@
 """Staging: the engine's result as a table of PostgreSQL's own types, before it is merged.
 
 A small result goes into a temporary table of the writer's transaction.  A large one is written by
-many processes at once, so its table is an ordinary unlogged one that the refresh drops again.
+many processes in parallel, so its table is an ordinary unlogged one that the refresh drops again.
 
-What an earlier stage found lies in temporary tables that only the writer sees.  Where other
-connections have to read much of it, it is copied into such an unlogged table, streaming, with
-COPY FREEZE: frozen rows are visible under every snapshot, also under the reader's, which is older.
+The result of an earlier stage is in temporary tables that only the writer sees.  If other
+connections must read much of it, it is copied into such an unlogged table, streaming, with
+COPY FREEZE: frozen rows are visible under every snapshot, even under the reader's older one.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from collections.abc import Sequence
 
 from psycopg import Connection
 
-from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.sql_type import Column
+from pgtrickle.model.text.names import QualifiedName, quote_identifier
+from pgtrickle.model.text.trusted import trusted
 from pgtrickle.storage.definitions import column_definitions
 
 _SCHEMA = "pgtrickle_state"
@@ -34,11 +35,11 @@ def stage_rows(connection: Connection, stage: str, columns: Sequence[Column], cs
     """Create the staging table of a stage and copy its rows, given as CSV, into it."""
     table = staging_table(stage)
     connection.execute(
-        f"CREATE TEMPORARY TABLE {table} ({column_definitions(columns)}) ON COMMIT DROP".encode()
+        trusted(f"CREATE TEMPORARY TABLE {table} ({column_definitions(columns)}) ON COMMIT DROP")
     )
     names = ", ".join(quote_identifier(column.name) for column in columns)
     statement = f"COPY {table} ({names}) FROM STDIN (FORMAT csv)"
-    with connection.cursor().copy(statement.encode()) as copy:
+    with connection.cursor().copy(trusted(statement)) as copy:
         copy.write(csv)
 
 
@@ -54,11 +55,11 @@ def shared_staging_table(stream_table_id: int, stage: str) -> QualifiedName:
 def create_shared_staging(
     connection: Connection, stream_table_id: int, stage: str, columns: Sequence[Column]
 ) -> QualifiedName:
-    """Create the table for a large result, in place of one that a crash may have left."""
+    """Create the table for a large result; replace one that a crash may have left."""
     table = shared_staging_table(stream_table_id, stage)
     drop_shared_staging(connection, table)
     listed = f"{column_definitions(columns)}, __attempt text"
-    connection.execute(f"CREATE UNLOGGED TABLE {table.sql} ({listed})".encode())
+    connection.execute(trusted(f"CREATE UNLOGGED TABLE {table.sql} ({listed})"))
     return table
 
 
@@ -79,31 +80,31 @@ def share_rows(
     columns = writer.execute(_COLUMNS, {"table": f"pg_temp.{source}"}).fetchall()
     listed = ", ".join(f"{name} {type_}" for name, type_ in columns)
     with connection.transaction():
-        connection.execute(f"CREATE UNLOGGED TABLE {table.sql} ({listed})".encode())
+        connection.execute(trusted(f"CREATE UNLOGGED TABLE {table.sql} ({listed})"))
         _copy(writer, source, connection, table)
-    connection.execute(f"ANALYZE {table.sql}".encode())
+    connection.execute(trusted(f"ANALYZE {table.sql}"))
     return table
 
 
 def share_values(
     reader: Connection, connection: Connection, array: str, stream_table_id: int, number: int
 ) -> QualifiedName:
-    """Copy what ``reader`` finds in an array into a table that every snapshot sees."""
+    """Copy the values of an array, read by ``reader``, into a table that every snapshot sees."""
     table = shared_staging_table(stream_table_id, f"keys_{number}")
     drop_shared_staging(connection, table)
     query = f"SELECT DISTINCT k FROM unnest({array}) AS k"
     with connection.transaction():
-        connection.execute(f"CREATE UNLOGGED TABLE {table.sql} AS {query} WITH NO DATA".encode())
+        connection.execute(trusted(f"CREATE UNLOGGED TABLE {table.sql} AS {query} WITH NO DATA"))
         _copy(reader, f"({query})", connection, table)
-    connection.execute(f"ANALYZE {table.sql}".encode())
+    connection.execute(trusted(f"ANALYZE {table.sql}"))
     return table
 
 
 def _copy(reader: Connection, source: str, connection: Connection, table: QualifiedName) -> None:
     with (
-        reader.cursor().copy(f"COPY {source} TO STDOUT (FORMAT binary)".encode()) as rows,
+        reader.cursor().copy(trusted(f"COPY {source} TO STDOUT (FORMAT binary)")) as rows,
         connection.cursor().copy(
-            f"COPY {table.sql} FROM STDIN (FORMAT binary, FREEZE)".encode()
+            trusted(f"COPY {table.sql} FROM STDIN (FORMAT binary, FREEZE)")
         ) as copy,
     ):
         for block in rows:
@@ -111,16 +112,16 @@ def _copy(reader: Connection, source: str, connection: Connection, table: Qualif
 
 
 def create_parts_table(connection: Connection, stream_table_id: int) -> QualifiedName:
-    """Create the table in which executors write down how many rows they have read and staged."""
+    """Create the table in which executors record the rows that they have read and staged."""
     table = shared_staging_table(stream_table_id, "parts")
     drop_shared_staging(connection, table)
-    connection.execute(f"CREATE UNLOGGED TABLE {table.sql} (part text, rows bigint)".encode())
+    connection.execute(trusted(f"CREATE UNLOGGED TABLE {table.sql} (part text, rows bigint)"))
     return table
 
 
 def clear_parts(connection: Connection, table: QualifiedName) -> None:
-    """Forget what the executors of an earlier stage have reported."""
-    connection.execute(f"DELETE FROM {table.sql}".encode())
+    """Delete the reports of the executors of an earlier stage."""
+    connection.execute(trusted(f"DELETE FROM {table.sql}"))
 
 
 def count_parts(connection: Connection, table: QualifiedName) -> dict[str, int]:
@@ -130,9 +131,9 @@ def count_parts(connection: Connection, table: QualifiedName) -> dict[str, int]:
         f" FROM (SELECT part, max(rows) AS rows FROM {table.sql} GROUP BY part) AS parts"
         " GROUP BY 1"
     )
-    return dict(connection.execute(query.encode()).fetchall())
+    return dict(connection.execute(trusted(query)).fetchall())
 
 
 def drop_shared_staging(connection: Connection, table: QualifiedName) -> None:
     """Drop a shared table, whether or not it exists."""
-    connection.execute(f"DROP TABLE IF EXISTS {table.sql}".encode())
+    connection.execute(trusted(f"DROP TABLE IF EXISTS {table.sql}"))

@@ -1,4 +1,4 @@
-"""State tables: what the stateful operators of a stream table remember between refreshes."""
+"""State tables: the memory of the stateful operators of a stream table between refreshes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from psycopg import Connection
 
 from pgtrickle.delta.cut import AggregateStage, RecomputeStage, StagedQuery, StatefulStage
 from pgtrickle.delta.layout import COUNT, Layout, ValueTable
-from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.sql_type import BIGINT, Column, SqlType
+from pgtrickle.model.text.comparable import comparable
+from pgtrickle.model.text.names import QualifiedName, quote_identifier
+from pgtrickle.model.text.trusted import trusted
 from pgtrickle.storage.definitions import column_definitions
-from pgtrickle.storage.identity import comparable, row_hash
+from pgtrickle.storage.identity import row_hash
 
 _SCHEMA = "pgtrickle_state"
 _SORTABLE = frozenset(
@@ -28,7 +30,7 @@ _LIST = """
 
 
 def groups_table(stream_table_id: int, stage: str) -> QualifiedName:
-    """Name the table that holds one row a group.
+    """Name the table that holds one row per group.
 
     >>> str(groups_table(7, "group_1"))
     'pgtrickle_state.st_7_group_1'
@@ -95,7 +97,7 @@ def create_state_tables(
 
 
 def _stored_columns(stage: StatefulStage) -> tuple[Column, ...]:
-    """Return the columns of a stage's result that are stored as they are."""
+    """Return the columns of a stage's result that are stored unchanged."""
     if isinstance(stage, RecomputeStage):
         return stage.operator.outputs
     looked_up = (Column(one.name, one.type) for one in stage.layout.looked_up)
@@ -103,7 +105,7 @@ def _stored_columns(stage: StatefulStage) -> tuple[Column, ...]:
 
 
 def _is_sortable(type_: SqlType) -> bool:
-    """Tell whether a B-tree can hold a type, whose values must not be too long for a page."""
+    """Tell whether a B-tree can index a type: its values must not be too long for a page."""
     return type_.base in _SORTABLE
 
 
@@ -127,7 +129,7 @@ def _create_recompute(connection: Connection, stream_table_id: int, stage: Recom
     ):
         _create(connection, table, (*columns, Column(COUNT, BIGINT)))
         count = quote_identifier(COUNT)
-        connection.execute(f"ALTER TABLE {table.sql} ADD CHECK ({count} > 0)".encode())
+        connection.execute(trusted(f"ALTER TABLE {table.sql} ADD CHECK ({count} > 0)"))
         _index(connection, table, row_hash(columns))
         if keys and keys != columns:
             _index(connection, table, row_hash(keys))
@@ -150,13 +152,13 @@ def _create_values(
 
 
 def sorted_by_value(values: ValueTable) -> bool:
-    """Tell whether a value table is found by comparing its one value, which is never NULL."""
+    """Tell whether a value table is indexed by its single value, which is never NULL."""
     (first, *others) = values.columns
     return values.skips_nulls and not others and comparable("v", first.type) == "v"
 
 
 def lacks_state_tables(connection: Connection, stream_table_id: int, query: StagedQuery) -> bool:
-    """Tell whether a state table is gone: only somebody else can have dropped it."""
+    """Tell whether a state table is missing: another role or user dropped it."""
     found = connection.execute(_LIST, {"pattern": f"^st_{stream_table_id}_"}).fetchall()
     present = {name for (name,) in found}
     return any(
@@ -170,20 +172,20 @@ def drop_state_tables(connection: Connection, stream_table_id: int) -> None:
     """Drop every state table of a stream table."""
     names = connection.execute(_LIST, {"pattern": f"^st_{stream_table_id}_"}).fetchall()
     for (name,) in names:
-        connection.execute(f"DROP TABLE {QualifiedName(_SCHEMA, name).sql}".encode())
+        connection.execute(trusted(f"DROP TABLE {QualifiedName(_SCHEMA, name).sql}"))
 
 
 def rename_state_tables(connection: Connection, former_id: int, stream_table_id: int) -> None:
-    """Let a stream table have the state tables of another, which has none afterwards."""
+    """Give the state tables of one stream table to another."""
     former = f"st_{former_id}_"
     for (name,) in connection.execute(_LIST, {"pattern": f"^{former}"}).fetchall():
         own = quote_identifier(f"st_{stream_table_id}_{name.removeprefix(former)}")
         table = QualifiedName(_SCHEMA, name).sql
-        connection.execute(f"ALTER TABLE {table} RENAME TO {own}".encode())
+        connection.execute(trusted(f"ALTER TABLE {table} RENAME TO {own}"))
 
 
 def rows_query(stream_table_id: int, stage: StatefulStage) -> str:
-    """Return the query that shows a stage's result as it is stored."""
+    """Return the query that shows a stage's stored result."""
     if isinstance(stage, RecomputeStage):
         names = [quote_identifier(column.name) for column in stage.operator.outputs]
         return (
@@ -207,8 +209,8 @@ def result_sql(name: str, sql: str) -> str:
 
 def _create(connection: Connection, table: QualifiedName, columns: tuple[Column, ...]) -> None:
     listed = column_definitions(columns)
-    connection.execute(f"CREATE TABLE {table.sql} ({listed})".encode())
+    connection.execute(trusted(f"CREATE TABLE {table.sql} ({listed})"))
 
 
 def _index(connection: Connection, table: QualifiedName, expressions: str) -> None:
-    connection.execute(f"CREATE INDEX ON {table.sql} ({expressions})".encode())
+    connection.execute(trusted(f"CREATE INDEX ON {table.sql} ({expressions})"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.service.lab import Lab
+    from tests.labs.lab import Lab
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from pgtrickle.service.requests.server import RequestServer
 from tests.catalog.databases import SHADOWS, ordinary_role
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.engines import Borrowed
-from tests.service.lab import Lab
+from tests.labs.lab import Lab
 
 T = ("CREATE TABLE t (id int PRIMARY KEY, k int)", "INSERT INTO t VALUES (1, 1), (2, 1)")
 COUNTS = "SELECT k, count(*) AS n FROM t GROUP BY k"
@@ -30,6 +30,12 @@ def forget_requests() -> None:
 
 
 @pytest.fixture
+def database(empty_database: str) -> str:
+    """Let an ordinary role make the catalog."""
+    return empty_database
+
+
+@pytest.fixture
 def owner(database: str, duckdb_engine: DuckDbEngine) -> Iterator[Lab]:
     """Serve as an ordinary role, in a database that grants everyone everything on new tables."""
     with ordinary_role(database) as role:
@@ -39,7 +45,7 @@ def owner(database: str, duckdb_engine: DuckDbEngine) -> Iterator[Lab]:
         dsn = make_conninfo(database, user=role)
         with psycopg.connect(dsn, autocommit=True) as connection:
             connection.execute("ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO PUBLIC")
-            with pgtrickle.connect(dsn, engine=Borrowed(duckdb_engine)) as trickle:
+            with pgtrickle.connect(dsn, engine=Borrowed(duckdb_engine), init=True) as trickle:
                 lab = Lab(trickle, connection)
                 lab.run(*T)
                 lab.create("counts", COUNTS)
@@ -102,6 +108,7 @@ def test_reader_looks_and_does_nothing(owner: Lab, other: psycopg.Connection):
         "list_sources('counts')",
         "change_buffer_sizes()",
         "dependency_tree()",
+        "request_queue()",
         "refresh_efficiency()",
         "sla_summary()",
         "health_check()",
@@ -121,7 +128,8 @@ def test_reader_looks_and_does_nothing(owner: Lab, other: psycopg.Connection):
         REFRESH,
         "SELECT pgtrickle.subscribe('counts', 'news')",
         "SELECT pgtrickle.submit_request('refresh_stream_table', '{}')",
-        "SELECT * FROM pgtrickle.pgt_stream_tables",
+        "UPDATE pgtrickle.pgt_stream_tables SET status = 'SUSPENDED'",
+        "SELECT * FROM pgtrickle.pgt_leases",
         "SELECT * FROM pgtrickle.pgt_requests",
         "INSERT INTO pgtrickle.pgt_grants VALUES ('reader', 'ALL', 'TABLE t')",
         "UPDATE pgtrickle.pgt_request_servers SET beat_at = now()",
@@ -385,10 +393,12 @@ def test_hostile_names_are_names(owner: Lab, name: str):
     groups = run("SELECT group_name FROM pgtrickle.refresh_groups()").fetchall()
     run("SELECT pgtrickle.drop_watermark_group(%s)", [name])
     run("CALL pgtrickle.drop_refresh_group(%s)", [name])
+    run("CALL pgtrickle.rename_stream_table(%s, 'public.plain')", [full])
+    run("CALL pgtrickle.rename_stream_table('plain', %s)", [full])
     run("CALL pgtrickle.drop_stream_table(%s)", [full])
 
     assert found == [(1, 1)]
-    assert script.count("CALL") == 3
+    assert script.count("CALL") == 2
     assert graph.count(" -> n") == 2
     assert groups == [(name,)]
     assert sources[0] in buffers

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from typer.testing import CliRunner
 
+from pgtrickle.cli.main import app
+from pgtrickle.model.scheduling.refresh_group import DEFAULT_ISOLATION
 from pgtrickle.scheduler.loop import Loop
+from tests.labs.lab import Lab, Row
 from tests.scheduler.shop import Watched
-from tests.service.lab import Lab, Row
 
 HELD = "SELECT name, reason FROM pgtrickle.list_holds()"
 
@@ -46,7 +49,7 @@ def test_gate_holds_back_until_it_is_opened(shop: Lab):
         "SELECT source_table, gated, affected_stream_tables, gate_duration >= '0'"
         " FROM pgtrickle.bootstrap_gate_status()"
     )
-    Loop(shop.trickle, Watched()).run_once(threading.Event())
+    Loop(shop.trickle.daemon, Watched()).run_once(threading.Event())
     while_gated = shop.value("SELECT n FROM of_t")
 
     assert held(shop) == [("public.of_t", "the source public.t is gated")]
@@ -169,11 +172,21 @@ def test_refresh_group_is_one_of_the_groups(shop: Lab):
     assert shop.rows("SELECT group_name, members, isolation FROM pgtrickle.refresh_groups()") == [
         ("both", ["public.of_t", "public.of_u"], "repeatable_read")
     ]
-    assert shop.value("CALL pgtrickle.diamond_groups()") == [
-        {"members": ["public.of_t", "public.of_u"], "schedule_policy": "fastest"}
-    ]
+    assert shop.value("CALL pgtrickle.diamond_groups()") == {
+        "groups": [{"members": ["public.of_t", "public.of_u"], "schedule_policy": "fastest"}]
+    }
     shop.run("CALL pgtrickle.drop_refresh_group('both')")
-    assert shop.value("CALL pgtrickle.diamond_groups()") == []
+    assert shop.value("CALL pgtrickle.diamond_groups()") == {"groups": []}
+
+
+def test_caches_of_the_daemon_are_counted_and_cleared(shop: Lab):
+    shop.run("INSERT INTO t VALUES (100)", "CALL pgtrickle.refresh_stream_table('of_t')")
+
+    counted = shop.value("CALL pgtrickle.cache_stats()")
+
+    assert counted["entries"] >= 1
+    assert shop.value("CALL pgtrickle.clear_caches()") == counted["entries"]
+    assert shop.value("CALL pgtrickle.cache_stats()")["entries"] == 0
 
 
 def test_fuse_blows_in_the_scheduler_and_is_reset(shop: Lab):
@@ -183,7 +196,7 @@ def test_fuse_blows_in_the_scheduler_and_is_reset(shop: Lab):
         "INSERT INTO t SELECT generate_series(1, 3)",
         "UPDATE pgtrickle.pgt_stream_tables SET last_refresh_at = now() - '1h'::interval",
     )
-    Loop(shop.trickle, Watched()).run_once(threading.Event())
+    Loop(shop.trickle.daemon, Watched()).run_once(threading.Event())
     ask = (
         "SELECT fuse_mode, fuse_state, fuse_ceiling, blow_reason FROM pgtrickle.fuse_status()"
         " WHERE name = 'public.of_t'"
@@ -193,7 +206,7 @@ def test_fuse_blows_in_the_scheduler_and_is_reset(shop: Lab):
     shop.run("CALL pgtrickle.reset_fuse('of_t')")
     shop.run("UPDATE pgtrickle.pgt_stream_tables SET last_refresh_at = now() - '1h'::interval")
     after_reset = shop.rows(ask)
-    Loop(shop.trickle, Watched()).run_once(threading.Event())
+    Loop(shop.trickle.daemon, Watched()).run_once(threading.Event())
 
     assert blown == [("on", "blown", 2, "3 changed rows, more than 2")]
     assert reason == "its fuse has blown: 3 changed rows, more than 2"
@@ -255,12 +268,12 @@ def test_errors_are_explained_by_their_kind(shop: Lab):
     shop.run("INSERT INTO v VALUES (0)")
     failed = refused(shop, "CALL pgtrickle.refresh_stream_table('inverse')")
 
-    [told] = shop.value("CALL pgtrickle.diagnose_errors('inverse')")
+    [told] = shop.value("CALL pgtrickle.diagnose_errors('inverse')")["errors"]
 
     assert (told["error_code"], told["error_class"]) == (failed, "never")
     assert told["meaning"]
     assert told["remedy"]
-    assert shop.value("CALL pgtrickle.diagnose_errors('of_t')") == []
+    assert shop.value("CALL pgtrickle.diagnose_errors('of_t')") == {"errors": []}
 
 
 def test_stream_table_is_told_in_rows(shop: Lab):
@@ -277,16 +290,36 @@ def test_passes_of_a_query_are_shown(shop: Lab):
     shop.run("CREATE VIEW of_view AS SELECT a FROM t")
     bind, lower, cut = shop.value(
         "CALL pgtrickle.explain_query_rewrite('SELECT count(*) AS n FROM of_view')"
-    )
+    )["passes"]
     _, refusal = shop.value(
-        "CALL pgtrickle.explain_query_rewrite('SELECT array_agg(a) AS l FROM t')"
-    )
+        "CALL pgtrickle.explain_query_rewrite('SELECT a FROM t LIMIT (SELECT 1)')"
+    )["passes"]
 
     assert (bind["pass"], lower["pass"], cut["pass"]) == ("bind", "lower", "cut")
     assert "FROM public.of_view" in bind["sql_after"]
     assert "γ[" in lower["sql_after"]
     assert "group_1" in cut["sql_after"]
     assert refusal["refused"]
+
+
+def test_refresh_group_is_the_same_however_it_is_made(shop: Lab):
+    """Nobody says which isolation he wants: client, command and procedure take the same."""
+    isolation = "SELECT isolation FROM pgtrickle.refresh_groups()"
+    found = []
+    for make in (
+        lambda: shop.trickle.create_refresh_group("both", ["of_t", "of_u"]),
+        lambda: shop.run("CALL pgtrickle.create_refresh_group('both', '{of_t, of_u}')"),
+        lambda: CliRunner().invoke(
+            app,
+            ["group", "create", "both", "of_t", "of_u", "--dsn", shop.trickle.dsn],
+            catch_exceptions=False,
+        ),
+    ):
+        make()
+        found.append(shop.value(isolation))
+        shop.trickle.drop_refresh_group("both")
+
+    assert found == [DEFAULT_ISOLATION.value] * 3
 
 
 def test_copy_in_the_lake_is_asked_for_from_sql(shop: Lab, tmp_path: Path):

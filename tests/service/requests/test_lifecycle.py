@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import psycopg
 import pytest
 
+import pgtrickle
 from pgtrickle.service.requests.verbs import VERBS
-from tests.service.hearing import PATIENCE
-from tests.service.lab import Lab
+from tests.fakes.engine import DuckDbEngine
+from tests.fixtures.engines import Borrowed
+from tests.labs.hearing import PATIENCE
+from tests.labs.lab import Lab
 
 T = ("CREATE TABLE t (id int PRIMARY KEY, k int)", "INSERT INTO t VALUES (1, 1), (2, 1)")
 COUNTS = "SELECT k, count(*) AS n FROM t GROUP BY k"
@@ -28,7 +33,9 @@ def test_every_verb_has_its_procedure_and_every_procedure_a_comment(lab: Lab):
         )
     )
 
-    assert set(found) == {*VERBS, "perform_request", "write_and_refresh", "drain"}
+    inner = {"find_obstacle", "find_transaction_block", "await_request"}
+    others = {"perform_request", "write_and_refresh", "drain", "explain"}
+    assert set(found) == {*VERBS, *inner, *others}
     assert all(found.values())
 
 
@@ -114,7 +121,8 @@ def test_refresh_tells_why_it_did_nothing_or_recomputed(counts: Lab):
     assert notices_of(counts, refresh.replace(")", ', "full" => true)')) == []
 
 
-def test_refresh_waits_for_the_one_in_progress_and_says_so(counts: Lab):
+@pytest.mark.parametrize("verb", ["refresh", "verify"])
+def test_call_waits_for_the_refresh_in_progress_and_says_so(counts: Lab, verb: str):
     counts.run(
         "INSERT INTO t VALUES (4, 4)",
         "INSERT INTO pgtrickle.pgt_leases (pgt_id, owner, acquired_at, expires_at)"
@@ -122,7 +130,7 @@ def test_refresh_waits_for_the_one_in_progress_and_says_so(counts: Lab):
         " FROM pgtrickle.pgt_stream_tables",
     )
 
-    [notice] = notices_of(counts, "CALL pgtrickle.refresh_stream_table('counts')")
+    [notice] = notices_of(counts, f"CALL pgtrickle.{verb}_stream_table('counts')")
 
     counts.check("counts")
     assert notice.startswith("public.counts: waiting, because")
@@ -149,6 +157,48 @@ def test_drop_restricts_unless_told_otherwise(counts: Lab):
     assert caught.value.sqlstate == "ST207"
     assert dropped == {"dropped": ["public.top", "public.counts"]}
     assert counts.leftovers() == []
+
+
+def test_drop_tells_of_views_and_all_else(counts: Lab):
+    counts.run(
+        "CREATE VIEW seen AS TABLE counts",
+        "CREATE FUNCTION looks(counts) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    )
+
+    notices = notices_of(counts, "CALL pgtrickle.drop_stream_table('counts', cascade => true)")
+
+    gone = ["function public.looks(public.counts)", "view public.seen"]
+    assert notices == [f"drop cascades to {one}" for one in gone]
+    assert counts.value(
+        "SELECT result FROM pgtrickle.requests ORDER BY request_id DESC LIMIT 1"
+    ) == {"dropped": [*gone, "public.counts"]}
+
+
+def test_rename_is_followed_by_readers(counts: Lab):
+    counts.run("CALL pgtrickle.create_stream_table('top', 'SELECT max(n) AS n FROM counts')")
+    counts.run("CREATE SCHEMA app")
+
+    notices = notices_of(counts, "CALL pgtrickle.rename_stream_table('counts', 'app.totals')")
+
+    assert notices == ["public.top reads app.totals by its new name"]
+    counts.run("INSERT INTO t VALUES (9, 9)", "CALL pgtrickle.refresh_stream_table('app.totals')")
+    counts.run("CALL pgtrickle.refresh_stream_table('top')")
+    assert counts.value("CALL pgtrickle.verify_stream_table('top')")["ok"]
+    for statement in (
+        "CALL pgtrickle.drop_stream_table('counts')",
+        "SELECT pgtrickle.get_staleness('counts')",
+    ):
+        with pytest.raises(psycopg.Error, match="renamed to") as caught:
+            counts.run(statement)
+        assert caught.value.sqlstate == "ST201"
+
+
+def test_functions_know_a_renamed_table_before_anybody_took_note(counts: Lab):
+    counts.run("ALTER TABLE counts RENAME TO totals")
+
+    assert counts.value("SELECT pgtrickle.get_staleness('totals')") is not None
+    with pytest.raises(psycopg.Error, match=r'renamed to "public\.totals"'):
+        counts.value("SELECT pgtrickle.get_staleness('counts')")
 
 
 def test_suspended_is_refused_until_it_is_resumed(counts: Lab):
@@ -181,8 +231,8 @@ def test_repair_tells_what_it_did_as_text(counts: Lab):
 
     told = counts.value("CALL pgtrickle.repair_stream_table('counts')")
 
-    assert "public.t: triggers made anew" in told
-    assert "guard made anew" in told
+    assert "public.t: triggers created again" in told
+    assert "guard created again" in told
 
 
 def test_verify_explain_and_validate_answer(counts: Lab):
@@ -220,7 +270,7 @@ def test_bulk_create_makes_all_or_none(counts: Lab):
     assert caught.value.sqlstate == "ST105"
     assert "number 1" in (caught.value.diag.message_detail or "")
     assert after_failure == [("public.counts",)]
-    assert [one["name"] for one in made] == ["public.a", "public.b"]
+    assert [one["name"] for one in made["created"]] == ["public.a", "public.b"]
     assert (
         counts.value("""CALL pgtrickle.bulk_alter_stream_tables('{a, b}', '{"schedule": "2m"}')""")
         == 2
@@ -249,23 +299,69 @@ def test_names_mean_what_they_mean_to_the_caller(served: Lab):
     assert served.rows("TABLE app.copy") == [(7,), (8,)]
 
 
-def test_exported_definition_creates_the_same_again(counts: Lab):
-    counts.run(
-        """CALL pgtrickle.create_stream_table('"It''s"', 'SELECT ''a'' AS "q""x", id FROM t',
-        schedule => '3m', refresh_mode => 'FULL', cdc_mode => 'trigger',
-        diamond_consistency => 'none')""",
-        """CALL pgtrickle.alter_stream_table('"It''s"', tier => 'warm', fuse => 'on',
-        fuse_ceiling => 9)""",
-    )
-    ask = """SELECT pgtrickle.stream_table_spec('public."It''s"')"""
-    script, before = (
-        counts.value("""SELECT pgtrickle.export_definition('"It''s"')"""),
-        counts.value(ask),
-    )
+DEFINITIONS = (
+    """CALL pgtrickle.create_stream_table('"It''s"', 'SELECT ''a'' AS "q""x", id FROM t',
+    schedule => '3m', refresh_mode => 'FULL', cdc_mode => 'trigger', diamond_consistency => 'none',
+    diamond_schedule_policy => 'slowest', max_delta_fraction => 0.3)""",
+    """CALL pgtrickle.alter_stream_table('"It''s"', tier => 'warm', fuse => 'on', fuse_ceiling => 9,
+    fuse_sensitivity => 3.5)""",
+)
+SPEC = """SELECT pgtrickle.stream_table_spec('public."It''s"')"""
 
+
+def run_script(lab: Lab, script: str) -> None:
     for statement in script.split(";\n"):
         if statement:
-            counts.run(statement)
-    counts.run("RESET search_path")
+            lab.run(statement)
+    lab.run("RESET search_path")
 
-    assert counts.value(ask) == before
+
+def test_exported_definition_creates_the_same_again(counts: Lab):
+    counts.run(*DEFINITIONS, """CREATE VIEW reads AS TABLE "It's" """)
+    counts.run(
+        """CALL pgtrickle.create_stream_table('more', 'SELECT count(*) AS n FROM "It''s"')"""
+    )
+    script, before = counts.trickle.export_definition('"It\'s"'), counts.value(SPEC)
+
+    run_script(counts, script)
+    assert counts.value(SPEC) == before
+    counts.run(
+        """CALL pgtrickle.alter_stream_table('"It''s"', 'SELECT ''b'' AS "q""x", id FROM t',
+        tier => 'cold', fuse => 'off', max_delta_fraction => '0.9', schedule => '9m',
+        refresh_mode => 'AUTO', diamond_consistency => 'atomic')"""
+    )
+    run_script(counts, script)
+
+    assert counts.value(SPEC) == before
+    assert counts.value("""SELECT min("q""x") FROM reads""") == "a"
+    assert counts.value("""SELECT pgtrickle.export_definition('"It''s"')""") == script
+
+
+def test_exported_definition_with_a_copy_in_the_lake_runs_on_a_fresh_database(
+    counts: Lab, database: str, duckdb_engine: DuckDbEngine, tmp_path: Path
+):
+    """And again there, where it changes nothing."""
+    counts.run(*DEFINITIONS)
+    counts.run(
+        """CALL pgtrickle.alter_stream_table('"It''s"', sink => 'ducklake',"""
+        f""" ducklake_sink_path => '{tmp_path / "a"}', ducklake_table => '"All of It"',"""
+        """ ducklake_partition_by => 'id')"""
+    )
+    script = counts.value("""SELECT pgtrickle.export_definition('"It''s"')""")
+    before = counts.value(SPEC)
+    assert before["sink"] == "ducklake"
+
+    with (
+        pgtrickle.connect(database, engine=Borrowed(duckdb_engine)) as trickle,
+        psycopg.connect(database, autocommit=True) as connection,
+        trickle.daemon.serving_requests(),
+    ):
+        fresh = Lab(trickle, connection)
+        fresh.run(*T)
+        for _ in range(2):
+            run_script(fresh, script)
+            assert fresh.value(SPEC) == before | {"owner": fresh.value("SELECT current_user")}
+        assert fresh.rows("SELECT lake_table, status FROM pgtrickle.ducklake_sink_status()") == [
+            ('main."All of It"', "DELIVERED")
+        ]
+        assert fresh.rows('TABLE "It\'s"') == counts.rows('TABLE "It\'s"')

@@ -18,7 +18,7 @@ from pgtrickle.session import BEGIN_SNAPSHOT
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.engines import Borrowed
 from tests.fixtures.postgres import enterable_directory, plain_server
-from tests.service.lab import Lab
+from tests.labs.lab import Lab
 from tests.service.requests.test_access import _serving
 
 PGBOUNCER = shutil.which("pgbouncer") or shutil.which("/usr/sbin/pgbouncer")
@@ -77,7 +77,7 @@ def _await(dsn: str) -> None:
 
 def test_daemon_and_callers_work_through_the_pooler(pooled: str, duckdb_engine: DuckDbEngine):
     with (
-        pgtrickle.connect(pooled, engine=Borrowed(duckdb_engine)) as trickle,
+        pgtrickle.connect(pooled, engine=Borrowed(duckdb_engine), init=True) as trickle,
         _serving(trickle),
         psycopg.connect(pooled, autocommit=True, prepare_threshold=None) as connection,
     ):
@@ -95,10 +95,28 @@ def test_daemon_and_callers_work_through_the_pooler(pooled: str, duckdb_engine: 
         assert lab.leftovers() == []
 
 
+def test_client_asks_through_the_pooler(pooled: str, duckdb_engine: DuckDbEngine):
+    told: list[str] = []
+    with (
+        pgtrickle.connect(pooled, engine=Borrowed(duckdb_engine)) as trickle,
+        _serving(trickle),
+        psycopg.connect(pooled, autocommit=True, prepare_threshold=None) as connection,
+    ):
+        connection.execute("CREATE TABLE w (id int)")
+        client = trickle.beside_daemon(told.append)
+        client.create_stream_table("asked", "SELECT id FROM w")
+        connection.execute("INSERT INTO w VALUES (1)")
+        report = client.refresh_stream_table("asked")
+        client.drop_stream_table("asked")
+
+    assert (report.action.value, report.rows_inserted) == ("DIFFERENTIAL", 1)
+    assert len(told) == 3
+
+
 def test_many_callers_share_few_connections(pooled: str, duckdb_engine: DuckDbEngine):
     """Thirty sessions ask at once; the pooler has six connections for them and the daemon."""
     with (
-        pgtrickle.connect(pooled, engine=Borrowed(duckdb_engine)) as trickle,
+        pgtrickle.connect(pooled, engine=Borrowed(duckdb_engine), init=True) as trickle,
         _serving(trickle),
         psycopg.connect(pooled, autocommit=True, prepare_threshold=None) as connection,
     ):
@@ -120,7 +138,7 @@ def test_many_callers_share_few_connections(pooled: str, duckdb_engine: DuckDbEn
 def test_own_path_is_set_and_does_not_stay_behind(pooled: str, duckdb_engine: DuckDbEngine):
     ours = [("pg_catalog, pg_temp",)]
     with (
-        pgtrickle.connect(pooled, engine=Borrowed(duckdb_engine)) as trickle,
+        pgtrickle.connect(pooled, engine=Borrowed(duckdb_engine), init=True) as trickle,
         trickle._runtime.connection() as session,
         psycopg.connect(pooled, autocommit=True, prepare_threshold=None) as connection,
     ):

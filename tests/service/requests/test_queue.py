@@ -14,7 +14,7 @@ import pytest
 
 from pgtrickle.service.requests.cancel import CancellableRuntime
 from pgtrickle.service.requests.server import RequestServer
-from tests.service.lab import Lab
+from tests.labs.lab import Lab
 
 T = ("CREATE TABLE t (id int PRIMARY KEY, k int)", "INSERT INTO t VALUES (1, 1), (2, 1)")
 COUNTS = "SELECT k, count(*) AS n FROM t GROUP BY k"
@@ -33,9 +33,11 @@ def statuses(lab: Lab) -> list[Any]:
     return lab.rows("SELECT verb, status FROM pgtrickle.pgt_requests")
 
 
-def call_aside(lab: Lab, statement: str) -> tuple[threading.Thread, psycopg.Connection, list[Any]]:
+def call_aside(
+    lab: Lab, statement: str, options: str = ""
+) -> tuple[threading.Thread, psycopg.Connection, list[Any]]:
     """Call something in another session and thread; collect how it ended."""
-    connection = psycopg.connect(lab.trickle.dsn, autocommit=True)
+    connection = psycopg.connect(lab.trickle.dsn, autocommit=True, options=options)
     ended: list[Any] = []
 
     def call() -> None:
@@ -117,13 +119,10 @@ def test_transaction_block_that_has_written_is_told_what_to_do(served: Lab):
 def test_transaction_block_that_has_only_read_cannot_wait(served: Lab):
     served.run(*T)
 
-    with (
-        pytest.raises(psycopg.errors.InvalidTransactionTermination) as caught,
-        served.connection.transaction(),
-    ):
+    with pytest.raises(psycopg.Error) as caught, served.connection.transaction():
         served.run("SELECT 1", CREATE)
 
-    assert "perform_request" in (caught.value.diag.context or "")
+    assert caught.value.sqlstate == "ST605"
     assert statuses(served) == []
 
 
@@ -229,6 +228,44 @@ def test_cancelled_while_it_runs_is_stopped_and_undone(served: Lab):
     until(lambda: statuses(served) == [("create_stream_table", "CANCELLED")])
     assert ended[0].sqlstate == "57014"
     assert served.leftovers() == []
+
+
+@pytest.mark.parametrize("how", ["statement_timeout", "cancel", "gone"])
+def test_refresh_that_its_caller_calls_off_is_no_failure(served: Lab, how: str):
+    served.run(*T, CREATE, "INSERT INTO t VALUES (3, 3)")
+    served.queries["counts"] = COUNTS
+    reached, go_on = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        reached.set()
+        go_on.wait(60)
+
+    served.before_next_stage(hold)
+    thread, connection, ended = call_aside(
+        served,
+        "CALL pgtrickle.refresh_stream_table('counts')",
+        options="-c statement_timeout=1s" if how == "statement_timeout" else "",
+    )
+    assert reached.wait(60)
+    if how == "cancel":
+        connection.cancel()
+    if how == "gone":
+        served.run(f"SELECT pg_terminate_backend({connection.info.backend_pid})")
+        served.run("UPDATE pgtrickle.pgt_requests SET seen_at = seen_at - interval '11 seconds'")
+    thread.join()
+    until(lambda: any(one.cancelled for one in _running()))
+    go_on.set()
+
+    until(lambda: ("refresh_stream_table", "CANCELLED") in statuses(served))
+    [latest, *_] = served.trickle.refresh_history("counts")
+    assert (latest.status.value, latest.error_code) == ("CANCELLED", "ST214")
+    table = served.trickle.get_stream_table("counts")
+    assert (table.status.value, table.consecutive_errors) == ("ACTIVE", 0)
+    assert table.last_error_message is None
+    assert served.trickle.diagnose_errors("counts") == []
+    assert served.value("SELECT count(*) FROM pgtrickle.health_check() WHERE severity <> 'OK'") == 0
+    assert ended
+    served.refresh("counts")
 
 
 def _running() -> list[CancellableRuntime]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from pgtrickle.errors import DataError
-from tests.service.lab import Lab, Row
+from pgtrickle.errors import DataError, PrivilegeError
+from tests.labs.lab import Lab, Row
 
 T = ("CREATE TABLE t (id int PRIMARY KEY, k int)", "INSERT INTO t VALUES (1, 1), (2, 1)")
 COUNTS = "SELECT k, count(*) AS n FROM t GROUP BY k"
@@ -97,6 +97,23 @@ def test_tree_shows_each_above_its_sources(chain: Lab):
     ]
 
 
+def test_tree_has_branches(chain: Lab):
+    chain.run("CREATE TABLE u (id int PRIMARY KEY)")
+    chain.create("side", "SELECT u.id FROM u JOIN counts ON counts.n = u.id")
+
+    lines = chain.connection.execute("SELECT tree_line FROM pgtrickle.dependency_tree()").fetchall()
+
+    assert [line for (line,) in lines] == [
+        "public.side",
+        "├── public.counts",
+        "│   └── public.t",
+        "└── public.u",
+        "public.top",
+        "└── public.counts",
+        "    └── public.t",
+    ]
+
+
 def test_efficiency_and_sla_count_what_ran(chain: Lab):
     columns = "name, total_refreshes, differential_count, full_count, speedup IS NOT NULL"
     assert ask(chain, "refresh_efficiency()", columns) == [
@@ -119,6 +136,31 @@ def test_failures_use_the_error_budget_up(lab: Lab):
 
     assert ask(lab, "sla_summary()", "error_rate, error_budget_remaining") == [(0.5, 0)]
     assert ("errors", "WARNING") in ask(lab, "health_check()", "check_name, severity")
+
+
+def test_failure_that_does_not_count_is_told_until_it_is_over(lab: Lab):
+    lab.run(*T)
+    lab.create("copy", "SELECT id FROM t")
+    lab.run("INSERT INTO t VALUES (3, 0)")
+
+    def refuse() -> None:
+        raise PrivilegeError("permission denied for table t", hint="GRANT SELECT ON t TO me;")
+
+    lab.before_next_stage(refuse)
+    with pytest.raises(PrivilegeError):
+        lab.trickle.refresh_stream_table("copy")
+
+    [failing] = lab.trickle.status().failing
+    assert (failing.stream_table, failing.consecutive_errors) == ("public.copy", 0)
+    assert "permission denied" in (failing.last_error or "")
+    assert ("errors", "WARNING") in ask(lab, "health_check()", "check_name, severity")
+    [check] = [one for one in lab.trickle.doctor() if one.name == "stream tables"]
+    assert not check.ok
+    assert "permission denied" in check.detail
+
+    lab.trickle.refresh_stream_table("copy")
+    assert lab.trickle.status().failing == []
+    assert ("errors", "OK") in ask(lab, "health_check()", "check_name, severity")
 
 
 def test_health_names_what_is_wrong(chain: Lab):

@@ -10,10 +10,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgtrickle.catalog.subscriptions import tell_pending
+from pgtrickle.catalog.scheduling.subscriptions import tell_pending
 from tests.fixtures.daemons import await_
-from tests.service.hearing import heard
-from tests.service.lab import Lab
+from tests.labs.hearing import heard
+from tests.labs.lab import Lab
 
 T = ("CREATE TABLE t (id int PRIMARY KEY, k int)", "INSERT INTO t VALUES (1, 1), (2, 1)")
 

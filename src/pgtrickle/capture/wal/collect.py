@@ -1,12 +1,12 @@
-"""Collect the buffer rows of a stretch of the log, by table.
+"""Collect the buffer rows of a part of the log, by table.
 
-Whether a change is taken is decided here, and only by where its transaction committed: not if the
+The position of a transaction's commit alone decides whether its changes are taken: not if the
 buffers hold it already (before ``position``), and not if triggers captured it (before the source's
 hand-over).
 
-A column that the table did not have when a row was written, under its name and type, is NULL in the
-buffer.  Then a marker goes with it, as for a TRUNCATE: a column may be renamed and renamed back
-before anyone looks.
+A column that the table did not have under its name and type when a row was written is NULL in the
+buffer.  Then a marker is added, as for a TRUNCATE: a column may be renamed and renamed back
+before the next refresh.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from pgtrickle.capture.wal.buffer_rows import Fit, Projection, make_projection
 from pgtrickle.capture.wal.messages import Begin, Commit, Delete, Insert, Relation, Truncate, Update
-from pgtrickle.capture.wal.rows import Fit, Projection, make_projection
 from pgtrickle.capture.wal.transactions import Step
 from pgtrickle.errors import WalMessageError
 from pgtrickle.model.lsn import NOWHERE, Lsn
@@ -26,8 +26,8 @@ _EPOCH = 1 << 32
 def widen_xid(xid: int, recent: int) -> int:
     """Return the full id of a transaction in the log, given that of any recent one.
 
-    The log holds 32 bits.  PostgreSQL keeps all ids in use within half of what these can tell
-    apart, so the right one is the nearest.
+    The log holds 32 bits.  PostgreSQL keeps all ids in use within half of that range, so the right
+    one is the nearest.
 
     >>> widen_xid(5, 7 << 32 | 9) == 7 << 32 | 5
     True
@@ -94,7 +94,7 @@ class Collector:
                 self.end = step.end_lsn
 
     def give(self) -> dict[Projection, list[bytes]]:
-        """Hand over what has been collected, and start anew."""
+        """Hand over the collected rows, and start again."""
         pending, self.pending, self.pending_lines = self.pending, {}, 0
         return pending
 

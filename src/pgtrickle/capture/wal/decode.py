@@ -1,8 +1,8 @@
 """Decode one message of pgoutput, protocol version 1, exactly.
 
 A message is taken only if every byte of it is accounted for: each length lies inside it, each
-flag is one that the protocol knows, and nothing is left over.  Whatever else is in it is refused
-with ST321; what the bytes would have meant is never guessed.
+flag is one that the protocol knows, and nothing is left over.  Any other message is refused
+with ST321; the meaning of bytes is never guessed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _TOO_WIDE = "more columns than a table can have"
 _NEW, _KEY, _OLD = ord("N"), ord("K"), ord("O")
 _TEXT, _NULL, _TOAST = ord("t"), ord("n"), ord("u")
 _IDENTITIES = frozenset("dnfi")
-# The heads of texts of less than 256 bytes: to look one up is quicker than to take it apart.
+# The headers of texts of less than 256 bytes: looking one up is faster than unpacking it.
 _SHORT_TEXT = {bytes([_TEXT, 0, 0, 0, length]): length for length in range(256)}
 _OLD_KINDS = frozenset({_OLD, _KEY})
 _ROW_AT = _RELID.size
@@ -77,7 +77,7 @@ def decode(data: bytes) -> Message:
         ) from error
 
 
-_HINT = "See that the slot's plugin is pgoutput; pgtrickle doctor tells."
+_HINT = "Check that the slot's plugin is pgoutput: pgtrickle doctor."
 
 
 def _excerpt(data: bytes) -> str:
@@ -199,7 +199,7 @@ def _emitted(data: bytes) -> Emitted:
 def _row(data: bytes, at: int) -> tuple[Row, int, bool]:
     """Read a row; return its values, where it ends, and whether all of them are text.
 
-    This runs once or twice a changed row, hence the few calls.
+    This runs once or twice per changed row, hence the few calls.
     """
     values: list[Value] = []
     append, short_text = values.append, _SHORT_TEXT.get

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
-# Every reason by one query, in the order in which a person would remove them.
+# All reasons with one query, in the order in which an administrator would remove them.
 _LIST_OBSTACLES = """
     SELECT obstacle.reason
       FROM pg_catalog.pg_class AS c
@@ -39,10 +39,10 @@ _LIST_OBSTACLES = """
 def list_obstacles(
     connection: Connection[TupleRow], relid: int, columns: Sequence[str], *, may_alter: bool
 ) -> list[str]:
-    """Return what stands in the way of reading a source's changes from the log.
+    """Return the reasons why a source's changes cannot be read from the log.
 
-    ``columns`` are those that are captured; without ``may_alter`` the table has to have the
-    replica identity FULL already.
+    ``columns`` are the captured ones; without ``may_alter`` the table must already have
+    the replica identity FULL.
     """
     values = {"relid": relid, "columns": list(columns), "may_alter": may_alter}
     return [reason for (reason,) in connection.execute(_LIST_OBSTACLES, values)]

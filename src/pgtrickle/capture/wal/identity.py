@@ -1,7 +1,7 @@
-"""The replica identity: how much of an old row the log holds.
+"""The replica identity: the part of an old row that the log holds.
 
-Only FULL will do.  A change carries the weight -1 for the old row with all captured columns, and
-under any other identity the log holds the key alone.
+Only FULL is enough.  A change carries the weight -1 for the old row with all captured columns, and
+under any other identity the log holds only the key.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
-from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.text.names import QualifiedName
 
 FULL = "f"
 _INDEX = "i:"
@@ -27,7 +27,7 @@ _WORDS = {"d": sql.SQL("DEFAULT"), "n": sql.SQL("NOTHING"), FULL: sql.SQL("FULL"
 def set_full_identity(
     connection: Connection[TupleRow], relid: int, table: QualifiedName
 ) -> str | None:
-    """Give a table the identity FULL; return what it had, or None if nothing was to be done."""
+    """Give a table the identity FULL; return its former identity, or None if it was FULL."""
     [(identity, index)] = connection.execute(_GET, {"relid": relid}).fetchall()
     if identity == FULL:
         return None
@@ -45,7 +45,7 @@ _FIND_INDEX = """
 def restore_identity(
     connection: Connection[TupleRow], relid: int, table: QualifiedName, former: str | None
 ) -> None:
-    """Give a table back the identity it had, unless somebody has set another one since."""
+    """Restore the former identity of a table, unless another one was set since."""
     if former is None:
         return
     [(identity, _)] = connection.execute(_GET, {"relid": relid}).fetchall()

@@ -13,7 +13,7 @@ from pgtrickle.model.lsn import Lsn
 
 
 class Unchanged(Enum):
-    """Stands for a TOASTed value that an UPDATE left alone: the log does not repeat it."""
+    """A TOASTed value that an UPDATE did not change: the log does not repeat it."""
 
     TOAST = "u"
 
@@ -42,7 +42,7 @@ class Commit(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """The transaction came here by replication from another server."""
+    """The transaction was replicated from another server."""
 
     commit_lsn: Lsn
     name: str
@@ -58,7 +58,7 @@ class RelationColumn(NamedTuple):
 
 
 class Relation(NamedTuple):
-    """The shape of a table; precedes its first row and comes again when it has changed."""
+    """The shape of a table; precedes its first row and is repeated after each change."""
 
     relid: int
     schema: str
@@ -76,7 +76,7 @@ class Type(NamedTuple):
 
 
 class Insert(NamedTuple):
-    """A new row; ``plain`` if each of its values is there as text."""
+    """A new row; ``plain`` if each of its values is present as text."""
 
     relid: int
     new: Row
@@ -86,7 +86,7 @@ class Insert(NamedTuple):
 class Update(NamedTuple):
     """A changed row; ``old`` is complete only if the replica identity is FULL.
 
-    It is ``plain`` if each value of both images is there as text.
+    It is ``plain`` if each value of both images is present as text.
     """
 
     relid: int
@@ -114,7 +114,7 @@ class Truncate(NamedTuple):
 
 
 class Emitted(NamedTuple):
-    """What ``pg_logical_emit_message`` wrote."""
+    """A message of ``pg_logical_emit_message``."""
 
     transactional: bool
     lsn: Lsn

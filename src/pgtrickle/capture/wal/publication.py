@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
-from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.text.names import QualifiedName
 
 _EXISTS = "SELECT FROM pg_catalog.pg_publication WHERE pubname = %(name)s"
 _CREATE = sql.SQL("CREATE PUBLICATION {name} WITH (publish = 'insert, update, delete, truncate')")
@@ -16,7 +16,7 @@ _CREATE = sql.SQL("CREATE PUBLICATION {name} WITH (publish = 'insert, update, de
 def create_publication(connection: Connection[TupleRow], name: str) -> None:
     """Create the publication without tables, unless it exists.
 
-    It must be committed before the slot is created: decoding looks at the catalog as it was.
+    It must be committed before the slot is created: decoding reads the catalog of that time.
     """
     if connection.execute(_EXISTS, {"name": name}).fetchone() is None:
         connection.execute(_CREATE.format(name=sql.Identifier(name)))
@@ -32,7 +32,7 @@ def drop_publication(connection: Connection[TupleRow], name: str) -> None:
 
 _ADD = sql.SQL("ALTER PUBLICATION {name} ADD TABLE ONLY {table}")
 _REMOVE = sql.SQL("ALTER PUBLICATION {name} DROP TABLE ONLY {table}")
-# A table that is filtered or published in part is as good as not published.
+# A table that is filtered or published in part counts as not published.
 _LIST_MEMBERS = """
     SELECT r.prrelid::pg_catalog.int8, r.oid::pg_catalog.int8
       FROM pg_catalog.pg_publication AS p
@@ -47,7 +47,7 @@ _LIST_MEMBERS = """
 def list_members(
     connection: Connection[TupleRow], name: str, relids: Sequence[int]
 ) -> dict[int, int]:
-    """Return which of these tables are published whole, each with the oid of its membership."""
+    """Return the tables that are published completely, each with the oid of its membership."""
     values = {"name": name, "relids": list(relids)}
     return dict(connection.execute(_LIST_MEMBERS, values).fetchall())
 

@@ -1,8 +1,8 @@
-"""The logical slot: create it, look at it, read from it, move it on.
+"""The logical slot: create, inspect, read and advance it.
 
-It is read by SQL functions and not by the replication protocol, which psycopg does not speak:
-``peek`` returns changes and leaves the slot where it is, ``advance`` moves it.  Between the two
-lies the commit of what was read, so a crash makes the slot deliver again and never too little.
+It is read by SQL functions and not by the replication protocol, which psycopg does not support:
+``peek`` returns changes and does not move the slot, ``advance`` moves it.  The commit of the
+changes is between the two, so after a crash the slot delivers them again and loses none.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from psycopg.rows import TupleRow
 
 from pgtrickle.errors import ServerBusyError, SlotLostError, WalUnavailableError
 from pgtrickle.model.lsn import Lsn, format_lsn, parse_lsn
-from pgtrickle.model.search_path import OWN_PATH
+from pgtrickle.model.text.search_path import OWN_PATH
 
 PLUGIN = "pgoutput"
 _FETCH_ROWS = 5000
-_HINT_LOST = "Nothing is to be done: triggers take over, and the stream tables are rebuilt."
+_HINT_LOST = "No action is needed: triggers take over, and the stream tables are rebuilt."
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class SlotState:
     plugin: str
     own_database: bool
     wal_status: str  # reserved, extended, unreserved or lost
-    confirmed: Lsn  # what committed before is never delivered again
+    confirmed: Lsn  # transactions that committed before it are never delivered again
     lag_bytes: int  # of log that the server keeps for this slot
 
 
@@ -47,7 +47,7 @@ _FIND = """
 
 
 def find_slot(connection: Connection[TupleRow], name: str) -> SlotState | None:
-    """Look a slot up by its name; slots belong to the whole server."""
+    """Find a slot by its name; slots belong to the whole server."""
     row = connection.execute(_FIND, {"name": name}).fetchone()
     if row is None:
         return None
@@ -72,7 +72,7 @@ def check_slot(state: SlotState | None, name: str, position: Lsn) -> SlotState:
         )
     if state.confirmed > position:
         raise SlotLostError(
-            f'the logical slot "{name}" was moved by someone else',
+            f'the logical slot "{name}" was moved by another client',
             detail=f"It is at {format_lsn(state.confirmed)}, the buffers at {format_lsn(position)}",
             hint=_HINT_LOST,
         )
@@ -86,7 +86,7 @@ _CREATE = """
 
 
 def create_slot(connection: Connection[TupleRow], name: str, patience: timedelta) -> Lsn:
-    """Create a slot and return from where on it delivers.
+    """Create a slot and return the position from which it delivers.
 
     PostgreSQL waits for every transaction that is open anywhere on the server; ``patience`` ends
     that with ST320.  The connection must be outside a transaction.
@@ -116,7 +116,7 @@ _DROP = "SELECT pg_catalog.pg_drop_replication_slot(%(name)s)"
 
 
 def drop_slot(connection: Connection[TupleRow], name: str) -> None:
-    """Drop a slot of this database, whatever became of it; it takes effect at once."""
+    """Drop a slot of this database in any state; it takes effect at once."""
     state = find_slot(connection, name)
     if state is None or not state.own_database:
         return
@@ -130,7 +130,7 @@ _ADVANCE = "SELECT pg_catalog.pg_replication_slot_advance(%(name)s, %(lsn)s)"
 
 
 def advance_slot(connection: Connection[TupleRow], name: str, lsn: Lsn) -> None:
-    """Tell the server that what committed before ``lsn`` is not needed again."""
+    """Tell the server that transactions that committed before ``lsn`` are no longer needed."""
     try:
         connection.execute(_ADVANCE, {"name": name, "lsn": format_lsn(lsn)})
     except psycopg.errors.ObjectInUse as error:
@@ -143,7 +143,7 @@ _GET_END = "SELECT pg_catalog.pg_current_wal_insert_lsn()::pg_catalog.text"
 
 
 def get_log_end(connection: Connection[TupleRow]) -> Lsn:
-    """Return a position that lies after the commit of every transaction visible by now.
+    """Return a position after the commit of every transaction that is visible now.
 
     A transaction writes its commit record before it becomes visible to anyone.
     """
@@ -156,10 +156,10 @@ _EMIT = "SELECT pg_catalog.pg_logical_emit_message(true, 'pgtrickle', '')"
 
 
 def flush_log(connection: Connection[TupleRow], lsn: Lsn) -> None:
-    """See that the log is on disk up to ``lsn``: the slot delivers nothing that is not.
+    """Make sure that the log is on disk up to ``lsn``: the slot delivers only such log.
 
-    With synchronous_commit off a transaction is visible before.  A commit of our own that waits
-    for the disk takes everything before it along.
+    With synchronous_commit off a transaction is visible earlier.  A commit that waits
+    for the disk flushes everything before it.
     """
     [(flushed,)] = connection.execute(_IS_FLUSHED, {"lsn": format_lsn(lsn)}).fetchall()
     if not flushed:
@@ -179,9 +179,9 @@ _PEEK = """
 def peek(
     connection: Connection[TupleRow], name: str, publication: str, *, upto: Lsn, limit: int
 ) -> Iterator[list[bytes]]:
-    """Yield the messages of the transactions that committed before ``upto``, in order, in lots.
+    """Yield the messages of the transactions that committed before ``upto``, in order, in batches.
 
-    After ``limit`` messages no further transaction begins; one is never cut.  Nothing is moved.
+    After ``limit`` messages no further transaction begins; none is cut.  The slot is not moved.
     The connection must be inside a transaction; values are written as its settings say.
     """
     values = {"name": name, "upto": format_lsn(upto), "limit": limit, "publication": publication}
@@ -215,7 +215,7 @@ def _in_use(name: str) -> ServerBusyError:
     )
 
 
-# A value must read back as what it was, whatever a session, a role or the server prefers.
+# A value must be readable without loss, under any settings of a session, a role or the server.
 _PLAIN = {
     "DateStyle": "ISO, YMD",
     "IntervalStyle": "postgres",
@@ -227,7 +227,7 @@ _PLAIN = {
 
 
 def use_plain_values(connection: Connection[TupleRow]) -> None:
-    """Let this transaction write and read values in one form."""
+    """Fix the format in which this transaction writes and reads values."""
     for name, value in _PLAIN.items():
         _set(connection, name, value)
 

@@ -1,4 +1,4 @@
-"""What a hand-over does to a source: lock it, and take its triggers away."""
+"""The steps of a hand-over at the source: lock it, and drop its triggers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
 from pgtrickle.capture.buffers import BUFFER_SCHEMA
-from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.text.names import QualifiedName
 
 _FIND = """
     SELECT n.nspname, c.relname
@@ -32,11 +32,11 @@ def find_table(connection: Connection[TupleRow], relid: int) -> QualifiedName | 
 def lock_table(
     connection: Connection[TupleRow], table: QualifiedName, patience: timedelta | None
 ) -> None:
-    """Wait until nobody uses a table, and keep it so until the commit.
+    """Lock a table exclusively until the commit.
 
-    At once in the strongest mode, which to drop triggers and to change the replica identity take:
-    a lock that is strengthened later can meet another one that way.  Who waits for it holds back
-    everybody who comes later, so ``patience`` is short; None: as the transaction has it.
+    It takes the strongest mode at once, which dropping triggers and changing the replica identity
+    need: strengthening a lock later can deadlock.  A waiting request holds back all later ones, so
+    ``patience`` is short; None: the transaction's own timeout.
     """
     if patience is not None:
         milliseconds = f"{int(patience.total_seconds() * 1000)}ms"
@@ -45,7 +45,7 @@ def lock_table(
 
 
 def may_lock_table(connection: Connection[TupleRow], relid: int) -> bool:
-    """Tell whether our role may lock a table by name; to put triggers on it, less is needed."""
+    """Tell whether pgtrickle's role may lock a table by name; creating triggers needs less."""
     [(allowed,)] = connection.execute(_MAY_LOCK, {"relid": relid}).fetchall()
     return bool(allowed)
 

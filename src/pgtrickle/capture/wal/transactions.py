@@ -1,4 +1,4 @@
-"""Put decoded messages together into whole, committed transactions, in the order of commits."""
+"""Assemble decoded messages into whole, committed transactions, in the order of commits."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Step = Begin | Relation | Change | Commit
 
 
 def read_transactions(messages: Iterable[bytes]) -> Iterator[Step]:
-    """Yield what matters of a stream of messages, once it is known to be well-formed.
+    """Yield the relevant messages of a stream, after checking that it is well-formed.
 
     A transaction comes as its ``Begin``, its shapes and changes, and its ``Commit``.  ST321 is
-    raised where one does not begin, end or follow as the protocol says: also when the stream ends
+    raised if one does not begin, end or follow as the protocol says, also if the stream ends
     inside one, so a caller that writes as it reads must not commit before the end.
     """
     current: Begin | None = None
@@ -67,5 +67,5 @@ def read_transactions(messages: Iterable[bytes]) -> Iterator[Step]:
 def _refuse(what: str) -> WalMessageError:
     return WalMessageError(
         f"the log holds {what}",
-        hint="See that nothing but pgtrickle reads its slot; pgtrickle doctor tells.",
+        hint="Check that only pgtrickle reads its slot: pgtrickle doctor.",
     )

@@ -1,4 +1,4 @@
-"""Write collected rows to the change buffers, and tell which columns of a shape fit."""
+"""Write collected rows to the change buffers, and find the columns of a shape that fit."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from psycopg import Connection, Copy, sql
 from psycopg.rows import TupleRow
 
 from pgtrickle.capture.buffers import WEIGHT_COLUMN, XID_COLUMN, buffer_of
+from pgtrickle.capture.wal.buffer_rows import NULL, Fit, Projection
 from pgtrickle.capture.wal.messages import Relation
-from pgtrickle.capture.wal.rows import NULL, Fit, Projection
 from pgtrickle.errors import WalGapError
 
 _COPY = sql.SQL("COPY {buffer} ({columns}) FROM STDIN (FORMAT text, NULL {null}, ENCODING 'UTF8')")
@@ -22,8 +22,8 @@ _COPY = sql.SQL("COPY {buffer} ({columns}) FROM STDIN (FORMAT text, NULL {null},
 class BufferWriter:
     """Appends lines to the change buffers, inside a transaction that the caller commits.
 
-    COPY stays open from one lot of lines to the next of the same table, so that the server stores
-    rows while the next ones are decoded.  All is written when the block has ended.
+    COPY stays open between batches of lines of the same table, so that the server stores
+    rows while the next ones are decoded.  Everything is written when the block ends.
     """
 
     def __init__(self, connection: Connection[TupleRow]) -> None:
@@ -56,7 +56,7 @@ class BufferWriter:
                     copy.write(b"\n".join(lines) + b"\n")
 
     def find_fit(self, relation: Relation) -> Fit:
-        """Tell which of a buffer's columns hold what rows of a shape have under the same name."""
+        """Return the columns of a buffer that rows of a shape have under the same name."""
         self._finish()
         return find_fit(self._connection, relation)
 
@@ -90,16 +90,16 @@ def _translated(projection: Projection) -> Iterator[None]:
     try:
         yield
     except (psycopg.DataError, psycopg.ProgrammingError, psycopg.IntegrityError) as error:
-        # A label of an enum that was renamed since, for one: the text no longer reads back.
+        # For example a label of an enum that was renamed since: its text is no longer valid.
         raise WalGapError(
             f'could not write changes of "{relation.schema}.{relation.name}" from the log',
             source_relid=relation.relid,
             detail=str(error.diag.message_primary),
-            hint="Nothing is to be done: triggers take over, and its readers are rebuilt.",
+            hint="No action is needed: triggers take over, and its readers are rebuilt.",
         ) from error
 
 
-# Domains are replaced by what they are based on, lengths and precisions left out, as in the buffer.
+# Domains are replaced by their base types, lengths and precisions omitted, as in the buffer.
 _LIST_FITTING = """
     WITH RECURSIVE sent AS (
         SELECT s.name, s.typid
@@ -120,7 +120,7 @@ _LIST_FITTING = """
 
 
 def find_fit(connection: Connection[TupleRow], relation: Relation) -> Fit:
-    """Tell which of the buffer's columns hold what rows of this shape have under the same name."""
+    """Return the columns of the buffer that rows of this shape have under the same name."""
     values = {
         "buffer": buffer_of(relation.relid).sql,
         "names": [column.name for column in relation.columns],

@@ -1,1 +1,1 @@
-"""One plan rewrite a file."""
+"""One plan rewrite per file."""

@@ -2,7 +2,7 @@
 
     π[a](scan T yielding a, b, c)   becomes   π[a](scan T yielding a)
 
-What a scan does not yield is neither captured, nor read, nor moved.
+Columns that a scan does not yield are neither captured, nor read, nor moved.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Move filters and expressions over one source down into its scan.
 
-PostgreSQL evaluates what a scan holds, on its own types and with its own functions, so whatever
-reads only one table is exact without any translation.  What stays above crosses tables, or is
-computed from the result of a join by means that the engine has too.
+PostgreSQL evaluates the expressions of a scan, on its own types and with its own functions, so an
+expression over one table is exact without any translation.  Expressions above cross tables, or are
+computed from the result of a join with operations that the engine has too.
 
     σ[o.qty > 2 ∧ o.cid = c.id](o × c)   becomes   σ[o.cid = c.id](σ[o.qty > 2](o) × c)
     π[lower(o.note) || c.name]           becomes   π[x || c.name] over a scan that yields x
@@ -68,7 +68,7 @@ _TOTAL = (
     exp.Trim,
     exp.DPipe,
 )
-# Parts of an expression that are no value by themselves, or are a column already.
+# Parts of an expression that are not values by themselves, or are already a column.
 _NOT_VALUES = (
     exp.Column,
     exp.DataType,
@@ -130,7 +130,7 @@ def _push_into_join(node: InnerJoin, conditions: Sequence[Scalar]) -> Node:
 
 @dataclass
 class _Computed:
-    """The expressions that scans are to evaluate, found while the plan is rewritten."""
+    """The expressions that scans will evaluate, found while the plan is rewritten."""
 
     scans: dict[str, Scan]
     taken: set[str]  # column names of the whole plan
@@ -198,7 +198,7 @@ def _extract(node: Node, computed: _Computed) -> Node:
 def _stays_above(scalar: Scalar, child: Node) -> bool:
     """Tell whether the engine can evaluate an expression above a join, where it belongs.
 
-    A join guards what is computed from its result: below it, ``10 / t.b`` would fail for a row
+    A join guards expressions over its result: below it, ``10 / t.b`` would fail for a row
     with zero that joins nothing.
     """
     if isinstance(child, Scan):
@@ -215,9 +215,9 @@ _Origins = Mapping[str, tuple[Scan, str]]
 
 
 def _origins(node: Node) -> _Origins:
-    """Return, for each column that comes from a scan as it is, the scan and the name it has there.
+    """Return, for each column that comes unchanged from a scan, the scan and its name there.
 
-    What a union gives comes from several scans, so no single one can compute with it.
+    The rows of a union come from several scans, so no single scan can compute with them.
     """
     match node:
         case Scan():
@@ -281,7 +281,7 @@ def _is_guarded(part: exp.Expr) -> bool:
 
 
 def _never_fails(part: exp.Expr) -> bool:
-    """Tell whether a part has a value for every row, so that it does not matter who needs it."""
+    """Tell whether a part has a value for every row, so that it is safe to evaluate it early."""
     return all(isinstance(node, _TOTAL) for node in part.walk())
 
 
@@ -320,7 +320,7 @@ def _add_outputs(node: Node, outputs: dict[str, tuple[Output, ...]]) -> Node:
 
 
 def _pass_on(node: Project, outputs: dict[str, tuple[Output, ...]]) -> Project:
-    """Let a projection pass on the computed columns below it; what nobody reads is pruned."""
+    """Let a projection pass on the computed columns below it; unused ones are pruned later."""
     computed = {output.name for added in outputs.values() for output in added}
     passed = tuple(pass_on(column) for column in columns_of(node.child) if column.name in computed)
     return replace(node, outputs=node.outputs + passed)

@@ -1,8 +1,8 @@
-"""Give every scan of a plan an alias and column names of its own.
+"""Give every scan of a plan its own alias and column names.
 
-An input may stand in several places of one plan: the outer rows of a join and of the count of
+An input may occur several times in one plan: the outer rows of a join and of the count of
 their partners, the keys of a subquery and of its empty answers.  Filters and expressions are
-pushed into each place by itself, so the places must not share a scan.
+pushed into each occurrence separately, so the occurrences must not share a scan.
 
     T ⋈[a = b] π[b ← a](T)   becomes   T ⋈[a = b] π[b ← a₂](T₂)
 """
@@ -81,7 +81,7 @@ class _Separation:
         return replace(scan, alias=alias, outputs=outputs), renamed
 
     def _project(self, node: Project) -> tuple[Node, _Renamed]:
-        """Rename what a projection reads, and what it hands on under its old name."""
+        """Rename the columns that a projection reads or passes on under their old names."""
         child, below = self.visit(node.child)
         outputs = tuple(
             Output(below.get(one.name, one.name), _rename(one.scalar, below), one.type)

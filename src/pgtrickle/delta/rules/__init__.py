@@ -1,1 +1,1 @@
-"""One delta rule a file."""
+"""One delta rule per file."""

@@ -27,7 +27,7 @@ def delta_union_all(node: UnionAll, ctx: DeltaContext) -> Node | None:
 
 
 def add(terms: list[Node | None]) -> Node | None:
-    """Add up the terms that exist; None where there is none."""
+    """Add up the terms that exist; None if there is none."""
     present = tuple(term for term in terms if term is not None)
     if len(present) <= 1:
         return present[0] if present else None

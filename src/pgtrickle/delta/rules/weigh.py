@@ -1,4 +1,4 @@
-"""Delta rule for repeated rows: INTERSECT ALL, EXCEPT ALL, the lone rows of an outer join.
+"""Delta rule for repeated rows: INTERSECT ALL, EXCEPT ALL, rows of an outer join without a partner.
 
     Δ(n · Q)  =  n · ΔQ
 
@@ -13,7 +13,7 @@ from pgtrickle.delta.context import DeltaContext
 
 
 def delta_weigh(node: Weigh, ctx: DeltaContext) -> Weigh | None:
-    """Repeat the changed rows as often as they say.
+    """Repeat the changed rows as often as their factor says.
 
     >>> from pgtrickle.algebra.nodes import Scalar, Scan, Source, SourceKind
     >>> from pgtrickle.algebra.printer import show

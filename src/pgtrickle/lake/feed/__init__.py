@@ -1,1 +1,1 @@
-"""What changed in a lake table between two snapshots, by row id, and its rows as PostgreSQL's."""
+"""The changes of a lake table between two snapshots, by row id, in PostgreSQL's types."""

@@ -1,4 +1,4 @@
-"""Bring the rows that PostgreSQL holds of a lake table to a later snapshot, by row id.
+"""Bring PostgreSQL's rows of a lake table to a later snapshot, by row id.
 
 Rows are staged and compared, byte for byte: a row that only moved to another file is not touched,
 so that triggers see exactly what changed.
@@ -16,7 +16,8 @@ from psycopg import Connection
 from pgtrickle.lake.feed.csv import as_csv
 from pgtrickle.lake.feed.types import postgres_type
 from pgtrickle.lake.reader.columns import ReadColumn
-from pgtrickle.model.names import QualifiedName, quote_identifier
+from pgtrickle.model.text.names import QualifiedName, quote_identifier
+from pgtrickle.model.text.trusted import trusted
 
 ROW_ID = "pgtrickle_row_id"
 _IDS_AT_ONCE = 10_000
@@ -46,29 +47,31 @@ class Landing:
 
     def create(self) -> None:
         """Create the table, without rows."""
-        self.connection.execute(f"CREATE TABLE {self.rows.sql} ({self._definitions})".encode())
+        self.connection.execute(trusted(f"CREATE TABLE {self.rows.sql} ({self._definitions})"))
 
     def fill(self, batches: Iterable[pa.RecordBatch]) -> int:
         """Copy all rows into the empty table, and give it its key."""
         count = self._copy(self.rows.sql, batches)
         self.connection.execute(
-            f"ALTER TABLE {self.rows.sql} ADD PRIMARY KEY ({quote_identifier(ROW_ID)})".encode()
+            trusted(f"ALTER TABLE {self.rows.sql} ADD PRIMARY KEY ({quote_identifier(ROW_ID)})")
         )
-        self.connection.execute(f"ANALYZE {self.rows.sql}".encode())
+        self.connection.execute(trusted(f"ANALYZE {self.rows.sql}"))
         return count
 
     def change(self, new: Iterable[pa.RecordBatch], gone: Iterable[int]) -> Landed:
-        """Apply rows that came, and ids of rows that went."""
+        """Apply inserted rows, and ids of deleted rows."""
         self._stage(new)
         self.connection.execute(
-            f"CREATE TEMPORARY TABLE lake_gone ({quote_identifier(ROW_ID)} bigint)"
-            " ON COMMIT DROP".encode()
+            trusted(
+                f"CREATE TEMPORARY TABLE lake_gone ({quote_identifier(ROW_ID)} bigint)"
+                " ON COMMIT DROP"
+            )
         )
-        with self.connection.cursor().copy(f"COPY {_GONE} FROM STDIN".encode()) as copy:
+        with self.connection.cursor().copy(trusted(f"COPY {_GONE} FROM STDIN")) as copy:
             ids = iter(gone)
             while some := list(islice(ids, _IDS_AT_ONCE)):
                 copy.write("".join(f"{row_id}\n" for row_id in some))
-        self.connection.execute(f"ANALYZE {_GONE}".encode())
+        self.connection.execute(trusted(f"ANALYZE {_GONE}"))
         return self._apply(
             f"{self._id('r')} IN (SELECT {quote_identifier(ROW_ID)} FROM {_GONE}) AND"
         )
@@ -79,42 +82,47 @@ class Landing:
         return self._apply("")
 
     def _apply(self, gone: str) -> Landed:
-        """Delete what went and did not come again, update what differs, insert what is missing."""
-        execute, rows = self.connection.execute, self.rows.sql
-        execute(_OPEN_GUARD, [rows])
+        """Delete rows that are gone, update rows that differ, insert missing rows."""
+        rows, connection = self.rows.sql, self.connection
+        connection.execute(_OPEN_GUARD, [rows])
         same = f"{self._id('n')} = {self._id('r')}"
         names = [quote_identifier(name) for name, _ in self.columns]
         old, new = (", ".join(f"{alias}.{name}" for name in names) for alias in "rn")
-        deleted = execute(
-            f"DELETE FROM {rows} AS r WHERE {gone}"
-            f" NOT EXISTS (SELECT FROM {_NEW} AS n WHERE {same})".encode()
+        deleted = connection.execute(
+            trusted(
+                f"DELETE FROM {rows} AS r WHERE {gone}"
+                f" NOT EXISTS (SELECT FROM {_NEW} AS n WHERE {same})"
+            )
         ).rowcount
-        updated = execute(
-            f"UPDATE {rows} AS r SET ({', '.join(names)}) = ROW({new}) FROM {_NEW} AS n"
-            f" WHERE {same} AND ROW({old})::record OPERATOR(pg_catalog.*<>) ROW({new})::record"
-            "".encode()
+        updated = connection.execute(
+            trusted(
+                f"UPDATE {rows} AS r SET ({', '.join(names)}) = ROW({new}) FROM {_NEW} AS n"
+                f" WHERE {same} AND ROW({old})::record OPERATOR(pg_catalog.*<>) ROW({new})::record"
+            )
         ).rowcount
         listed = ", ".join([quote_identifier(ROW_ID), *names])
-        inserted = execute(
-            f"INSERT INTO {rows} ({listed}) SELECT {self._id('n')}, {new} FROM {_NEW} AS n"
-            f" WHERE NOT EXISTS (SELECT FROM {rows} AS r WHERE {same})".encode()
+        inserted = connection.execute(
+            trusted(
+                f"INSERT INTO {rows} ({listed}) SELECT {self._id('n')}, {new} FROM {_NEW} AS n"
+                f" WHERE NOT EXISTS (SELECT FROM {rows} AS r WHERE {same})"
+            )
         ).rowcount
         return Landed(inserted, updated, deleted)
 
     def _stage(self, batches: Iterable[pa.RecordBatch]) -> None:
         self.connection.execute(
-            f"CREATE TEMPORARY TABLE lake_new ({self._definitions}) ON COMMIT DROP".encode()
+            trusted(f"CREATE TEMPORARY TABLE lake_new ({self._definitions}) ON COMMIT DROP")
         )
         self._copy(_NEW, batches)
         self.connection.execute(
-            f"ALTER TABLE {_NEW} ADD PRIMARY KEY ({quote_identifier(ROW_ID)})".encode()
+            trusted(f"ALTER TABLE {_NEW} ADD PRIMARY KEY ({quote_identifier(ROW_ID)})")
         )
-        self.connection.execute(f"ANALYZE {_NEW}".encode())
+        self.connection.execute(trusted(f"ANALYZE {_NEW}"))
 
     def _copy(self, table: str, batches: Iterable[pa.RecordBatch]) -> int:
         count = 0
         statement = f"COPY {table} FROM STDIN (FORMAT csv, ENCODING 'UTF8')"
-        with self.connection.cursor().copy(statement.encode()) as copy:
+        with self.connection.cursor().copy(trusted(statement)) as copy:
             for batch in batches:
                 if batch.num_rows:
                     copy.write(as_csv(batch))

@@ -1,7 +1,7 @@
 """Rows of the lake as the text that COPY reads, value for value the same.
 
-A valid value is quoted and NULL is not, so the two stay apart.  What PostgreSQL's types could hold
-but Arrow cannot write, or the other way about, is refused.
+A valid value is quoted and NULL is not, so the two stay apart.  Values that PostgreSQL's types hold
+but Arrow cannot write, or the reverse, are refused.
 """
 
 from __future__ import annotations

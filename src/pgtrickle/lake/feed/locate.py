@@ -1,4 +1,4 @@
-"""Find an attached lake table at the head of its catalog, and whether it is still the same."""
+"""Find an attached lake table at the head of its catalog, and check that it is still the same."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ from typing import Any
 from psycopg import Connection
 
 from pgtrickle.errors import LakeReadError, LakeSourceError
-from pgtrickle.lake.catalog import LakeCatalog
+from pgtrickle.lake.format.catalog import LakeCatalog
+from pgtrickle.lake.format.tables import verbs_of
 from pgtrickle.lake.reader.columns import ReadColumn, list_columns
 from pgtrickle.lake.reader.scan import FoundTable, find_same_table, find_table_at
-from pgtrickle.lake.tables import verbs_of
-from pgtrickle.model.lake_source import LakeSource
+from pgtrickle.model.lake.source import LakeSource
+from pgtrickle.model.text.trusted import trusted
 
-# What moves rows and changes none.
+# Changes that move rows and alter none.
 _MOVES = frozenset({"inline_flush", "flushed_inlined", "rewrite_delete"})
-# DuckDB gives rows that were updated other ids when it merges their files, in older snapshots too,
-# and nothing says which row had which id before.
+# DuckDB gives updated rows other ids when it merges their files, in older snapshots too,
+# and nothing records which row had which id before.
 _RENUMBERS = frozenset({"merge_adjacent"})
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """Where an attached table stands at the head."""
+    """An attached table at the head of its catalog."""
 
     table: FoundTable
-    columns: tuple[ReadColumn, ...]  # those that are followed, in order
-    gap: str | None  # why the changes since the last snapshot cannot be told
+    columns: tuple[ReadColumn, ...]  # the followed ones, in order
+    gap: str | None  # why the changes since the last snapshot are unknown
     touched: bool  # rows may have changed since
     renumbered: bool = False  # row ids may have changed since: only all rows tell
 
@@ -47,7 +48,7 @@ def locate(connection: Connection, catalog: LakeCatalog, source: LakeSource, hea
                 hint=f'"{source.landing}" keeps the last rows. Give it up with: pgtrickle lake'
                 f" detach {source.landing}.",
             ) from None
-        gap = f'the lake table "{source.lake_table}" was made anew'
+        gap = f'the lake table "{source.lake_table}" was created again'
         key = attrgetter("name")
     else:
         key = attrgetter("id")  # a new name in the lake changes nothing here
@@ -64,7 +65,7 @@ def _find_gap(
     if head < source.snapshot_id:
         return f"the newest snapshot is {head}, and {source.snapshot_id} was read before"
     known = connection.execute(
-        f"SELECT FROM {catalog.table('snapshot')} WHERE snapshot_id = %s".encode(),
+        trusted(f"SELECT FROM {catalog.table('snapshot')} WHERE snapshot_id = %s"),
         [source.snapshot_id],
     ).fetchone()
     return f"the snapshot {source.snapshot_id} has expired" if known is None else None
@@ -79,20 +80,20 @@ _LIST_CHANGES = """
 def _find_verbs(
     connection: Connection, catalog: LakeCatalog, source: LakeSource, head: int
 ) -> set[str] | None:
-    """Return what was done to the table since the last snapshot; None if nothing tells."""
+    """Return the operations on the table since the last snapshot; None if unknown."""
     names = {name: catalog.table(name) for name in ("snapshot", "snapshot_changes")}
     found = connection.execute(
-        _LIST_CHANGES.format(**names).encode(), {"since": source.snapshot_id, "head": head}
+        trusted(_LIST_CHANGES.format(**names)), {"since": source.snapshot_id, "head": head}
     ).fetchall()
     if len(found) < head - source.snapshot_id or (None,) in found:
-        return None  # some in between have expired, with what was said about them
+        return None  # some in between have expired, with their records
     return {verb for (changes,) in found for verb in verbs_of(changes, source.table_id)}
 
 
 def _followed(
     source: LakeSource, listed: tuple[ReadColumn, ...], key: Callable[[Any], object]
 ) -> tuple[ReadColumn, ...]:
-    """Return the columns that are followed, found again by what stays the same of them."""
+    """Return the followed columns, found by their ids."""
     by_key = {key(one): one for one in listed}
     for column in source.columns:
         found = by_key.get(key(column))

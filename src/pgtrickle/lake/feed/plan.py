@@ -1,8 +1,8 @@
-"""What must be read to learn how a lake table changed from one snapshot to a later one.
+"""The reads that find the changes of a lake table from one snapshot to a later one.
 
-Both snapshots are asked of the catalog as it is now: what was flushed or merged since lies in other
-files, which say of each row when it came and when it went.  Only files are looked at that are newer
-than the first snapshot, that ended since, or of which rows were deleted since.
+The present catalog describes both snapshots: rows that were flushed or merged since are in other
+files, which record when each row was inserted and deleted.  Only files are read that are newer
+than the first snapshot, that ended since, or that lost rows since.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 from psycopg import Connection
 
-from pgtrickle.lake.catalog import LakeCatalog
+from pgtrickle.lake.format.catalog import LakeCatalog
 from pgtrickle.lake.reader.columns import ReadColumn
 from pgtrickle.lake.reader.inlined_rows import read_inlined_ends, read_inlined_versions
 from pgtrickle.lake.reader.scan import (
@@ -27,24 +27,25 @@ from pgtrickle.lake.reader.scan import (
     find_inlined_deletes,
     find_mappings,
 )
+from pgtrickle.model.text.trusted import trusted
 
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """Where the changes of a table lie."""
+    """The files and rows that hold the changes of a table."""
 
     since: int
     until: int
     columns: tuple[ReadColumn, ...]
-    new: tuple[tuple[ReadFile, int | None], ...]  # read only what came after a snapshot, if given
+    new: tuple[tuple[ReadFile, int | None], ...]  # only rows inserted after a snapshot, if given
     ended: tuple[ReadFile, ...]  # as they were
     dying: tuple[tuple[ReadFile, ReadFile], ...]  # as they were, and as they are
     inlined: tuple[pa.RecordBatch, ...]
     inlined_ends: tuple[int, ...]
 
 
-# A delete file that was flushed says that it began with the oldest of its deletes, so only its id
-# tells that it is new: ids are never given twice, and each snapshot says which comes next.
+# A flushed delete file claims to have begun with the oldest of its deletes, so only its id
+# shows that it is new: ids are never reused, and each snapshot records the next one.
 _LIST_FILES = """
     SELECT f.data_file_id, f.path, f.path_is_relative, f.file_format, f.encryption_key,
            f.file_size_bytes, f.mapping_id, f.row_id_start, f.begin_snapshot, f.end_snapshot,
@@ -78,7 +79,7 @@ def plan_feed(
     since: int,
     until: int,
 ) -> Feed:
-    """Return what must be read; both snapshots must still be there."""
+    """Return the necessary reads; both snapshots must still exist."""
     was_dead, is_dead = (
         find_inlined_deletes(connection, catalog, {"table": table.id, "snapshot": snapshot})
         for snapshot in (since, until)
@@ -86,7 +87,7 @@ def plan_feed(
     touched = [id_ for id_, dead in is_dead.items() if len(dead) != len(was_dead.get(id_, ()))]
     names = {name: catalog.table(name) for name in ("data_file", "delete_file", "snapshot")}
     found = connection.execute(
-        _LIST_FILES.format(**names).encode(),
+        trusted(_LIST_FILES.format(**names)),
         {"table": table.id, "since": since, "until": until, "touched": touched},
     ).fetchall()
     mappings = find_mappings(connection, catalog, table.id) if found else {}
@@ -126,8 +127,8 @@ def _files(
 ) -> tuple[ReadFile, ReadFile, int, int | None, int | None]:
     """Return a file as it was in the one snapshot and as it is in the other, and its snapshots.
 
-    It comes in several rows if it has several delete files: a flush may leave one for deletes that
-    are older than the one that is there, and a position is dead that any of them names.
+    A file with several delete files has several rows: a flush may leave one for deletes that
+    are older than the existing one, and a position is dead if any of them names it.
     """
     id_, path, relative, format_, key, size, mapping, first, begin, end, newest, *_ = rows[0]
     check_readable(path, format_, key)

@@ -1,1 +1,1 @@
-"""Reads lake tables into Spark: what the catalog says of them, their files, and the data source."""
+"""Reads lake tables into Spark: their description in the catalog, their files, the data source."""

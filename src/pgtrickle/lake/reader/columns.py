@@ -1,6 +1,6 @@
 """The columns of a lake table as of a snapshot, and the Spark types that hold their values exactly.
 
-Columns are known by their ids, never by names or positions: a column that was renamed keeps its id,
+Columns are identified by ids, never by names or positions: a renamed column keeps its id,
 and one that was dropped and created again under its old name has another.
 """
 
@@ -15,9 +15,10 @@ import pyarrow as pa
 from psycopg import Connection
 
 from pgtrickle.errors import LakeReadError
-from pgtrickle.lake.catalog import LakeCatalog
+from pgtrickle.lake.format.catalog import LakeCatalog
+from pgtrickle.model.text.trusted import trusted
 
-# The type of the lake, Arrow's and Spark's.  What no type of Spark holds exactly is not here.
+# The type of the lake, Arrow's and Spark's.  Types without an exact Spark type are omitted.
 _SCALARS = {
     "boolean": (pa.bool_(), "boolean"),
     "int8": (pa.int8(), "tinyint"),
@@ -53,7 +54,7 @@ class ReadColumn:
     id: int
     name: str
     kind: str  # as ducklake_column.column_type says it
-    default: str | None  # what rows have whose file is older than the column
+    default: str | None  # for rows whose file is older than the column
     parts: tuple[ReadColumn, ...] = ()
 
     @property
@@ -118,7 +119,7 @@ def list_columns(
 ) -> tuple[ReadColumn, ...]:
     """Return the columns that a table has in a snapshot."""
     rows = connection.execute(
-        _LIST.format(column=catalog.table("column")).encode(),
+        trusted(_LIST.format(column=catalog.table("column"))),
         {"table": table_id, "snapshot": snapshot_id},
     ).fetchall()
     children: dict[int | None, list[tuple[int, str, str, str | None]]] = defaultdict(list)
@@ -135,7 +136,7 @@ def list_columns(
 
 
 def choose(columns: Sequence[ReadColumn], names: Sequence[str] | None) -> tuple[ReadColumn, ...]:
-    """Return the columns that are to be read, in the order in which they are named.
+    """Return the columns to read, in the order in which they are named.
 
     >>> columns = [ReadColumn(1, "a", "int32", None), ReadColumn(2, "b", "int32", None)]
     >>> [one.name for one in choose(columns, ["b"])]

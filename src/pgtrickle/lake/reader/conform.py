@@ -1,7 +1,7 @@
-"""Turn what a file holds into the columns of the table: by ids, with defaults, in wider types.
+"""Turn the fields of a file into the columns of the table: by ids, with defaults, in wider types.
 
 A file is written once; the table may have renamed, added, dropped or widened columns since, and
-parts of nested columns just the same.  So it is with rows in the catalog.
+parts of nested columns likewise.  The same holds for rows in the catalog.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pgtrickle.errors import LakeReadError
 from pgtrickle.lake.reader.columns import ReadColumn
 from pgtrickle.lake.reader.values import parse_values
 
-if TYPE_CHECKING:  # it reads rows of the catalog too, which come through here
+if TYPE_CHECKING:  # it also reads rows of the catalog, which pass through here
     from pgtrickle.lake.reader.scan import NameMapping
 
 _FIELD_ID = b"PARQUET:field_id"
@@ -27,7 +27,7 @@ _LAST_DAY, _LAST_MOMENT = 2**31 - 1, 2**63 - 1  # DuckDB's infinities
 
 @dataclass(frozen=True, slots=True)
 class FileField:
-    """A field of a file, or a part of one: where it is, and which column it is."""
+    """A field of a file, or a part of one: its position and its column."""
 
     index: int
     id: int | None
@@ -35,7 +35,7 @@ class FileField:
 
 
 def fields_of(schema: pa.Schema, mapping: Sequence[NameMapping] = ()) -> tuple[FileField, ...]:
-    """Return the fields of a file; without a mapping each must say its id."""
+    """Return the fields of a file; without a mapping each must have an id."""
     return tuple(_fields(list(schema), mapping, None))
 
 
@@ -43,7 +43,7 @@ def _fields(
     fields: Sequence[pa.Field], mapping: Sequence[NameMapping], parent: NameMapping | None
 ) -> Iterator[FileField]:
     level = [one for one in mapping if one.parent == (None if parent is None else parent.id)]
-    alone = parent is not None and len(fields) == len(level) == 1  # a list calls its part anything
+    alone = parent is not None and len(fields) == len(level) == 1  # a list's part has any name
     for index, field in enumerate(fields):
         mapped = next((one for one in level if one.name == field.name or alone), None)
         if mapping:
@@ -94,7 +94,7 @@ def _conform_struct(values: pa.Array, field: FileField, column: ReadColumn) -> p
         if found is None:
             arrays.append(fill(part, len(values)))
         else:
-            # What a NULL struct has in its fields counts for nothing.
+            # The fields of a NULL struct do not count.
             arrays.append(conform(pc.struct_field(values, found.index), found, part))
     fields = [pa.field(part.name, part.arrow) for part in column.parts]
     return pa.StructArray.from_arrays(arrays, fields=fields, mask=pc.is_null(values))
@@ -108,7 +108,7 @@ def _conform_list(values: pa.Array, field: FileField, column: ReadColumn) -> pa.
     ):
         raise LakeReadError(
             f'a file of the lake does not say which are the parts of "{column.name}"',
-            hint="DuckDB reads NULLs there; have the file written anew, with field ids.",
+            hint="DuckDB reads NULLs there; rewrite the file with field ids.",
         )
     nulls = pc.is_null(values)
     if column.kind == "map":

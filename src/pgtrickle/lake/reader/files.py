@@ -1,4 +1,4 @@
-"""Read the rows that a data file has in a snapshot: not those that are deleted or came later."""
+"""Read the rows of a data file in a snapshot: without deleted rows and later ones."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from contextlib import contextmanager
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgtrickle.errors import LakeReadError
-from pgtrickle.lake.columns import ROW_ID, SNAPSHOT_ID
-from pgtrickle.lake.parquet import open_parquet, read_positions
+from pgtrickle.errors import LakeFilesUnreachableError, LakeReadError
+from pgtrickle.lake.format.columns import ROW_ID, SNAPSHOT_ID
 from pgtrickle.lake.reader.columns import ReadColumn
 from pgtrickle.lake.reader.conform import conform, fields_of, fill
 from pgtrickle.lake.reader.scan import ReadFile
+from pgtrickle.lake.write.parquet import open_parquet, read_positions
 
 _BATCH_ROWS = 32_768
 
@@ -32,7 +32,7 @@ def read_versions(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the live rows of a file with their row ids, as the first column.
 
-    With ``after``, only rows that came after that snapshot; the file must say when each did.
+    With ``after``, only rows inserted after that snapshot; the file must record when.
     """
     with _coded(file):
         yield from _read(file, columns, snapshot_id, after=after, row_ids=True)
@@ -67,7 +67,7 @@ def _row_ids(file: ReadFile, batch: pa.RecordBatch, position: int) -> pa.Array:
         if own is None or own.null_count:
             raise LakeReadError(
                 f'the file "{file.path}" of the lake does not say which rows it holds',
-                hint="Have the file written anew, with DuckDB's ducklake_rewrite_data_files.",
+                hint="Rewrite the file with DuckDB's ducklake_rewrite_data_files.",
             )
         return own
     first = file.first_row_id + position
@@ -79,8 +79,13 @@ def _row_ids(file: ReadFile, batch: pa.RecordBatch, position: int) -> pa.Array:
 def _coded(file: ReadFile) -> Iterator[None]:
     try:
         yield
-    # Also of numbers in the catalog or a file that are none of any row.
-    except (OSError, OverflowError, KeyError, pa.ArrowException) as error:
+    except OSError as error:
+        raise LakeFilesUnreachableError(
+            f'could not read the file "{file.path}" of the lake: {error}',
+            hint="See that this machine reaches the storage of the lake.",
+        ) from error
+    # This includes positions in the catalog or a file that belong to no row.
+    except (OverflowError, KeyError, pa.ArrowException) as error:
         raise LakeReadError(
             f'could not read the file "{file.path}" of the lake: {error}',
             hint="See that this machine reaches the storage of the lake.",
@@ -146,7 +151,7 @@ def dead_positions(file: ReadFile, snapshot_id: int) -> list[int]:
 
 
 def _live(dead: Sequence[int], start: int, count: int) -> pa.Array | None:
-    """Return which rows of a batch live; None: all of them.
+    """Return which rows of a batch are live; None: all of them.
 
     >>> _live([1, 7], 5, 4).to_pylist(), _live([1, 7], 2, 5)
     ([True, True, False, True], None)

@@ -1,6 +1,6 @@
-"""Rows of a lake table that are in no file: DuckDB keeps small inserts in the catalog.
+"""Rows of a lake table that are not in files: DuckDB keeps small inserts in the catalog.
 
-There is a table of them for each shape that the lake table had, with the names of its columns then.
+There is one table for each shape that the lake table had, with the column names of that time.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from typing import Any
 import pyarrow as pa
 from psycopg import Connection
 
-from pgtrickle.lake.catalog import LakeCatalog
-from pgtrickle.lake.columns import ROW_ID
+from pgtrickle.lake.format.catalog import LakeCatalog
+from pgtrickle.lake.format.columns import ROW_ID
+from pgtrickle.lake.format.trust import check_inlined_name
 from pgtrickle.lake.reader.columns import ReadColumn, list_columns
 from pgtrickle.lake.reader.conform import FileField, conform
 from pgtrickle.lake.reader.values import parse_values
-from pgtrickle.lake.trust import check_inlined_name
-from pgtrickle.model.names import quote_identifier
+from pgtrickle.model.text.names import quote_identifier
+from pgtrickle.model.text.trusted import trusted
 
-# Versions are counted for the whole catalog: the shape is that of the last change before.
+# Versions are counted for the whole catalog: the last change before a row gives its shape.
 _LIST_TABLES = """
     SELECT i.table_name, (
                SELECT max(v.begin_snapshot) FROM {schema_versions} AS v
@@ -36,7 +37,7 @@ def read_inlined(
     columns: Sequence[ReadColumn],
     snapshot_id: int,
 ) -> tuple[pa.RecordBatch, ...]:
-    """Return the rows in the catalog that belong to a snapshot, as the columns are there."""
+    """Return the rows in the catalog that belong to a snapshot, with its columns."""
     return tuple(
         batch.drop_columns([ROW_ID])
         for batch in read_inlined_versions(connection, catalog, table_id, columns, snapshot_id)
@@ -51,21 +52,23 @@ def read_inlined_versions(
     snapshot_id: int,
     after: int = -1,
 ) -> tuple[pa.RecordBatch, ...]:
-    """Return the same with their row ids, as the first column, if they came ``after`` a snapshot.
+    """Return the same with row ids as the first column, if inserted ``after`` a snapshot.
 
     A row is updated by another of the same id.
     """
     batches = []
     for table, shaped in _list_tables(connection, catalog, table_id):
         if shaped is None or shaped > snapshot_id:
-            continue  # of a shape that came later
+            continue  # of a later shape
         then = {one.id: one for one in list_columns(connection, catalog, table_id, shaped)}
         listed = ", ".join(["row_id", *(_text_of(then.get(column.id)) for column in columns)])
         rows = connection.execute(
-            f"SELECT {listed} FROM {table}"
-            " WHERE begin_snapshot <= %(snapshot)s AND begin_snapshot > %(after)s"
-            " AND (end_snapshot IS NULL OR end_snapshot > %(snapshot)s)"
-            " ORDER BY row_id".encode(),
+            trusted(
+                f"SELECT {listed} FROM {table}"
+                " WHERE begin_snapshot <= %(snapshot)s AND begin_snapshot > %(after)s"
+                " AND (end_snapshot IS NULL OR end_snapshot > %(snapshot)s)"
+                " ORDER BY row_id"
+            ),
             {"snapshot": snapshot_id, "after": after},
         ).fetchall()
         if rows:
@@ -76,14 +79,16 @@ def read_inlined_versions(
 def read_inlined_ends(
     connection: Connection, catalog: LakeCatalog, table_id: int, since: int, until: int
 ) -> list[int]:
-    """Return the ids of rows in the catalog that a snapshot has and a later one has not."""
+    """Return the ids of rows in the catalog that a snapshot has and a later one lacks."""
     ids: list[int] = []
     for table, _ in _list_tables(connection, catalog, table_id):
         ids += [
             row_id
             for (row_id,) in connection.execute(
-                f"SELECT row_id FROM {table} WHERE begin_snapshot <= %(since)s"
-                " AND end_snapshot > %(since)s AND end_snapshot <= %(until)s".encode(),
+                trusted(
+                    f"SELECT row_id FROM {table} WHERE begin_snapshot <= %(since)s"
+                    " AND end_snapshot > %(since)s AND end_snapshot <= %(until)s"
+                ),
                 {"since": since, "until": until},
             )
         ]
@@ -97,7 +102,7 @@ def _list_tables(
         "schema_versions": catalog.table("schema_versions"),
         "inlined_data_tables": catalog.table("inlined_data_tables"),
     }
-    tables = connection.execute(_LIST_TABLES.format(**names).encode(), [table_id]).fetchall()
+    tables = connection.execute(trusted(_LIST_TABLES.format(**names)), [table_id]).fetchall()
     return [(catalog.table(check_inlined_name(table_id, name)), shaped) for name, shaped in tables]
 
 

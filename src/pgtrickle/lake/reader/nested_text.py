@@ -6,8 +6,8 @@ struct that is in no list or map is written as a literal of SQL: ``{'s': 'it''s'
 CAST('2026-01-02' AS VARCHAR)}``, every text in quotes.
 
 DuckDB itself reads both as the first.  So it loses the quote of ``'it''s'``, and fails at a date in
-a struct.  Here both are read as they were written.  Only a backslash in quotes, within a struct,
-says different things in the two: whoever wrote it, nobody can tell, and it is refused.
+a struct.  Here both are read as written.  Only a backslash in quotes, within a struct,
+is ambiguous between the two, and is refused.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ParseScalar = Callable[[ReadColumn, str], Any]
 def parse_nested(column: ReadColumn, text: str, parse_scalar: ParseScalar) -> Any:
     """Return a value of a nested column: lists, structs as dicts, maps as lists of pairs.
 
-    What is no such text raises ValueError.
+    Any other text raises ValueError.
 
     >>> parts = (ReadColumn(2, "element", "varchar", None),)
     >>> parse_nested(ReadColumn(1, "l", "list", None, parts), "[a, NULL, 'b,c']", lambda _, t: t)
@@ -45,7 +45,7 @@ def parse_nested(column: ReadColumn, text: str, parse_scalar: ParseScalar) -> An
 
 
 def parse_bytes(text: str) -> bytes:
-    r"""Return what DuckDB shows as text of a blob.
+    r"""Return the bytes of a blob that DuckDB shows as text.
 
     >>> parse_bytes(r"a\x00\x5C")
     b'a\x00\\'
@@ -54,7 +54,7 @@ def parse_bytes(text: str) -> bytes:
 
 
 class _Nested:
-    """A text that is read from left to right, as the types of the column say."""
+    """A text that is read from left to right, by the types of the column."""
 
     def __init__(self, text: str, parse_scalar: ParseScalar) -> None:
         self._text = text
@@ -62,7 +62,7 @@ class _Nested:
         self.position = 0
 
     def read(self, column: ReadColumn, *, literal: bool) -> Any:
-        """Read one value; ``literal`` is the notation of structs that are in nothing else."""
+        """Read one value; ``literal`` is the notation of structs outside lists and maps."""
         if column.parts and self._text.startswith("NULL", self.position):
             self.position += len("NULL")
             return None
@@ -106,7 +106,7 @@ class _Nested:
         return part.name, self.read(part, literal=literal)
 
     def _read_text(self) -> str | None:
-        """Read a text as a cast writes it; NULL in quotes is none."""
+        """Read a text as a cast writes it; a quoted NULL is a text."""
         if quoted := self._match(_ESCAPED):
             return re.sub(r"\\(.)", r"\1", quoted[1], flags=re.DOTALL)
         return self._read_bare()
@@ -120,10 +120,10 @@ class _Nested:
             return self._read_bare()
         if "\\" in quoted[1]:
             raise LakeReadError(
-                f'a text with a backslash, in the field "{column.name}" of a struct, lies in the'
-                " catalog in a notation that says two things",
-                hint="DuckDB reads another text than it wrote. Write it anew with the option"
-                " data_inlining_row_limit = 0, or leave the column out with the option columns.",
+                f'a text with a backslash, in the field "{column.name}" of a struct, is in'
+                " the catalog in an ambiguous notation",
+                hint="DuckDB would read another text than it wrote. Write it again with the option"
+                " data_inlining_row_limit = 0, or exclude the column with the option columns.",
             )
         return str(quoted[1]).replace("''", "'")
 

@@ -13,15 +13,17 @@ from psycopg import Connection, IsolationLevel
 from psycopg.conninfo import conninfo_to_dict
 
 from pgtrickle.errors import LakeReadError
-from pgtrickle.lake.catalog import LakeCatalog, find_catalog
+from pgtrickle.lake.files.roots import Roots
+from pgtrickle.lake.format.catalog import LakeCatalog, find_catalog
+from pgtrickle.lake.format.catalog_schema import where_else
 from pgtrickle.lake.reader.columns import ReadColumn, choose, list_columns
 from pgtrickle.lake.reader.prune import Condition, find_pruned
 from pgtrickle.lake.reader.scan import Scan, find_table_at, plan_scan
-from pgtrickle.lake.roots import Roots
-from pgtrickle.model.connection_string import HINT, may_be_misread
-from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.text.connection_string import HINT, may_be_misread
+from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.model.text.trusted import trusted
 from pgtrickle.session import FIX_PATH
-from pgtrickle.settings import expand_secrets
+from pgtrickle.settings import CATALOG_SCHEMA, expand_secrets
 
 OPTIONS = ("dsn", "catalog_schema", "table", "version", "timestamp", "columns", "data_path")
 
@@ -36,7 +38,7 @@ class LakeRead:
     columns: tuple[str, ...] | None = None
     version: int | None = None
     timestamp: str | None = None
-    data_paths: tuple[str, ...] = ()  # below which files may lie; none: where the catalog says
+    data_paths: tuple[str, ...] = ()  # directories of files; none: the data path of the catalog
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> LakeRead:
@@ -61,7 +63,7 @@ class LakeRead:
         columns = options.get("columns")
         return cls(
             _without_password(options["dsn"]),
-            options.get("catalog_schema", "public"),
+            options.get("catalog_schema", CATALOG_SCHEMA),
             QualifiedName.parse(options["table"], "main"),
             None if columns is None else tuple(name.strip() for name in columns.split(",")),
             _number(options["version"]) if "version" in options else None,
@@ -80,9 +82,10 @@ def _without_password(dsn: str) -> str:
     """Refuse a password: Spark shows options in its plans, its pages and its logs."""
     try:
         given = conninfo_to_dict(dsn)
-    except psycopg.ProgrammingError:  # whose message may quote it
+    except psycopg.ProgrammingError:  # its message may quote the password
         raise LakeReadError(
-            "the option dsn is no connection string", hint='As in "host=db dbname=shop user=ann".'
+            "the option dsn is not a valid connection string",
+            hint='As in "host=db dbname=shop user=ann".',
         ) from None
     secrets = [str(given[name]) for name in ("password", "sslpassword") if given.get(name)]
     if any(not secret.startswith("${ENV:") for secret in secrets):
@@ -95,7 +98,7 @@ def _without_password(dsn: str) -> str:
 
 @contextmanager
 def opened(read: LakeRead) -> Iterator[tuple[Connection, LakeCatalog]]:
-    """Connect to the catalog, in one transaction that only reads."""
+    """Connect to the catalog, in one read-only transaction."""
     address = expand_secrets(read.dsn, os.environ)
     try:
         connection = psycopg.connect(address)
@@ -115,13 +118,14 @@ def opened(read: LakeRead) -> Iterator[tuple[Connection, LakeCatalog]]:
         if catalog is None:
             raise LakeReadError(
                 f'the schema "{read.catalog_schema}" holds no DuckLake catalog',
-                hint="Name its schema with the option catalog_schema.",
+                hint=where_else(connection, "name it with the option catalog_schema")
+                or "Name its schema with the option catalog_schema.",
             )
         yield connection, catalog
 
 
 def find_snapshot(connection: Connection, catalog: LakeCatalog, read: LakeRead) -> int:
-    """Return the snapshot to read: the one asked for, that of a moment, or the newest."""
+    """Return the snapshot to read: the requested one, that of a moment, or the newest."""
     snapshot = catalog.table("snapshot")
     if read.version is not None:
         where, value = "snapshot_id = %s", [str(read.version)]
@@ -137,7 +141,7 @@ def find_snapshot(connection: Connection, catalog: LakeCatalog, read: LakeRead) 
     else:
         where, value = "true", []
     [(found,)] = connection.execute(
-        f"SELECT max(snapshot_id) FROM {snapshot} WHERE {where}".encode(), value
+        trusted(f"SELECT max(snapshot_id) FROM {snapshot} WHERE {where}"), value
     ).fetchall()
     if found is None:
         asked = read.timestamp if read.version is None else read.version
@@ -149,7 +153,7 @@ def find_snapshot(connection: Connection, catalog: LakeCatalog, read: LakeRead) 
 
 
 def describe(read: LakeRead) -> tuple[int, tuple[ReadColumn, ...]]:
-    """Return the snapshot to read, and the columns in it that are wanted."""
+    """Return the snapshot to read, and its requested columns."""
     with opened(read) as (connection, catalog):
         snapshot_id = find_snapshot(connection, catalog, read)
         table = find_table_at(connection, catalog, read.table, snapshot_id)
@@ -163,9 +167,9 @@ def plan(
     columns: Sequence[ReadColumn],
     conditions: Sequence[Condition] = (),
 ) -> Scan:
-    """Return what must be read of a snapshot for the rows that may meet all conditions."""
+    """Return the necessary reads for the rows of a snapshot that may meet all conditions."""
     with opened(read) as (connection, catalog):
-        # Of a snapshot that has expired meanwhile, the catalog would show a part.
+        # The catalog would show only a part of a snapshot that has expired meanwhile.
         find_snapshot(connection, catalog, replace(read, version=snapshot_id, timestamp=None))
         table = find_table_at(connection, catalog, read.table, snapshot_id)
         pruned = find_pruned(connection, catalog, table.id, columns, conditions)

@@ -1,7 +1,7 @@
-"""Leave out files of which the catalog knows that no row of theirs meets a condition.
+"""Skip files that contain no row meeting a condition, according to the catalog.
 
-What is not known for certain keeps a file.  Floats never leave one out: DuckDB prints the bounds of
-single precision shorter than their values, and they say nothing about NaN.
+In doubt a file is kept.  Floats never skip one: DuckDB prints the bounds of
+single precision shorter than their values, and bounds do not cover NaN.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any
 
 from psycopg import Connection
 
-from pgtrickle.lake.catalog import LakeCatalog
+from pgtrickle.lake.format.catalog import LakeCatalog
 from pgtrickle.lake.reader.columns import ReadColumn
+from pgtrickle.model.text.trusted import trusted
 
 _PARSERS: dict[str, Callable[[str], Any]] = {
     **dict.fromkeys(("int8", "int16", "int32", "int64"), int),
@@ -25,7 +26,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "timestamp": datetime.fromisoformat,
     "timestamptz": datetime.fromisoformat,
 }
-_LONGEST = 60  # characters; DuckDB cuts text after 256 bytes, and what was cut is no bound
+_LONGEST = 60  # characters; DuckDB cuts text after 256 bytes, and a cut text is not a bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What the catalog knows of a column's values in one file."""
+    """The catalog's statistics of a column in one file."""
 
     least: str | None
     greatest: str | None
@@ -60,13 +61,13 @@ def find_pruned(
     columns: Sequence[ReadColumn],
     conditions: Sequence[Condition],
 ) -> frozenset[int]:
-    """Return the ids of files of which no row meets all conditions."""
+    """Return the ids of files without a row that meets all conditions."""
     known = {column.name: column for column in columns if not column.parts}
     wanted = [one for one in conditions if one.column in known]
     if not wanted:
         return frozenset()
     rows = connection.execute(
-        _FIND_STATS.format(stats=catalog.table("file_column_stats")).encode(),
+        trusted(_FIND_STATS.format(stats=catalog.table("file_column_stats"))),
         [table_id, [known[one.column].id for one in wanted]],
     ).fetchall()
     pruned = set()

@@ -1,6 +1,6 @@
-"""What a read of a lake table consists of: files, what is deleted of them, rows in the catalog.
+"""The parts of a read of a lake table: files, their deleted rows, rows in the catalog.
 
-Something belongs to a snapshot if it began with it or before, and has not ended with it or before.
+A row belongs to a snapshot if it began with it or before, and did not end with it or before.
 All of it is read in one transaction, so that housekeeping cannot move rows meanwhile.
 """
 
@@ -15,11 +15,12 @@ import pyarrow as pa
 from psycopg import Connection
 
 from pgtrickle.errors import LakeReadError
-from pgtrickle.lake.catalog import LakeCatalog
+from pgtrickle.lake.files.roots import LakePath, Roots, shown
+from pgtrickle.lake.format.catalog import LakeCatalog
 from pgtrickle.lake.reader.columns import ReadColumn
 from pgtrickle.lake.reader.inlined_rows import read_inlined
-from pgtrickle.lake.roots import LakePath, Roots, shown
-from pgtrickle.model.names import QualifiedName
+from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.model.text.trusted import trusted
 
 LIVE = (
     "{0}.begin_snapshot <= %(snapshot)s"
@@ -29,7 +30,7 @@ LIVE = (
 
 @dataclass(frozen=True, slots=True)
 class NameMapping:
-    """Which column the field of a file is, where the file itself has no ids."""
+    """The columns of a file's fields, if the file itself has no ids."""
 
     id: int
     column_id: int
@@ -39,16 +40,16 @@ class NameMapping:
 
 @dataclass(frozen=True, slots=True)
 class ReadFile:
-    """A data file, and all that must be known to read the rows it has in a snapshot."""
+    """A data file, with everything needed to read its rows in a snapshot."""
 
     id: int
     path: LakePath
     size: int
-    checks_snapshots: bool  # some of its rows came later: each says when
+    checks_snapshots: bool  # some of its rows are later: each row records when
     deletes: tuple[LakePath, ...] = ()  # files of deleted positions: a flush may leave a second one
     dead: tuple[int, ...] = ()  # positions that are deleted in the catalog itself
     mapping: tuple[NameMapping, ...] = ()
-    first_row_id: int | None = None  # from which ids are counted up, unless the rows say theirs
+    first_row_id: int | None = None  # ids count up from it, unless the rows have their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class FoundTable:
     roots: Roots = field(default=Roots(()), compare=False)
 
     def place(self, path: str | None, *, relative: bool) -> LakePath:
-        """Return where a file of the table lies, or raise ST708 if it may not lie there."""
+        """Return the path of a file of the table, or raise ST708 if it is not allowed."""
         return self.roots.place(self.directory + (path or "") if relative else path or "")
 
 
@@ -100,7 +101,7 @@ def find_table_at(
 def find_same_table(
     connection: Connection, catalog: LakeCatalog, id_: int, uuid: str, snapshot_id: int
 ) -> FoundTable | None:
-    """Return a table of a snapshot by its identity, whatever it is called there."""
+    """Return a table of a snapshot by its identity, under any name."""
     which = "t.table_id = %(id)s AND t.table_uuid::text = %(uuid)s"
     values = {"id": id_, "uuid": uuid, "snapshot": snapshot_id}
     return _find_table(connection, catalog, which, values)
@@ -112,7 +113,7 @@ def _find_table(
     statement = _FIND_TABLE.format(
         table=catalog.table("table"), schema=catalog.table("schema"), which=which
     )
-    row = connection.execute(statement.encode(), values).fetchone()
+    row = connection.execute(trusted(statement), values).fetchone()
     if row is None:
         return None
     schema = _below(catalog.data_path, row[1], relative=row[2])
@@ -132,7 +133,7 @@ def plan_scan(
     snapshot_id: int,
     pruned: frozenset[int] = frozenset(),
 ) -> Scan:
-    """Return what must be read; files of which no row is wanted are left out by their ids."""
+    """Return the necessary reads, without the files of the given ids."""
     values = {"table": table.id, "snapshot": snapshot_id}
     files = _list_files(connection, catalog, table, values, pruned)
     inlined = read_inlined(connection, catalog, table.id, columns, snapshot_id)
@@ -158,9 +159,11 @@ def _list_files(
     pruned: frozenset[int],
 ) -> tuple[ReadFile, ...]:
     found = connection.execute(
-        _LIST_FILES.format(
-            data_file=catalog.table("data_file"), delete_file=catalog.table("delete_file")
-        ).encode(),
+        trusted(
+            _LIST_FILES.format(
+                data_file=catalog.table("data_file"), delete_file=catalog.table("delete_file")
+            )
+        ),
         values,
     ).fetchall()
     dead = find_inlined_deletes(connection, catalog, values)
@@ -185,7 +188,7 @@ def _list_files(
 
 
 def delete_files(table: FoundTable, found: Sequence[Any]) -> tuple[LakePath, ...]:
-    """Return where a delete file lies, by its columns in the catalog; empty if there is none."""
+    """Return the path of a delete file, from its columns in the catalog; empty if there is none."""
     path, relative, format_, key = found
     if path is None:
         return ()
@@ -212,7 +215,7 @@ def find_inlined_deletes(
     [(there,)] = connection.execute("SELECT pg_catalog.to_regclass(%s)", [table]).fetchall()
     if there is not None:
         for file_id, position in connection.execute(
-            f"SELECT file_id, row_id FROM {table} WHERE begin_snapshot <= %(snapshot)s".encode(),
+            trusted(f"SELECT file_id, row_id FROM {table} WHERE begin_snapshot <= %(snapshot)s"),
             values,
         ):
             dead[file_id].append(position)
@@ -230,13 +233,15 @@ _LIST_MAPPINGS = """
 def find_mappings(
     connection: Connection, catalog: LakeCatalog, table_id: int
 ) -> dict[int, tuple[NameMapping, ...]]:
-    """Return how the files without ids name the columns of a table."""
+    """Return the column names in files without ids."""
     found: dict[int, tuple[NameMapping, ...]] = defaultdict(tuple)
     for mapping, type_, id_, target, name, parent, in_path in connection.execute(
-        _LIST_MAPPINGS.format(
-            column_mapping=catalog.table("column_mapping"),
-            name_mapping=catalog.table("name_mapping"),
-        ).encode(),
+        trusted(
+            _LIST_MAPPINGS.format(
+                column_mapping=catalog.table("column_mapping"),
+                name_mapping=catalog.table("name_mapping"),
+            )
+        ),
         [table_id],
     ):
         if type_ != "map_by_name" or in_path:

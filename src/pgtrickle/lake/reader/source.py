@@ -1,8 +1,8 @@
 """``spark.read.format("ducklake")``: lake tables as a data source of Spark.
 
-The driver asks the catalog which files belong to the snapshot; executors read them, several small
-ones in a task, and leave out what is deleted.  A DataFrame stays with the snapshot that was the
-newest when it was made.  Imported by functions only, since the base classes cost the import of
+The driver asks the catalog for the files of the snapshot; executors read them, several small
+ones per task, and skip deleted rows.  A DataFrame stays at the snapshot that was the
+newest when it was created.  Imported by functions only, since the base classes cost the import of
 pyspark.
 """
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 FORMAT = "ducklake"
 _TASK_BYTES = 32 * 2**20
-_FILE_BYTES = 2**18  # what opening a file costs, in bytes that are read meanwhile
+_FILE_BYTES = 2**18  # the cost of opening a file, in bytes read in that time
 _COMPARED = {
     EqualTo: "=",
     LessThan: "<",
@@ -68,7 +68,7 @@ class DuckLakeSource(DataSource):
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
-        # Spark keeps this object with the DataFrame: whoever reads it later reads the same.
+        # Spark keeps this object with the DataFrame, so later reads see the same snapshot.
         with _coded():
             self._read = LakeRead.from_options(dict(self.options))
             self._snapshot_id, self._columns = describe(self._read)
@@ -79,7 +79,7 @@ class DuckLakeSource(DataSource):
             return ", ".join(f"{quoted(column.name)} {column.spark}" for column in self._columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the reader; a schema of the user's own would be another table."""
+        """Return the reader; a user-defined schema is refused."""
         if schema.names != [column.name for column in self._columns]:
             raise LakeReadError(
                 "ST704: the columns of a lake table come from its catalog",
@@ -89,7 +89,7 @@ class DuckLakeSource(DataSource):
 
 
 class LakePartition(InputPartition):
-    """What one task reads: files, or rows of the catalog."""
+    """The input of one task: files, or rows of the catalog."""
 
     def __init__(self, files: Sequence[ReadFile] = (), rows: bytes = b"") -> None:
         super().__init__(None)
@@ -107,12 +107,12 @@ class DuckLakeReader(DataSourceReader):
         self._conditions: list[Condition] = []
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Take note of filters; Spark still applies them, since files hold other rows too."""
+        """Record filters; Spark still applies them, since files hold other rows too."""
         self._conditions = [found for one in filters if (found := _condition(one)) is not None]
         return filters
 
     def partitions(self) -> list[InputPartition]:
-        """Return the tasks, each with files that lie close to one another in the catalog."""
+        """Return the tasks, each with files that are close to one another in the catalog."""
         with _coded():
             scan = plan(self._read, self._snapshot_id, self._columns, self._conditions)
         tasks: list[InputPartition] = [LakePartition(files) for files in group_files(scan.files)]
@@ -131,9 +131,9 @@ class DuckLakeReader(DataSourceReader):
 
 
 def group_files(files: Sequence[ReadFile]) -> list[list[ReadFile]]:
-    """Put files together until a task has enough to read; a task for each would cost more.
+    """Group files until a task has enough to read; one task per file would cost more.
 
-    >>> from pgtrickle.lake.roots import S3Path
+    >>> from pgtrickle.lake.files.roots import S3Path
     >>> files = [ReadFile(id_, S3Path("s3://lake/f"), 10 * 2**20, False) for id_ in range(5)]
     >>> [[file.id for file in group] for group in group_files(files)]
     [[0, 1, 2], [3, 4]]
@@ -141,7 +141,7 @@ def group_files(files: Sequence[ReadFile]) -> list[list[ReadFile]]:
     groups: list[list[ReadFile]] = []
     size = 0
     for file in files:
-        # The catalog says it, and may say anything.
+        # The catalog's value may be anything.
         cost = min(max(file.size or 0, 0), _TASK_BYTES) + _FILE_BYTES
         if not groups or size + cost > _TASK_BYTES:
             groups.append([])
@@ -180,7 +180,7 @@ def _as_stream(batches: Sequence[pa.RecordBatch]) -> bytes:
 
 @contextmanager
 def _coded() -> Iterator[None]:
-    """Put the code and the hint into the message: Spark passes nothing else on."""
+    """Put the code and the hint into the message: Spark passes on nothing else."""
     try:
         yield
     except TrickleError as error:

@@ -26,7 +26,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
 
 
 def parse_values(column: ReadColumn, texts: Sequence[str | bytes | None]) -> pa.Array:
-    """Return values out of their texts; raises ST704 for what Spark cannot hold.
+    """Parse values from their texts; raises ST704 for values that Spark cannot hold.
 
     >>> parse_values(ReadColumn(1, "a", "decimal(5,2)", None), ["1.25", None]).to_pylist()
     [Decimal('1.25'), None]
@@ -59,7 +59,7 @@ def _parse_part(column: ReadColumn, text: str) -> Any:
 
 
 def _moment(text: str) -> datetime:
-    """Read a moment; Python would cut off what is beyond microseconds without a word.
+    """Read a moment; Python would silently cut off digits beyond microseconds.
 
     >>> _moment("2026-01-02 03:04:05.25+00").isoformat()
     '2026-01-02T03:04:05.250000+00:00'

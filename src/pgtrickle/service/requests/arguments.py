@@ -12,38 +12,28 @@ from types import MappingProxyType
 from typing import Any
 
 from pgtrickle.errors import RequestRefusedError
-from pgtrickle.model.lengths import LONGEST_VALUE, shorten
+from pgtrickle.model.text.lengths import LONGEST_VALUE, shorten
+from pgtrickle.options.stream_table import OPTIONS
 
 _TYPES: Mapping[str, tuple[type, ...]] = MappingProxyType(
-    {
+    {name: one.json_types() for name, one in OPTIONS.items()}
+    | {
         "name": (str,),
+        "new_name": (str,),
         "query": (str,),
-        "schedule": (str,),
-        "refresh_mode": (str,),
-        "status": (str,),
-        "cdc_mode": (str,),
         "format": (str,),
-        "initialize": (bool,),
         "cascade": (bool,),
         "full": (bool,),
-        "max_delta_fraction": (int, float, str),  # alter knows the word "default"
+        "wait_seconds": (int, float),
         "definitions": (list,),
         "names": (list,),
         "params": (dict,),
-        "diamond_consistency": (str,),
-        "diamond_schedule_policy": (str,),
-        "tier": (str,),
-        "sink": (str,),
-        "ducklake_sink_path": (str,),
-        "ducklake_table": (str,),
-        "ducklake_partition_by": (str,),
         "lake_table": (str,),
         "columns": (list,),
         "catalog_schema": (str,),
+        "to_schema": (str,),
+        "from_schema": (str,),
         "compaction_policy": (str,),
-        "fuse": (str,),
-        "fuse_ceiling": (int,),
-        "fuse_sensitivity": (int, float),
         "group_name": (str,),
         "isolation": (str,),
         "action": (str,),
@@ -51,6 +41,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = MappingProxyType(
 )
 
 
+_MOST_BYTES = 1_000_000  # of all arguments of a request; the table takes a few more
 _MOST_IN_A_LIST = 1_000
 _MOST_DIGITS = 100
 
@@ -67,6 +58,23 @@ def read_arguments(verb: str, text: str) -> Any:
         return json.loads(text, parse_int=_read_int)
     except (ValueError, RecursionError):
         raise _refuse(verb, "a number has too many digits, or they nest too deeply") from None
+
+
+def can_carry(arguments: Mapping[str, object]) -> bool:
+    """Tell whether a request can carry arguments: they are no longer than it allows, and text.
+
+    >>> can_carry({"query": "SELECT 1"}), can_carry({"query": chr(0)})
+    (True, False)
+    """
+    texts = [(name, value) for name, value in arguments.items() if isinstance(value, str)]
+    if any(chr(0) in value for _, value in texts):
+        return False
+    try:
+        size = len(json.dumps(dict(arguments), ensure_ascii=False, allow_nan=False).encode())
+    except ValueError:  # no number, or half of a surrogate pair
+        return False
+    long = (name for name, value in texts if len(value) > LONGEST_VALUE)
+    return size <= _MOST_BYTES and all(name == "query" for name in long)
 
 
 def _read_int(text: str) -> int:

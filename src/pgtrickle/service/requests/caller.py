@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from psycopg import Connection
 
-from pgtrickle.catalog.stream_tables import find_stream_table
+from pgtrickle.catalog.renamed_tables import find_new_name
+from pgtrickle.catalog.stream_tables import find_stream_table, not_found
 from pgtrickle.errors import (
     NameNotUsableError,
     NotOwnerError,
@@ -18,8 +19,8 @@ from pgtrickle.errors import (
     RequestRefusedError,
     StreamTableNotFoundError,
 )
-from pgtrickle.model.names import QualifiedName
 from pgtrickle.model.stream_table import StreamTable
+from pgtrickle.model.text.names import QualifiedName
 
 if TYPE_CHECKING:  # which imports this module
     from pgtrickle.service.requests.verbs import Ask
@@ -60,10 +61,7 @@ def get_own_stream_table(ask: Ask, text: str) -> StreamTable:
     """Return the stream table that the caller means, or raise unless it exists and is his."""
     found = find_stream_table_of(ask, text)
     if found is None:
-        raise StreamTableNotFoundError(
-            f'the stream table "{text}" does not exist',
-            hint="List them with: SELECT * FROM pgtrickle.pgt_status().",
-        )
+        raise _not_found(ask, text)
     with ask.runtime.connection() as connection:
         if not _may_act_as(connection, ask.request.caller_oid, found.owner):
             raise NotOwnerError(
@@ -71,6 +69,16 @@ def get_own_stream_table(ask: Ask, text: str) -> StreamTable:
                 hint=f'It belongs to "{found.owner}": connect as a member of that role.',
             )
     return found
+
+
+def _not_found(ask: Ask, text: str) -> StreamTableNotFoundError:
+    hint = "List them with: SELECT * FROM pgtrickle.pgt_status()."
+    with ask.runtime.connection() as connection:
+        for schema in ask.request.schemas or ("",):
+            name = QualifiedName.parse(text, schema)
+            if find_new_name(connection, name) is not None:
+                return not_found(connection, name, hint)
+    return StreamTableNotFoundError(f'the stream table "{text}" does not exist', hint=hint)
 
 
 def find_stream_table_of(ask: Ask, text: str) -> StreamTable | None:

@@ -24,7 +24,7 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from pgtrickle.errors import RequestCancelledError, TrickleError
-from pgtrickle.service.jobs import Jobs
+from pgtrickle.service.running_refreshes import Jobs
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.session import Session
 
@@ -35,7 +35,6 @@ _SECONDS_TO_CANCEL = 2.0
 class CancellableRuntime(Runtime):
     """A runtime for one request, on the adapters of another."""
 
-    cancelled: bool = False
     _told: bool = False  # the work has met an error because of it
     _thread: int = field(default_factory=threading.get_ident)
     _borrowed: list[Connection[TupleRow]] = field(default_factory=list)
@@ -46,7 +45,7 @@ class CancellableRuntime(Runtime):
     def like(cls, runtime: Runtime) -> CancellableRuntime:
         """Make one for work in the current thread."""
         shared = {one.name: getattr(runtime, one.name) for one in fields(Runtime)}
-        return cls(**shared | {"jobs": Jobs()})
+        return cls(**shared | {"jobs": Jobs(), "cancelled": False})
 
     @contextmanager
     def connection(self) -> Iterator[Session]:

@@ -32,7 +32,7 @@ from pgtrickle.catalog.requests import (
     list_unwanted,
     sweep_requests,
 )
-from pgtrickle.catalog.subscriptions import tell_pending
+from pgtrickle.catalog.scheduling.subscriptions import tell_pending
 from pgtrickle.errors import (
     ConnectionLostError,
     InternalError,

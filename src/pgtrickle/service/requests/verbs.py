@@ -1,7 +1,8 @@
 """The verbs of requests: what SQL sessions may ask for, and what each does.
 
-Adding one is a function here, a line in ``VERBS`` and a procedure in a migration;
-tests/service/requests/test_verbs.py fails until each verb has its procedure.
+Adding one is a function here, a line in ``VERBS`` and a procedure in ``sql_api``, which asks with
+``await_request`` and raises what that returns, as ``pgtrickle.explain`` does: psql then shows one
+line of context.  tests/service/requests/ fails until each verb has such a procedure.
 """
 
 from __future__ import annotations
@@ -11,32 +12,35 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from pgtrickle.catalog.graph import list_nodes
 from pgtrickle.catalog.requests import Request
 from pgtrickle.errors import (
+    LeaseHeldError,
     RequestRefusedError,
-    SettingError,
-    StatusForbidsError,
-    TrickleError,
 )
-from pgtrickle.model.cdc_mode import parse_cdc_mode
-from pgtrickle.model.delta_fraction import DEFAULT, Fraction, check_fraction
-from pgtrickle.model.diamonds import Diamond
-from pgtrickle.model.lengths import shorten
-from pgtrickle.model.modes import parse_refresh_mode, parse_status
-from pgtrickle.model.names import QualifiedName, quote_identifier
 from pgtrickle.model.report import RefreshReport
-from pgtrickle.model.stream_table import Action, RefreshMode, Status, StreamTable
-from pgtrickle.model.tier import parse_tier
-from pgtrickle.service.alter import alter_stream_table
-from pgtrickle.service.control import repair_stream_table
-from pgtrickle.service.create import create_stream_table
-from pgtrickle.service.drop import drop_stream_table
-from pgtrickle.service.explain import explain_stream_table
-from pgtrickle.service.refresh_stream_table import refresh_when_free
-from pgtrickle.service.replace_query import is_another_query
-from pgtrickle.service.requests import control, explanations, lake
+from pgtrickle.model.stream_table import Action, RefreshMode, StreamTable
+from pgtrickle.model.text.names import QualifiedName, quote_identifier
+from pgtrickle.options.changes import Changes, read_options
+from pgtrickle.options.option import OptionVerb
+from pgtrickle.options.stream_table import SINK_OPTIONS, options_of
+from pgtrickle.service.capturing.pause_and_repair import repair_stream_table
+from pgtrickle.service.insight.explain import explain_stream_table
+from pgtrickle.service.lease_waits import when_free
+from pgtrickle.service.lifecycle.alter import alter_stream_table
+from pgtrickle.service.lifecycle.bulk import create_all
+from pgtrickle.service.lifecycle.create import create_stream_table
+from pgtrickle.service.lifecycle.create_or_replace import UNCHANGED, find_changes
+from pgtrickle.service.lifecycle.drop import drop_stream_table
+from pgtrickle.service.lifecycle.rename import rename_stream_table
+from pgtrickle.service.lifecycle.resume import resume_stream_table
+from pgtrickle.service.lifecycle.validate import validate_query
+from pgtrickle.service.lifecycle.verify import verify_stream_table
+from pgtrickle.service.refreshing.dispatch import refresh_when_free
+from pgtrickle.service.requests import explain_verbs as explanations
+from pgtrickle.service.requests import hold_verbs as control
+from pgtrickle.service.requests import lake_verbs as lake
 from pgtrickle.service.requests.arguments import check_arguments, read_arguments
+from pgtrickle.service.requests.ask_daemon import WAITING
 from pgtrickle.service.requests.caller import (
     check_caller_exists,
     check_may_act_as_server,
@@ -45,8 +49,6 @@ from pgtrickle.service.requests.caller import (
     name_for_creation,
 )
 from pgtrickle.service.runtime import Runtime
-from pgtrickle.service.validate import validate_query
-from pgtrickle.service.verify import verify_stream_table
 
 Notice: TypeAlias = Callable[[str], None]
 Arguments: TypeAlias = Mapping[str, Any]
@@ -95,23 +97,14 @@ def execute(ask: Ask) -> Any:
 def _create(ask: Ask, given: Arguments) -> Any:
     check_may_act_as_server(ask)
     name = name_for_creation(ask, given["name"])
-    fraction, cdc_mode = _fraction(given.get("max_delta_fraction")), given.get("cdc_mode")
     report = create_stream_table(
-        ask.runtime,
-        name,
-        given["query"],
-        schedule=given.get("schedule", "calculated"),
-        refresh_mode=parse_refresh_mode(given.get("refresh_mode", "AUTO")),
-        initialize=given.get("initialize", True),
-        max_delta_fraction=None if fraction is None else check_fraction(fraction),
-        cdc_mode=None if cdc_mode is None else parse_cdc_mode(cdc_mode),
-        diamond=_diamond(given),
-        search_path=ask.search_path,
-        **_sink(given),
+        ask.runtime, name, given["query"], read_options(given), search_path=ask.search_path
     )
     created = get_own_stream_table(ask, str(name))
     if created.downgrade_reason:
         ask.notice(f"{name} is recomputed in full: {created.downgrade_reason}")
+    for note in created.pinned:
+        ask.notice(f"{name}: {note}")
     return {"name": str(name), "status": "created", "pgt_id": created.id, **_rows(report)}
 
 
@@ -129,104 +122,31 @@ def _create_or_replace(ask: Ask, given: Arguments) -> Any:
         return _create(ask, given)
     check_may_act_as_server(ask)
     get_own_stream_table(ask, str(existing.name))
-    changes = _differences(existing, given) | _diamond_differences(ask, existing, given)
-    status = "altered"
-    if is_another_query(ask.runtime, existing, given["query"], ask.search_path):
-        changes, status = changes | {"query": given["query"]}, "replaced"
-    if not changes:
-        ask.notice(f'the stream table "{existing.name}" is like that already')
-        return {"name": str(existing.name), "status": "unchanged", "pgt_id": existing.id}
-    return {**_alter(ask, changes | {"name": str(existing.name)}), "status": status}
-
-
-def _differences(existing: StreamTable, given: Arguments) -> dict[str, Any]:
-    cdc_mode = None if existing.cdc_mode is None else existing.cdc_mode.value
-    current = {
-        "schedule": existing.schedule,
-        "refresh_mode": existing.refresh_mode.value,
-        "max_delta_fraction": existing.max_delta_fraction,
-        "cdc_mode": cdc_mode,
-    }
-    wanted = {
-        "schedule": given.get("schedule", "calculated"),
-        "refresh_mode": parse_refresh_mode(given.get("refresh_mode", "AUTO")).value,
-        "max_delta_fraction": given.get("max_delta_fraction"),
-        "cdc_mode": _cdc_mode_word(given.get("cdc_mode")),
-    }
-    # What is not given is left as it is: there is no way back to the setting of cdc_mode.
-    return {
-        key: value for key, value in wanted.items() if value is not None and value != current[key]
-    }
-
-
-def _diamond_differences(ask: Ask, existing: StreamTable, given: Arguments) -> dict[str, Any]:
-    wanted = _diamond(given)
-    if not wanted:
-        return {}
-    with ask.runtime.connection() as connection:
-        [node] = [one for one in list_nodes(connection) if one.id == existing.id]
-    differences = {}
-    if wanted.consistency not in {None, node.diamond_consistency}:
-        differences["diamond_consistency"] = given["diamond_consistency"]
-    if wanted.policy not in {None, node.diamond_schedule_policy}:
-        differences["diamond_schedule_policy"] = given["diamond_schedule_policy"]
-    return differences
-
-
-def _diamond(given: Arguments) -> Diamond:
-    return Diamond.parse(given.get("diamond_consistency"), given.get("diamond_schedule_policy"))
-
-
-def _sink(given: Arguments) -> dict[str, str]:
-    """Return what is said about a copy in the lake, whose files the server writes."""
-    return {key: given[key] for key in _SINK_OPTIONS if key in given}
-
-
-def _cdc_mode_word(text: str | None) -> str | None:
-    return None if text is None else parse_cdc_mode(text).value
+    changes, query, status = find_changes(
+        ask.runtime, existing, given["query"], given, ask.search_path
+    )
+    if status == UNCHANGED:
+        ask.notice(f'the stream table "{existing.name}" already matches this definition')
+        return {"name": str(existing.name), "status": status, "pgt_id": existing.id}
+    return {**_change(ask, existing, changes, query), "status": status}
 
 
 def _alter(ask: Ask, given: Arguments) -> Any:
     stream_table = get_own_stream_table(ask, given["name"])
-    query = given.get("query")
-    if query is not None or _sink(given):
-        check_may_act_as_server(ask)
-    mode, status, cdc_mode = (given.get(key) for key in ("refresh_mode", "status", "cdc_mode"))
-    fuse = control.read_fuse(ask, stream_table, given)
+    return _change(ask, stream_table, Changes.read(given), given.get("query"))
+
+
+def _change(ask: Ask, stream_table: StreamTable, changes: Changes, query: str | None) -> Any:
+    if query is not None or changes.given & SINK_OPTIONS:
+        check_may_act_as_server(ask)  # whose rights a query has, and who writes files
     altered = alter_stream_table(
-        ask.runtime,
-        stream_table.name,
-        schedule=given.get("schedule"),
-        query=query,
-        search_path=ask.search_path,
-        refresh_mode=None if mode is None else parse_refresh_mode(mode),
-        status=None if status is None else parse_status(status),
-        max_delta_fraction=_fraction(given.get("max_delta_fraction")),
-        cdc_mode=None if cdc_mode is None else parse_cdc_mode(cdc_mode),
-        diamond=_diamond(given),
-        tier=parse_tier(given["tier"]) if "tier" in given else None,
-        **_sink(given),
+        ask.runtime, stream_table.name, changes, query=query, search_path=ask.search_path
     )
-    if fuse is not None:
-        control.put_in(ask, stream_table, fuse)
     if altered.original_query != stream_table.original_query:
         ask.notice(f"{altered.name}: its query was replaced, and its contents with it")
-    if (mode or query) is not None and altered.downgrade_reason:
+    if ("refresh_mode" in changes or query is not None) and altered.downgrade_reason:
         ask.notice(f"{altered.name} is recomputed in full: {altered.downgrade_reason}")
     return {"name": str(altered.name), "pgt_id": altered.id}
-
-
-def _fraction(given: float | str | None) -> Fraction | None:
-    """Read a fraction that SQL hands over as text, so that the word "default" fits."""
-    if given is None or given == DEFAULT:
-        return given
-    try:
-        return float(given)
-    except (ValueError, OverflowError):
-        raise SettingError(
-            f'the max_delta_fraction "{shorten(given)}" is not a number',
-            hint='Give a number from 0 to 1, or "default".',
-        ) from None
 
 
 def _drop(ask: Ask, given: Arguments) -> Any:
@@ -234,8 +154,21 @@ def _drop(ask: Ask, given: Arguments) -> Any:
     cascade = bool(given.get("cascade", False))
     dropped = drop_stream_table(ask.runtime, stream_table.name, cascade=cascade)
     for other in dropped[:-1]:
-        ask.notice(f'drop cascades to the stream table "{other}"')
+        ask.notice(f"drop cascades to {other}")
     return {"dropped": dropped}
+
+
+def _rename(ask: Ask, given: Arguments) -> Any:
+    stream_table = get_own_stream_table(ask, given["name"])
+    renamed = rename_stream_table(ask.runtime, stream_table.name, given["new_name"])
+    for one in renamed.followed:
+        ask.notice(f"{one} reads {renamed.name} by its new name")
+    return {
+        "name": renamed.name,
+        "former_name": renamed.former_name,
+        "followed": list(renamed.followed),
+        "pgt_id": stream_table.id,
+    }
 
 
 def _refresh(ask: Ask, given: Arguments) -> Any:
@@ -244,7 +177,8 @@ def _refresh(ask: Ask, given: Arguments) -> Any:
         ask.runtime,
         stream_table.name,
         full=bool(given.get("full", False)),
-        waiting=lambda error: ask.notice(f"{stream_table.name}: waiting, because {error}"),
+        waiting=_tell_waiting(ask, stream_table),
+        seconds=given.get("wait_seconds"),
     )
     recomputed = report.action in {Action.FULL, Action.REINITIALIZE}
     wanted = given.get("full", False) or stream_table.refresh_mode is RefreshMode.FULL
@@ -266,24 +200,10 @@ def _rows(report: RefreshReport | None) -> dict[str, Any]:
     }
 
 
-_TELL_RESUMED = """
-    SELECT pgtrickle.notify('pg_trickle_alert', pg_catalog.json_build_object(
-        'event', 'resumed', 'name', %s::pg_catalog.text)::pg_catalog.text)
-"""
-
-
 def _resume(ask: Ask, given: Arguments) -> Any:
     stream_table = get_own_stream_table(ask, given["name"])
-    if stream_table.status not in {Status.SUSPENDED, Status.ERROR}:
-        raise StatusForbidsError(
-            f'the stream table "{stream_table.name}" is not suspended: it is'
-            f" {stream_table.status.value}",
-            hint="There is nothing to resume.",
-        )
-    _alter(ask, {"name": str(stream_table.name), "status": "ACTIVE"})
-    with ask.runtime.connection() as connection:
-        connection.execute(_TELL_RESUMED, [str(stream_table.name)])
-    return {"name": str(stream_table.name), "pgt_id": stream_table.id}
+    resumed = resume_stream_table(ask.runtime, stream_table.name)
+    return {"name": str(resumed.name), "pgt_id": resumed.id}
 
 
 def _repair(ask: Ask, given: Arguments) -> Any:
@@ -294,14 +214,24 @@ def _repair(ask: Ask, given: Arguments) -> Any:
 
 def _verify(ask: Ask, given: Arguments) -> Any:
     stream_table = get_own_stream_table(ask, given["name"])
-    report = verify_stream_table(ask.runtime, stream_table.name)
+    report = when_free(
+        lambda: verify_stream_table(ask.runtime, stream_table.name),
+        waiting=_tell_waiting(ask, stream_table),
+        seconds=given.get("wait_seconds"),
+    )
     return {
         "name": report.stream_table,
         "ok": report.ok,
         "rows": report.rows,
         "missing": report.missing,
         "extra": report.extra,
+        "missing_sample": report.missing_sample,
+        "extra_sample": report.extra_sample,
     }
+
+
+def _tell_waiting(ask: Ask, stream_table: StreamTable) -> Callable[[LeaseHeldError], None]:
+    return lambda error: ask.notice(f"{stream_table.name}{WAITING}{error}")
 
 
 def _explain(ask: Ask, given: Arguments) -> Any:
@@ -329,19 +259,14 @@ def _validate(ask: Ask, given: Arguments) -> Any:
 
 def _bulk_create(ask: Ask, given: Arguments) -> Any:
     """Create all or, if one fails, none: what was made before it is dropped again."""
-    made: list[dict[str, Any]] = []
-    for index, definition in enumerate(given["definitions"]):
-        try:
-            made.append(_create(ask, _CREATE.check(definition)))
-        except TrickleError as error:
-            for one in reversed(made):
-                name = QualifiedName.parse(one["name"])
-                drop_stream_table(ask.runtime, name, cascade=False)
-            error.detail = "\n".join(
-                filter(None, (f"This is number {index}, counted from 0.", error.detail))
-            )
-            raise
-    return made
+
+    def create(definition: object) -> Any:
+        return _create(ask, _CREATE.check(definition))
+
+    def drop(made: Arguments) -> None:
+        drop_stream_table(ask.runtime, QualifiedName.parse(made["name"]), cascade=False)
+
+    return {"created": create_all(given["definitions"], create, drop)}
 
 
 def _bulk_alter(ask: Ask, given: Arguments) -> Any:
@@ -359,21 +284,12 @@ def _bulk_drop(ask: Ask, given: Arguments) -> Any:
     return len(wanted)
 
 
-_OPTIONS = (
-    "schedule",
-    "refresh_mode",
-    "max_delta_fraction",
-    "cdc_mode",
-    "diamond_consistency",
-    "diamond_schedule_policy",
-)
-_SINK_OPTIONS = ("sink", "ducklake_sink_path", "ducklake_table", "ducklake_partition_by")
-_CHANGES = (*_SINK_OPTIONS, "query", "status", "tier", *control.FUSE_OPTIONS, *_OPTIONS)
-_DEFINITION = ("initialize", *_OPTIONS)
-_DEFINITION_WITH_SINK = (*_DEFINITION, *_SINK_OPTIONS)
+_DEFINITION = tuple(one.name for one in options_of(OptionVerb.CREATE))
+_CHANGES = ("query", *(one.name for one in options_of(OptionVerb.ALTER)))
 _ONE = ("name",)
 _GROUP = ("group_name", "names")
-_CREATE = Verb("create_stream_table", _create, ("name", "query"), _DEFINITION_WITH_SINK)
+_NEW = ("name", "query")
+_CREATE = Verb("create_stream_table", _create, _NEW, _DEFINITION)
 _ALTER = Verb("alter_stream_table", _alter, _ONE, _CHANGES)
 
 VERBS: Mapping[str, Verb] = MappingProxyType(
@@ -381,24 +297,15 @@ VERBS: Mapping[str, Verb] = MappingProxyType(
         verb.name: verb
         for verb in (
             _CREATE,
-            Verb(
-                "create_stream_table_if_not_exists",
-                _create_if_not_exists,
-                ("name", "query"),
-                _DEFINITION_WITH_SINK,
-            ),
-            Verb(
-                "create_or_replace_stream_table",
-                _create_or_replace,
-                ("name", "query"),
-                _DEFINITION,
-            ),
+            Verb("create_stream_table_if_not_exists", _create_if_not_exists, _NEW, _DEFINITION),
+            Verb("create_or_replace_stream_table", _create_or_replace, _NEW, _DEFINITION),
             _ALTER,
             Verb("drop_stream_table", _drop, _ONE, ("cascade",)),
-            Verb("refresh_stream_table", _refresh, _ONE, ("full",)),
+            Verb("rename_stream_table", _rename, ("name", "new_name")),
+            Verb("refresh_stream_table", _refresh, _ONE, ("full", "wait_seconds")),
             Verb("resume_stream_table", _resume, _ONE),
             Verb("repair_stream_table", _repair, _ONE),
-            Verb("verify_stream_table", _verify, _ONE),
+            Verb("verify_stream_table", _verify, _ONE, ("wait_seconds",)),
             Verb("explain_stream_table", _explain, _ONE, ("format",)),
             Verb("validate_query", _validate, ("query",)),
             Verb("bulk_create", _bulk_create, ("definitions",)),
@@ -410,9 +317,11 @@ VERBS: Mapping[str, Verb] = MappingProxyType(
             Verb("drop_refresh_group", control.drop_group, ("group_name",)),
             Verb("reset_fuse", control.reset, _ONE, ("action",)),
             Verb("diamond_groups", explanations.diamond_groups, ()),
-            Verb("explain_delta", explanations.explain_delta, _ONE),
-            Verb("explain_query_rewrite", explanations.explain_query_rewrite, ("query",)),
+            Verb("explain_delta", explanations.delta, _ONE),
+            Verb("explain_query_rewrite", explanations.query_rewrite, ("query",)),
             Verb("diagnose_errors", explanations.explain_errors, _ONE),
+            Verb("cache_stats", explanations.cache_stats, ()),
+            Verb("clear_caches", explanations.clear_caches, ()),
             Verb(
                 "attach_ducklake_table",
                 lake.attach,
@@ -420,6 +329,7 @@ VERBS: Mapping[str, Verb] = MappingProxyType(
                 ("columns", "catalog_schema", "compaction_policy"),
             ),
             Verb("detach_ducklake_table", lake.detach, _ONE),
+            Verb("move_ducklake_catalog", lake.move, (), ("to_schema", "from_schema")),
         )
     }
 )

@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from pgtrickle.sql.translate.arithmetic import integer_as_numeric
-from pgtrickle.sql.translate.floats import INFINITY, OVERFLOW, UNDERFLOW
+from pgtrickle.sql.translate.dates.moments import as_timestamp, change
 from pgtrickle.sql.translate.literals import typed_literal
-from pgtrickle.sql.translate.moments import as_timestamp, change
+from pgtrickle.sql.translate.numbers.arithmetic import integer_as_numeric
+from pgtrickle.sql.translate.numbers.floats import INFINITY, OVERFLOW, UNDERFLOW
 from pgtrickle.sql.translate.printed import as_output
 from pgtrickle.sql.translate.term import (
     FLOATS,
@@ -56,7 +56,7 @@ def _cast(node: exp.Expr, visit: Visit) -> Term:
     if not isinstance(node, exp.Cast):
         raise refuse(node)
     operand, target = node.this.unnest(), base_of(node.to)
-    if isinstance(operand, exp.Null) and target != "numeric":
+    if is_null(operand) and target != "numeric":
         return _typed_null(target)
     size = [parameter.this for parameter in node.to.expressions]
     if target == "numeric":
@@ -82,7 +82,7 @@ def _cast(node: exp.Expr, visit: Visit) -> Term:
 
 
 def _typed_null(target: str | None) -> Term:
-    """Write NULL as the type in which values of the target are carried, whatever its size."""
+    """Write NULL as the type in which values of the target are carried, of any size."""
     sql = f"CAST(NULL AS {SPARK_TYPES.get(target or '', 'STRING')})"
     return Term(sql, target or NULL, literal="")
 
@@ -114,7 +114,7 @@ def _to_text(node: exp.Expr, term: Term, size: list[exp.Expr]) -> Term:
         sql = as_output(node, term, true="true", false="false")
     unchanged = sql == term.sql
     if size:
-        # Only an explicit cast is printed with a length, and it cuts what is too long.
+        # Only an explicit cast is printed with a length, and it truncates longer values.
         sql, unchanged = f"left({sql}, {int(size[0].name)})", False
     text = text_term(sql, term)
     return Term(
@@ -211,5 +211,12 @@ RULES: dict[type[exp.Expr], Rule] = {exp.Cast: _cast}
 
 
 def base_of(type_: exp.DataType) -> str | None:
-    """Return the name of a type of PostgreSQL's own, if casts to it are known."""
+    """Return the name of a built-in type, if casts to it are known."""
     return _BASES.get(type_.this) if isinstance(type_.this, exp.DType) else None
+
+
+def is_null(operand: exp.Expr) -> bool:
+    """Tell whether an expression is NULL, cast or not: of a domain it is cast to the base too."""
+    while isinstance(operand, exp.Cast):
+        operand = operand.this.unnest()
+    return isinstance(operand, exp.Null)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from pgtrickle.model.sql_type import CANONICAL_TEXT
-from pgtrickle.sql.translate import moments
+from pgtrickle.sql.translate.dates import moments
 from pgtrickle.sql.translate.term import (
     EXPLICIT_C,
     FLOATS,
@@ -26,6 +26,7 @@ from pgtrickle.sql.translate.term import (
     is_deterministic,
     let,
     refuse,
+    refuse_types,
 )
 
 SYMBOLS: dict[type[exp.Expr], str] = {
@@ -36,12 +37,12 @@ SYMBOLS: dict[type[exp.Expr], str] = {
     exp.GT: ">",
     exp.GTE: ">=",
 }
-# Types whose carried text is equal exactly where PostgreSQL's values are, and sorts as they do.
+# Types whose carried text has the same equality and order as PostgreSQL's values.
 _CARRIED_AS_TEXT = frozenset({"uuid", "bytea", "time"})
 
 
 def compare(node: exp.Expr, symbol: str, left: Term, right: Term) -> Term:
-    """Compare two terms; ``node`` is named if there is no faithful way."""
+    """Compare two terms; ``node`` is named if there is no faithful translation."""
     left, right = _comparable(node, left, right, ordered=symbol not in {"=", "<>", "<=>"})
     return bool_term(f"({left.sql} {symbol} {right.sql})")
 
@@ -56,7 +57,7 @@ def is_ordered(*terms: Term) -> bool:
 
 
 def array_elements(node: exp.Expr) -> tuple[str, list[exp.Expr]] | None:
-    """Return ANY or ALL and the elements, where an operand is such an array.
+    """Return ANY or ALL and the elements, if an operand is such an array.
 
     >>> from sqlglot import parse_one
     >>> word, elements = array_elements(parse_one("ANY(ARRAY[1, 2])", dialect="postgres"))
@@ -144,7 +145,7 @@ def _comparable(node: exp.Expr, left: Term, right: Term, *, ordered: bool) -> tu
         return left, right
     if len(pair) == 1 and not ordered and left.is_enum and right.is_enum:
         return left, right
-    raise refuse(node)
+    raise refuse(node) if ordered else refuse_types(pair)
 
 
 def _without_padding(term: Term) -> Term:

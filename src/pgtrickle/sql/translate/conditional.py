@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from pgtrickle.sql.translate.arithmetic import greatest_scale
 from pgtrickle.sql.translate.comparison import compare, is_ordered
+from pgtrickle.sql.translate.numbers.arithmetic import greatest_scale
 from pgtrickle.sql.translate.term import (
     EXPLICIT_C,
     NULL,
@@ -91,7 +91,7 @@ def _nullif(node: exp.Expr, visit: Visit) -> Term:
 def _collate(node: exp.Expr, visit: Visit) -> Term:
     operand = require(node, visit(node.this), *TEXTS)
     name = node.expression.name
-    # Whether another collation has an order of its own, or is deterministic, only a look at the
+    # Whether another collation has its own order, or is deterministic, only a query of the
     # database could tell.
     if name not in {"C", "POSIX"}:
         raise refuse(node)
@@ -120,7 +120,7 @@ RULES: dict[type[exp.Expr], Rule] = {
 
 
 def _one_of(node: exp.Expr, sql: str, terms: Sequence[Term]) -> Term:
-    """Make the term of one value out of several; numbers widen to the widest."""
+    """Make the term that chooses one of several values; numbers widen to the widest."""
     known = [term for term in terms if term.base != NULL]
     bases = {term.base for term in known}
     if not known:

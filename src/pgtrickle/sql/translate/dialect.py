@@ -1,4 +1,4 @@
-"""The languages that a plan can be written in, and how each quotes a name."""
+"""The SQL dialects of plans, and how each quotes a name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Dialect(Enum):
-    """A language that a plan can be written in."""
+    """A SQL dialect of plans."""
 
     SPARK = "spark"
     POSTGRES = "postgres"

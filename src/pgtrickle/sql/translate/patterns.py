@@ -65,7 +65,7 @@ def _matches(node: exp.Expr, value: Term, pattern: Term, *, folded: bool) -> str
 
 
 def _normal_pattern(node: exp.Expr, pattern: str) -> str:
-    """Escape only what has a meaning of its own; PostgreSQL lets a backslash stand anywhere."""
+    """Escape only special characters; PostgreSQL allows a backslash anywhere."""
     if re.fullmatch(r"(?:[^\\]|\\[\s\S])*", pattern) is None:
         raise refuse(node)
     return re.sub(r"\\([\s\S])", lambda pair: pair[0] if pair[1] in "%_\\" else pair[1], pattern)

@@ -1,6 +1,6 @@
 """Values as PostgreSQL prints them: casts to text and the arguments of concat().
 
-A floating-point number is printed with other digits by Spark, so it has no translation; nor has a
+Spark prints other digits of a floating-point number, so it has no translation; nor has a
 numeric whose number of digits after the point is not known.  Dates and timestamps are printed in
 the style ISO, which the reads of a refresh fix too.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from pgtrickle.sql.translate.moments import INFINITIES
+from pgtrickle.sql.translate.dates.moments import INFINITIES
 from pgtrickle.sql.translate.term import INTEGERS, NULL, TEXTS, Term, let, refuse
 
 

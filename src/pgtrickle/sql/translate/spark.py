@@ -1,4 +1,4 @@
-"""The table of what Spark evaluates as PostgreSQL does, and the walk over an expression."""
+"""The constructs that Spark evaluates as PostgreSQL does, and the walk over an expression."""
 
 from __future__ import annotations
 
@@ -10,18 +10,10 @@ from sqlglot import exp
 from pgtrickle.algebra.nodes import Scalar
 from pgtrickle.model.sql_type import SqlType
 from pgtrickle.sql.scalars import parse_scalar
-from pgtrickle.sql.translate import (
-    arithmetic,
-    casts,
-    comparison,
-    conditional,
-    extract,
-    literals,
-    patterns,
-    rounding,
-    text,
-)
+from pgtrickle.sql.translate import casts, comparison, conditional, literals, patterns, text
+from pgtrickle.sql.translate.dates import extract
 from pgtrickle.sql.translate.dialect import Dialect, quote_name
+from pgtrickle.sql.translate.numbers import arithmetic, rounding
 from pgtrickle.sql.translate.term import MAX_DIGITS, SPARK_TYPES, Rule, Term, refuse
 
 RULES: dict[type[exp.Expr], Rule] = {
@@ -62,8 +54,8 @@ def _to_duckdb(sql: str) -> str:
 
 
 def _plain_null(node: exp.Expr) -> exp.Expr:
-    """Write NULL of a type that travels as text as one of text: DuckDB lacks the type itself."""
-    if isinstance(node, exp.Cast) and isinstance(node.this, exp.Null):
+    """Write NULL of a type that travels as text as a NULL text: DuckDB lacks the type itself."""
+    if isinstance(node, exp.Cast) and casts.is_null(node.this.unnest()):
         base = casts.base_of(node.to)
         if base != "numeric" and base not in SPARK_TYPES:
             return exp.cast(exp.null(), "text")

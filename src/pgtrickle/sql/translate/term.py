@@ -1,8 +1,8 @@
-"""A translated expression, and the few ways in which Spark's text is put together."""
+"""A translated expression, and the helpers that compose Spark's text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -15,7 +15,7 @@ FLOATS = ("float4", "float8")
 NUMBERS = (*INTEGERS, "numeric", *FLOATS)
 TEXTS = frozenset({"text", "varchar", "name"})
 MOMENTS = frozenset({"date", "timestamp", "timestamptz"})
-NULL = "null"  # the type of a NULL that nothing has given a type yet
+NULL = "null"  # the type of a NULL that has no type yet
 MAX_DIGITS = 38
 # What an explicit COLLATE "C" leaves: byte order, and no letters but ASCII's.
 EXPLICIT_C = 'COLLATE "C"'
@@ -39,16 +39,16 @@ _HINT = "Move the expression into one table, or create the stream table with ref
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Spark's text of an expression, and what PostgreSQL knows of its value."""
+    """Spark's text of an expression, and PostgreSQL's knowledge of its value."""
 
     sql: str
     base: str  # pg_type.typname, or NULL
-    # Of a numeric: the digits after the point, as a number or, where only the read can tell, as
+    # Of a numeric: the digits after the point, as a number or, if only the read knows them, as
     # Spark's text for it; and all digits, where they are known.
     scale: int | str = 0
     precision: int | None = None
     shows_scale: bool = False  # PostgreSQL's value has exactly ``scale`` digits too
-    is_quotient: bool = False  # ... or as many as only PostgreSQL's rule for quotients can tell
+    is_quotient: bool = False  # ... or as many as PostgreSQL's rule for quotients gives
     collations: frozenset[str] = frozenset()  # of the columns that a text comes from
     literal: str | None = None  # a constant's value
     is_column: bool = False
@@ -71,13 +71,34 @@ def refuse(node: exp.Expr) -> UnsupportedExpressionError:
     )
 
 
+def refuse_types(bases: Collection[str]) -> UnsupportedExpressionError:
+    """Make the error that names types of which Spark does not know what is equal.
+
+    The expression may be one that nobody wrote, such as the keys of an outer join.
+
+    >>> str(refuse_types({"shop._mood"}))
+    'values of type shop.mood[] cannot be compared across tables'
+    """
+    names = sorted(map(_readable, bases))
+    under = " under a nondeterministic collation" if TEXTS.issuperset(bases) else ""
+    return UnsupportedExpressionError(
+        f"values of type {' and '.join(names)} cannot be compared across tables{under}", hint=_HINT
+    )
+
+
+def _readable(base: str) -> str:
+    """Write the name of a type of arrays as people do."""
+    schema, dot, name = base.rpartition(".")
+    return f"{schema}{dot}{name[1:]}[]" if name.startswith("_") else base
+
+
 def bool_term(sql: str) -> Term:
     """Make a term of a condition."""
     return Term(sql, "bool")
 
 
 def text_term(sql: str, *sources: Term) -> Term:
-    """Make a text whose collation comes from the texts it is made of."""
+    """Make a text whose collation comes from its parts."""
     return Term(sql, "text", collations=collations_of(*sources))
 
 
@@ -88,7 +109,7 @@ def collations_of(*terms: Term) -> frozenset[str]:
 
 
 def is_deterministic(*terms: Term) -> bool:
-    """Tell whether texts are equal only where their bytes are."""
+    """Tell whether texts are equal only if their bytes are."""
     return NONDETERMINISTIC not in collations_of(*terms)
 
 
@@ -123,7 +144,7 @@ def fail(message: str) -> str:
 def spark_string(value: str) -> str:
     r"""Quote a text for Spark.
 
-    A brace would be taken for the name of an input, and a comment for a place to put a hint.
+    A brace would be read as the name of an input, and a comment as the place of a hint.
 
     >>> spark_string("it's {a}")
     "'it\\'s \\u007Ba}'"

@@ -1,0 +1,1 @@
+"""Whose catalog it is, and who may look at it."""

@@ -1,0 +1,1 @@
+"""Our tables about captured sources."""

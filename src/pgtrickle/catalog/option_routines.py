@@ -1,0 +1,193 @@
+"""The routines of SQL that list every option, made from the definition of the options.
+
+They are one of the files of ``sql_api``: see ``migrate.py``.  A new option changes the arguments of
+the procedures, so its migration drops them as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import TypeAlias
+
+from pgtrickle.model.text.names import quote_literal
+from pgtrickle.options.option import Option, OptionVerb
+from pgtrickle.options.stream_table import OPTIONS, options_of
+
+Argument: TypeAlias = tuple[str, str, str | None]  # its name, type and default
+
+_CREATE = {
+    "create_stream_table": "Create a stream table and, unless initialize is false, load it. With"
+    " the sink 'ducklake' it has a copy in the lake.",
+    "create_stream_table_if_not_exists": "The same, unless there is one of this name: that stays as"
+    " it is.",
+    "create_or_replace_stream_table": "Create a stream table, or alter the one of this name so that"
+    " it is like this; what is not said of it stays.",
+}
+_ALTER = (
+    "Change how a stream table is maintained, or its query; what is NULL stays. A"
+    " max_delta_fraction of 'default' leaves it to the setting, a sink of 'none' ends the copy in"
+    " the lake."
+)
+
+# Where an option is found: of a stream table s and, if it has one, its copy k in the lake.
+STORED: Mapping[str, str] = MappingProxyType(
+    {
+        "schedule": "s.schedule",
+        "refresh_mode": "s.refresh_mode",
+        "cdc_mode": "s.requested_cdc_mode",
+        "max_delta_fraction": "s.max_delta_fraction",
+        "engine": "s.engine",
+        "tier": "s.tier",
+        "fuse": "s.fuse",
+        "fuse_ceiling": "s.fuse_ceiling",
+        "fuse_sensitivity": "s.fuse_sensitivity",
+        "diamond_consistency": "s.diamond_consistency",
+        "diamond_schedule_policy": "s.diamond_schedule_policy",
+        "sink": "CASE WHEN k.pgt_id IS NOT NULL THEN 'ducklake' END",
+        "ducklake_sink_path": "k.sink_path",
+        "ducklake_table": "quote_ident(k.lake_schema) || '.' || quote_ident(k.lake_table)",
+        "ducklake_partition_by": "k.partition_by",
+    }
+)
+
+_PROCEDURE = """CREATE OR REPLACE PROCEDURE pgtrickle.{name}(
+    {arguments})
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    failure pgtrickle.pgt_failure;
+BEGIN
+    CALL pgtrickle.await_request('{name}', pg_catalog.jsonb_build_object(
+        {pairs}), result, failure);
+    IF failure.detail IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = failure.code, MESSAGE = failure.message,
+              DETAIL = failure.detail, HINT = failure.hint;
+    ELSIF failure.code IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = failure.code, MESSAGE = failure.message,
+              HINT = failure.hint;
+    END IF;
+END
+$$;
+
+COMMENT ON PROCEDURE pgtrickle.{name}({types}) IS
+    {comment};
+"""
+_SPEC = """
+CREATE OR REPLACE FUNCTION pgtrickle.stream_table_spec(
+    name text, schemas name[] DEFAULT current_schemas(false))
+RETURNS jsonb
+LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT jsonb_build_object(
+               'name', format('%I.%I', s.pgt_schema, s.pgt_name), 'query', s.original_query,
+               'search_path', s.query_search_path, 'owner', s.owner_role,
+               {pairs})
+      FROM pgtrickle.pgt_stream_tables AS s
+      LEFT JOIN pgtrickle.pgt_ducklake_sinks AS k ON k.pgt_id = s.pgt_id
+     WHERE s.pgt_id = pgtrickle.find_stream_table($1, $2)
+$$;
+
+COMMENT ON FUNCTION pgtrickle.stream_table_spec(text, name[]) IS
+    'The definition of a stream table as JSON.';
+"""
+_EXPORT = """
+-- Nothing is dropped: what reads the stream table stays, and running it twice changes nothing.
+CREATE OR REPLACE FUNCTION pgtrickle.export_definition(
+    name text, schemas name[] DEFAULT current_schemas(false))
+RETURNS text
+LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT concat(
+               format(E'SET search_path = %s;\\n',
+                      coalesce(nullif(spec ->> 'search_path', ''), '''''')),
+               format('CALL pgtrickle.create_or_replace_stream_table(%L, %L',
+                      spec ->> 'name', spec ->> 'query'),
+               {create}, E');\\n',
+               format('CALL pgtrickle.alter_stream_table(%L', spec ->> 'name'),
+               {alter}, E');\\n')
+      FROM pgtrickle.stream_table_spec($1, $2) AS spec
+     WHERE spec IS NOT NULL
+$$;
+
+COMMENT ON FUNCTION pgtrickle.export_definition(text, name[]) IS
+    'The statements that create a stream table, in this database or another, or make it like this'
+    ' again.';
+"""
+_HEAD = "-- The routines that list every option; made by catalog/option_routines.py.\n"
+
+
+def write_option_routines() -> str:
+    """Return the statements that define the routines."""
+    return "\n".join([_HEAD, *_procedures(), _spec(), _export()])
+
+
+def _procedures() -> Iterator[str]:
+    name = ("name", "text", None)
+    for verb, comment in _CREATE.items():
+        listed = [name, ("query", "text", None), *_arguments(OptionVerb.CREATE)]
+        yield _procedure(verb, comment, listed)
+    listed = [name, ("query", "text", "NULL"), *_arguments(OptionVerb.ALTER)]
+    yield _procedure("alter_stream_table", _ALTER, listed)
+
+
+def _arguments(verb: OptionVerb) -> Iterator[Argument]:
+    """Yield the name, type and default of each argument of a verb."""
+    for one in options_of(verb):
+        default = one.word if verb is OptionVerb.CREATE else None
+        yield one.name, one.sql_type(verb), _literal(default)
+
+
+def _literal(value: object) -> str:
+    if value is None:
+        return "NULL"
+    return str(value).lower() if isinstance(value, bool) else quote_literal(str(value))
+
+
+def _procedure(name: str, comment: str, arguments: list[Argument]) -> str:
+    listed = [
+        f"{argument} pg_catalog.{kind}{'' if default is None else f' DEFAULT {default}'}"
+        for argument, kind, default in arguments
+    ]
+    pairs = [f"'{argument}', {name}.{argument}" for argument, _, _ in arguments]
+    return _PROCEDURE.format(
+        name=name,
+        arguments=",\n    ".join([*listed, "INOUT result pg_catalog.jsonb DEFAULT NULL"]),
+        pairs=",\n        ".join(pairs),
+        types=", ".join([*(kind for _, kind, _ in arguments), "jsonb"]),
+        comment=quote_literal(comment),
+    )
+
+
+def _spec() -> str:
+    kept = [one.name for one in OPTIONS.values() if one.kept]
+    pairs = [f"'{name}', {STORED[name]}" for name in kept]
+    return _SPEC.format(pairs=",\n               ".join(pairs))
+
+
+def _export() -> str:
+    kept = [one for one in OPTIONS.values() if one.kept]
+    create = [one for one in kept if OptionVerb.CREATE in one.verbs and not _is_brought_back(one)]
+    alter = [one for one in kept if one not in create]
+    return _EXPORT.format(create=_exported(create), alter=_exported(alter))
+
+
+def _is_brought_back(one: Option) -> bool:
+    """Tell whether only alter can bring the default back, where a stream table is another."""
+    return bool(one.reset) and one.kind is not str
+
+
+def _exported(options: Iterable[Option]) -> str:
+    """Write each option as a named argument; nothing, where it is NULL and has no word for that."""
+    parts = []
+    for one in options:
+        value = f"spec ->> '{one.name}'"
+        if one.reset:
+            value = f"coalesce({value}, '{one.reset}')"
+        quoted = (
+            f"({value})" if one.kind is not str and not one.reset else f"quote_literal({value})"
+        )
+        parts.append(f"', {one.name} => ' || {quoted}")
+    return ",\n               ".join(parts)

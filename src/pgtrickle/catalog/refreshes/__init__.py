@@ -1,0 +1,1 @@
+"""Our tables about refreshes: history, progress, leases, measurements."""

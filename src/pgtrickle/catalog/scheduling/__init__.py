@@ -1,0 +1,1 @@
+"""Our tables about the scheduler: leader, holds, groups, fuses."""

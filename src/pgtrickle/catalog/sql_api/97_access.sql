@@ -1,0 +1,143 @@
+-- Levels of access: what each comes to, and who gives it
+
+-- What each level comes to.  Functions are named without their arguments.
+DELETE FROM pgtrickle.pgt_grants;
+
+INSERT INTO pgtrickle.pgt_grants (level, privilege, target)
+SELECT CASE WHEN p.proname = ANY (l.readers) THEN 'reader' ELSE 'operator' END, 'EXECUTE',
+       format('%s %s', CASE p.prokind WHEN 'p' THEN 'PROCEDURE' ELSE 'FUNCTION' END,
+              p.oid::regprocedure)
+  FROM (VALUES (
+           ARRAY['bootstrap_gate_status', 'change_buffer_sizes', 'check_cdc_health',
+                 'daemons', 'dependency_tree', 'ducklake_catalogs', 'ducklake_sink_status',
+                 'ducklake_sources', 'explain_dag', 'explain_refresh_mode', 'explain_st',
+                 'export_definition', 'find_stream_table', 'fuse_status',
+                 'get_refresh_history', 'get_staleness', 'health_check', 'is_drained',
+                 'is_served', 'list_holds', 'list_sources', 'list_subscriptions',
+                 'parse_duration_seconds', 'pgt_scc_status', 'pgt_status',
+                 'refresh_efficiency', 'refresh_groups', 'refresh_timeline',
+                 'request_queue', 'running_refreshes', 'show_settings', 'sla_summary',
+                 'stream_table_spec', 'version', 'watermark_status', 'watermarks'],
+           ARRAY['advance_watermark', 'alter_stream_table', 'attach_ducklake_table',
+                 'await_request', 'bulk_alter_stream_tables', 'bulk_create',
+                 'bulk_drop_stream_tables', 'cache_stats', 'cancel_request', 'check_may_act_on',
+                 'check_may_ask', 'check_may_group', 'clear_caches', 'create_or_replace_stream_table',
+                 'create_refresh_group', 'create_stream_table',
+                 'create_stream_table_if_not_exists', 'create_watermark_group',
+                 'detach_ducklake_table', 'diagnose_errors', 'diamond_groups',
+                 'drop_refresh_group', 'drop_stream_table', 'drop_watermark_group',
+                 'explain', 'explain_delta', 'explain_query_rewrite',
+                 'explain_stream_table', 'find_obstacle', 'find_transaction_block',
+                 'follow_request', 'gate_source', 'may_act_on', 'move_ducklake_catalog',
+                 'pause_scheduler', 'perform_request', 'refresh_stream_table',
+                 'refusal_of_commit', 'rename_stream_table', 'repair_stream_table',
+                 'reset_fuse', 'resume_scheduler', 'resume_stream_table', 'submit_request',
+                 'subscribe', 'ungate_source', 'unsubscribe', 'validate_query',
+                 'verify_stream_table', 'write_and_refresh']
+       )) AS l (readers, operators)
+  JOIN pg_proc AS p ON p.proname = ANY (l.readers || l.operators)
+ WHERE p.pronamespace = 'pgtrickle'::regnamespace
+ UNION ALL
+VALUES ('reader', 'USAGE', 'SCHEMA pgtrickle'),
+       ('reader', 'SELECT', 'TABLE pgtrickle.pgt_dependencies'),
+       ('reader', 'SELECT (delivery_id, stream_table_id, refresh_id, status, attempt_count,'
+        ' failing_since, next_attempt_at, last_error, last_hint)',
+        'TABLE pgtrickle.pgt_ducklake_sink_delivery'),
+       ('reader', 'SELECT (pgt_id, lake_schema, lake_table)',
+        'TABLE pgtrickle.pgt_ducklake_sinks'),
+       ('reader', 'SELECT', 'TABLE pgtrickle.pgt_ducklake_sources'),
+       ('reader', 'SELECT', 'TABLE pgtrickle.pgt_refresh_history'),
+       ('reader', 'SELECT', 'TABLE pgtrickle.pgt_schema_version'),
+       ('reader', 'SELECT', 'TABLE pgtrickle.pgt_settings'),
+       ('reader', 'SELECT', 'TABLE pgtrickle.pgt_stream_tables'),
+       ('reader', 'SELECT', 'TABLE pgtrickle.pgt_subscriptions'),
+       ('reader', 'SELECT', 'TABLE pgtrickle.quick_health'),
+       ('reader', 'SELECT', 'TABLE pgtrickle.stream_tables_info'),
+       ('operator', 'INSERT (act, stream_table, name)', 'TABLE pgtrickle.acts'),
+       ('operator', 'SELECT, INSERT, UPDATE (seen_at, cancelled_at)',
+        'TABLE pgtrickle.pgt_request_signs'),
+       ('operator', 'SELECT, INSERT (verb, arguments, seen_at)',
+        'TABLE pgtrickle.pgt_requests'),
+       ('operator', 'SELECT, INSERT, UPDATE (gated, gated_at, ungated_at, gated_by)',
+        'TABLE pgtrickle.pgt_source_gates'),
+       ('operator', 'SELECT, INSERT', 'TABLE pgtrickle.pgt_watermark_groups'),
+       ('operator', 'SELECT, INSERT, UPDATE (watermark, updated_at, advanced_by)',
+        'TABLE pgtrickle.pgt_watermarks'),
+       ('operator', 'SELECT', 'TABLE pgtrickle.requests');
+
+CREATE OR REPLACE FUNCTION pgtrickle.grant_access(role name, level text)
+RETURNS void
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    one record;
+BEGIN
+    IF grant_access.level NOT IN ('reader', 'operator', 'admin') THEN
+        RAISE EXCEPTION 'there is no level of access "%"', grant_access.level
+              USING ERRCODE = 'ST501', HINT = 'Choose reader, operator or admin.';
+    END IF;
+    -- Default privileges of the database may have opened the tables to all who can reach them.
+    REVOKE ALL ON ALL TABLES IN SCHEMA pgtrickle FROM PUBLIC;
+    REVOKE ALL ON ALL ROUTINES IN SCHEMA pgtrickle FROM PUBLIC;
+    FOR one IN
+        SELECT g.privilege, g.target FROM pgtrickle.pgt_grants AS g
+         WHERE g.level = 'reader' OR grant_access.level <> 'reader'
+    LOOP
+        EXECUTE format('GRANT %s ON %s TO %I', one.privilege, one.target, role);
+    END LOOP;
+    IF grant_access.level = 'admin' THEN
+        -- Whoever creates stream tables lets the daemon run queries with its rights.
+        EXECUTE format('GRANT %I TO %I',
+                       (SELECT pg_get_userbyid(n.nspowner) FROM pg_namespace AS n
+                         WHERE n.nspname = 'pgtrickle'), role);
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION pgtrickle.grant_access(name, text) IS
+    'Let a role look (reader), ask the daemon and subscribe (operator), or act as the owner of the
+catalog (admin).';
+
+CREATE OR REPLACE FUNCTION pgtrickle.revoke_access(role name)
+RETURNS void
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    EXECUTE format('REVOKE ALL ON ALL TABLES IN SCHEMA pgtrickle FROM %I', role);
+    EXECUTE format('REVOKE ALL ON ALL ROUTINES IN SCHEMA pgtrickle FROM %I', role);
+    EXECUTE format('REVOKE ALL ON SCHEMA pgtrickle FROM %I', role);
+END
+$$;
+
+COMMENT ON FUNCTION pgtrickle.revoke_access(name) IS
+    'Take every access to the schema pgtrickle from a role, but not a membership.';
+
+-- A routine that was made anew has lost who may call it, and default privileges may have opened what
+-- is new: give each role again what its level comes to.
+DO $$
+DECLARE
+    one record;
+BEGIN
+    REVOKE ALL ON ALL TABLES IN SCHEMA pgtrickle FROM PUBLIC;
+    REVOKE ALL ON ALL ROUTINES IN SCHEMA pgtrickle FROM PUBLIC;
+    FOR one IN
+        SELECT pg_get_userbyid(a.grantee) AS role,
+               CASE WHEN EXISTS (
+                        SELECT FROM pg_attribute AS v, aclexplode(v.attacl) AS asks
+                         WHERE v.attrelid = 'pgtrickle.pgt_requests'::regclass AND v.attname = 'verb'
+                           AND asks.grantee = a.grantee AND asks.privilege_type = 'INSERT')
+                    THEN 'operator' ELSE 'reader' END AS level
+          FROM pg_class AS c, aclexplode(c.relacl) AS a
+         WHERE c.oid = 'pgtrickle.pgt_schema_version'::regclass
+           AND a.privilege_type = 'SELECT' AND a.grantee NOT IN (c.relowner, 0)
+           -- Default privileges give rights on tables, too, and no level of access.
+           AND EXISTS (SELECT FROM pg_namespace AS n, aclexplode(n.nspacl) AS enters
+                        WHERE n.nspname = 'pgtrickle' AND enters.grantee = a.grantee
+                          AND enters.privilege_type = 'USAGE')
+    LOOP
+        PERFORM pgtrickle.grant_access(one.role, one.level);
+    END LOOP;
+END
+$$;

@@ -1,0 +1,1 @@
+"""SQL files that define what runs in the database, applied again when their text changes."""

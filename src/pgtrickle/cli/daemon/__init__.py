@@ -1,0 +1,1 @@
+"""`pgtrickle run`: the daemon, its log, probes and metrics."""

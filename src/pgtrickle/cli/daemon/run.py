@@ -1,0 +1,278 @@
+"""``pgtrickle run``: keep stream tables fresh in the foreground."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pgtrickle.cli.connect import connected
+from pgtrickle.cli.daemon.leave_on_time import leaving_on_time
+from pgtrickle.cli.daemon.log_lines import LogFormat, logging_lines
+from pgtrickle.cli.daemon.probes import LOOPBACK, Health, serving_health
+from pgtrickle.cli.documents import error_document, report_document, sink_news_document
+from pgtrickle.cli.lake.sink import sink_line
+from pgtrickle.cli.options import Dsn, Json
+from pgtrickle.cli.output import errors_as_exit_codes, print_error, print_json, stderr, stdout
+from pgtrickle.cli.setup import Setup
+from pgtrickle.cli.stream_tables.refresh import describe
+from pgtrickle.errors import RefreshCancelledError, StandbyError, TrickleError
+from pgtrickle.model.lake.sink import SinkNews
+from pgtrickle.model.report import RefreshReport
+from pgtrickle.model.stream_table import Action
+from pgtrickle.scheduler.loop import Loop, Watcher
+from pgtrickle.settings import load_settings
+
+if TYPE_CHECKING:  # the package takes longer to import than --help should
+    from pgtrickle import Trickle
+    from pgtrickle.cli.daemon.metrics import Metrics
+    from pgtrickle.service.insight.metric_values import Figures
+    from pgtrickle.service.scheduling.leadership import Leadership
+
+
+_LOOK_AGAIN = 2.0  # seconds between two looks at a standby
+
+
+def run(
+    ctx: typer.Context,
+    once: Annotated[bool, typer.Option("--once", help="Make one pass and end.")] = False,
+    health_port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65535,
+            help="Answer /live, /ready and /metrics on this port.",
+        ),
+    ] = None,
+    health_address: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="The address of that port; 0.0.0.0 or :: for all of this machine's.",
+        ),
+    ] = LOOPBACK,
+    log_format: Annotated[
+        LogFormat | None,
+        typer.Option(case_sensitive=False, help="Write a log to standard error, line by line."),
+    ] = None,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Refresh stream tables when they are due, until Ctrl-C or SIGTERM.
+
+    A schedule of 'calculated' follows the stream tables that read it. What failed is tried again,
+    after longer and longer pauses. A signal lets the refreshes in progress finish, for half of
+    shutdown_seconds; a second one does not wait.
+    Of several on one database one works; another takes over within ten seconds if it dies. On a
+    standby it waits until that is promoted.
+    With --json each refresh is one line of JSON; with --log-format json every line of both
+    standard streams is. With --once the exit code is 1 if one failed. It
+    is 124 if something hung after a signal and had to be left.
+    """
+    from pgtrickle.cli.daemon.metrics import Metrics  # noqa: PLC0415 - takes longer than --help should
+
+    # A program that reads the log as JSON wants nothing else between.
+    as_json = as_json or log_format is LogFormat.JSON
+    printer = _Printer(as_json=as_json, debug=ctx.ensure_object(Setup).debug)
+    health = Health()
+    metrics = Metrics(health)
+    with (
+        logging_lines(log_format),
+        errors_as_exit_codes(ctx, as_json=as_json, compact=log_format is LogFormat.JSON),
+        serving_health(health, health_port, metrics.page, health_address) as port,
+        _stopped_by_signals() as stop,
+        leaving_on_time(load_settings().shutdown_seconds) as leaving,
+    ):
+        if port is not None and not once:
+            host = f"[{health_address}]" if ":" in health_address else health_address
+            stderr().print(f"health checks on http://{host}:{port}", markup=False)
+        with _connected_to_primary(ctx, dsn, stop, health, patient=not once) as trickle:
+            if trickle is not None:
+                if log_format is None:  # which tells of them too
+                    _tell_unknown(ctx, trickle)
+                daemon = trickle.daemon
+                leaving.seconds = daemon.shutdown_seconds
+                leaving.cancel, leaving.kill = daemon.cancel_refreshes, daemon.kill_engine
+                attendant = _Attendant(metrics, _Lead(logged=log_format is not None))
+                daemon.run(stop, _Both(printer, metrics), attendant, once=once)
+    if once and printer.failures:
+        raise typer.Exit(1)
+
+
+def _tell_unknown(ctx: typer.Context, trickle: Trickle) -> None:
+    """Say which settings in the database nobody knows; those of the environment are told of."""
+    for unknown in [] if ctx.ensure_object(Setup).quiet else trickle.unknown_parameters():
+        stderr().print(f"warning: {unknown}", markup=False)
+
+
+@contextmanager
+def _connected_to_primary(
+    ctx: typer.Context, dsn: str | None, stop: threading.Event, health: Health, *, patient: bool
+) -> Iterator[Trickle | None]:
+    """Connect; on a standby wait for its promotion, and yield None if the wait is called off."""
+    with ExitStack() as stack:
+        trickle = None
+        while trickle is None and not stop.is_set():
+            try:
+                with ExitStack() as attempt:
+                    found = attempt.enter_context(connected(ctx, dsn, new_server=True))
+                    found.daemon.check_primary()
+                    stack.enter_context(attempt.pop_all())
+                trickle = found
+            except StandbyError as error:
+                if not patient:
+                    raise
+                if health.state != "waiting":
+                    stderr().print(f"waiting: {error}", markup=False)
+                health.round("waiting")
+                stop.wait(_LOOK_AGAIN)
+        yield trickle
+
+
+@dataclass(slots=True)
+class _Lead:
+    """Says that another daemon leads, and when this one takes over; a log tells it by itself."""
+
+    logged: bool
+    stands_by: bool = False
+
+    def tell(self, leadership: Leadership) -> None:
+        if leadership.leads == (not self.stands_by) or leadership.problem is not None:
+            return
+        self.stands_by = not leadership.leads
+        if self.logged:
+            return
+        told = f"standing by: {leadership.leader} leads; this one takes over when it ends"
+        stderr().print(told if self.stands_by else "leading now", markup=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Attendant:
+    """Lets probes, metrics and the terminal know how the daemon stands."""
+
+    metrics: Metrics
+    lead: _Lead
+
+    def begins(self, loop: Loop, figures: Callable[[], Figures]) -> None:
+        self.metrics.loop, self.metrics.figures = loop, figures
+
+    def stands(self, leadership: Leadership) -> None:
+        stderr().print("keeping stream tables fresh; Ctrl-C ends", markup=False)
+        health = self.metrics.health
+        health.leads = lambda: leadership.leads
+        health.checks = [leadership.find_problem]
+        if self.metrics.loop is not None:
+            health.checks.append(self.metrics.loop.find_problem)
+
+    def passes(self, leadership: Leadership) -> None:
+        self.metrics.health.round("leading" if leadership.leads else "standing by")
+        self.lead.tell(leadership)
+
+    def stops(self) -> None:
+        self.metrics.health.state = "stopping"
+
+
+@dataclass(frozen=True, slots=True)
+class _Both:
+    """Tells two watchers what the loop does."""
+
+    first: Watcher
+    second: Watcher
+
+    def refreshed(self, report: RefreshReport) -> None:
+        self.first.refreshed(report)
+        self.second.refreshed(report)
+
+    def failed(self, name: str | None, error: TrickleError, retry_in: timedelta) -> None:
+        self.first.failed(name, error, retry_in)
+        self.second.failed(name, error, retry_in)
+
+    def resumed(self, name: str) -> None:
+        self.first.resumed(name)
+        self.second.resumed(name)
+
+    def sink_changed(self, news: SinkNews) -> None:
+        self.first.sink_changed(news)
+        self.second.sink_changed(news)
+
+
+@dataclass(slots=True)
+class _Printer:
+    """Prints what the loop does, one line each; refreshes that found nothing stay silent."""
+
+    as_json: bool
+    debug: bool
+    failures: int = 0
+
+    def refreshed(self, report: RefreshReport) -> None:
+        if report.action is Action.NO_DATA or report.refresh_id is None:
+            return
+        if self.as_json:
+            print_json(report_document(report), indent=None)
+        else:
+            stdout().print(describe(report), markup=False)
+
+    def failed(self, name: str | None, error: TrickleError, retry_in: timedelta) -> None:
+        self.failures += 1
+        seconds = retry_in.total_seconds()
+        if self.as_json:
+            document = {
+                "stream_table": name,
+                "retry_in_seconds": seconds,
+                "suspended": error.suspended or None,
+            } | error_document(error)
+            print_json(document, indent=None)
+            return
+        print_error(error, as_json=False, debug=self.debug)
+        if error.suspended:
+            told = (
+                f"{error.suspended}: SUSPENDED because of {error.code}; it is tried again in"
+                f" {seconds:.0f} s, and resumed if that succeeds. Resume it yourself with:"
+                f" pgtrickle alter {error.suspended} --status ACTIVE"
+            )
+        elif isinstance(error, RefreshCancelledError):
+            told = f"{name}: next attempt when it is due"
+        else:
+            told = f"{name or 'pgtrickle'}: next attempt in {seconds:.0f} s"
+        stderr().print(told, markup=False, soft_wrap=True)
+
+    def resumed(self, name: str) -> None:
+        if self.as_json:
+            print_json({"stream_table": name, "resumed": True}, indent=None)
+        else:
+            stderr().print(f"{name}: works again, and is resumed", markup=False)
+
+    def sink_changed(self, news: SinkNews) -> None:
+        if self.as_json:
+            print_json(sink_news_document(news), indent=None)
+        else:
+            stderr().print(sink_line(news), markup=False, soft_wrap=True)
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[threading.Event]:
+    """Yield an event that SIGINT and SIGTERM set; a second signal acts as it always did."""
+    stop = threading.Event()
+    signals = (signal.SIGINT, signal.SIGTERM)
+    previous = {number: signal.getsignal(number) for number in signals}
+
+    def restore() -> None:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+    def stop_and_restore(_number: int, _frame: object) -> None:
+        stop.set()
+        restore()
+
+    for number in signals:
+        signal.signal(number, stop_and_restore)
+    try:
+        yield stop
+    finally:
+        restore()

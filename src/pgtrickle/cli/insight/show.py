@@ -1,0 +1,127 @@
+"""``pgtrickle show NAME``: one stream table in full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import typer
+from rich.text import Text
+
+from pgtrickle.cli.connect import connected
+from pgtrickle.cli.documents import refresh_document, stream_table_document
+from pgtrickle.cli.insight.history import refresh_listing
+from pgtrickle.cli.moments import ago
+from pgtrickle.cli.options import Dsn, Json, Name
+from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout
+from pgtrickle.model.report import SourceRead
+from pgtrickle.model.stream_table import StreamTable
+
+if TYPE_CHECKING:  # the catalog takes longer to import than --help should
+    from pgtrickle.catalog.refreshes.history import Refresh
+
+_REFRESHES = 5
+
+
+def show(ctx: typer.Context, name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Show a stream table: its definition, mode, status, frontier and last refreshes."""
+    with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
+        table = trickle.get_stream_table(name)
+        refreshes = trickle.refresh_history(name, limit=_REFRESHES)
+        if as_json:
+            documents = [refresh_document(refresh) for refresh in refreshes]
+            totals = [asdict(total) for total in total_reads(refreshes)]
+            print_json(stream_table_document(table) | {"refreshes": documents, "reads": totals})
+            return
+        _print(table, refreshes)
+
+
+def _print(table: StreamTable, refreshes: list[Refresh]) -> None:
+    console = stdout()
+    console.print(Text(str(table.name), style="bold"))
+    for label, value in _facts(table):
+        console.print(Text(f"  {label:<10} {value}"))
+    console.print()
+    console.print(Text(table.original_query.strip()))
+    if not refreshes:
+        return
+    console.print()
+    console.print(refresh_listing(refreshes))
+    for refresh in refreshes:
+        for read in refresh.reads:
+            console.print(Text(f"  refresh {refresh.id} read {_describe(read)}"))
+    for total in total_reads(refreshes):
+        console.print(
+            Text(
+                f"  together {total.source} ({total.kind}): {_count(total.rows)} rows,"
+                f" {total.bytes} bytes in {total.reads} reads"
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTotal:
+    """What several refreshes have read of one source in one way."""
+
+    source: str
+    kind: str
+    reads: int
+    rows: int | None  # None where one of the reads was not counted
+    bytes: int
+
+
+def total_reads(refreshes: Iterable[Refresh]) -> list[ReadTotal]:
+    """Add up what refreshes have read, by source and kind of read."""
+    grouped: dict[tuple[str, str], list[SourceRead]] = {}
+    for refresh in refreshes:
+        for read in refresh.reads:
+            grouped.setdefault((read.source, read.kind), []).append(read)
+    return [
+        ReadTotal(
+            source,
+            kind,
+            len(reads),
+            None if any(read.rows < 0 for read in reads) else sum(read.rows for read in reads),
+            sum(read.bytes for read in reads),
+        )
+        for (source, kind), reads in sorted(grouped.items())
+    ]
+
+
+def _count(rows: int | None) -> str:
+    return "uncounted" if rows is None else str(rows)
+
+
+def _describe(read: SourceRead) -> str:
+    bound = f", bounded by {read.bounded_by}" if read.bounded_by else ""
+    return f"{read.source} ({read.kind}): {read.rows} rows, {read.bytes} bytes{bound}"
+
+
+def _status(table: StreamTable) -> str:
+    if table.suspended_by is None:
+        return table.status.value
+    return f"{table.status.value} because of {table.suspended_by}; tried again now and then"
+
+
+def _facts(table: StreamTable) -> Iterator[tuple[str, str]]:
+    reason = f": {table.downgrade_reason}" if table.downgrade_reason else ""
+    yield "mode", table.refresh_mode.value
+    yield "runs as", f"{table.effective_refresh_mode.value}{reason}"
+    yield "status", _status(table)
+    yield "schedule", table.schedule
+    if table.max_delta_fraction is not None:
+        yield "limit", f"recomputed in full above {table.max_delta_fraction:.0%} changed rows"
+    if table.cdc_mode is not None:
+        yield "capture", table.cdc_mode.value
+    if table.engine is not None:
+        yield "engine", table.engine.value
+    yield "owner", table.owner
+    yield "frontier", "none" if table.frontier is None else str(table.frontier.snapshot)
+    for one in () if table.frontier is None else table.frontier.positions:
+        yield "lake", f"{one.source} as of snapshot {one.at}"
+    yield "refreshed", ago(table.last_refresh_at)
+    if table.needs_reinit:
+        yield "next", "is rebuilt by the next refresh"
+    if table.last_error_message:
+        yield "last error", table.last_error_message

@@ -1,0 +1,1 @@
+"""Commands that hold the scheduler back."""

@@ -1,0 +1,84 @@
+"""``pgtrickle scheduler``: pause and resume stream tables, drain the scheduler."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from pgtrickle.cli.connect import connected
+from pgtrickle.cli.options import Dsn, Json
+from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout, working
+
+scheduler = typer.Typer(no_args_is_help=True, help="Pause the scheduler, and resume it.")
+
+Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Stream tables.")]
+
+
+@scheduler.command()
+def holds(ctx: typer.Context, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Show the stream tables that the scheduler does not refresh, and why."""
+    with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
+        found = trickle.list_holds()
+        if as_json:
+            print_json({"holds": [asdict(one) for one in found]})
+            return
+        for one in found:
+            stdout().print(f"{one.stream_table}: {one.reason}", markup=False)
+        if not found:
+            stdout().print("nothing is held back")
+
+
+@scheduler.command()
+def pause(ctx: typer.Context, names: Names, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Hold back stream tables; running refreshes finish."""
+    with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
+        trickle.pause_scheduler(*names)
+        _tell("paused", names, as_json=as_json)
+
+
+@scheduler.command()
+def resume(ctx: typer.Context, names: Names, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Release stream tables that were paused."""
+    with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
+        trickle.resume_scheduler(*names)
+        _tell("resumed", names, as_json=as_json)
+
+
+@scheduler.command()
+def drain(
+    ctx: typer.Context,
+    timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait.")] = 60,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Start no more refreshes and wait for the running ones; exit 1 on timeout."""
+    with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
+        with working("Waiting for the refreshes in flight"):
+            drained = trickle.drain(timeout)
+        if as_json:
+            print_json({"drained": drained})
+        else:
+            stdout().print("drained" if drained else "refreshes are still in flight")
+        if not drained:
+            raise typer.Exit(1)
+
+
+@scheduler.command()
+def undrain(ctx: typer.Context, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Let the scheduler start refreshes again after a drain."""
+    with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
+        trickle.undrain()
+        if as_json:
+            print_json({"drained": False})
+        else:
+            stdout().print("no longer drained")
+
+
+def _tell(what: str, names: list[str], *, as_json: bool) -> None:
+    if as_json:
+        print_json({what: names})
+        return
+    for name in names:
+        stdout().print(f"{name}: {what}", markup=False)

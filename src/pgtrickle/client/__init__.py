@@ -1,0 +1,1 @@
+"""What users hold: the verbs on one database, by subject."""

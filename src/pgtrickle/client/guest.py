@@ -1,0 +1,50 @@
+"""The client of a role that does not own the catalog and was granted access to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from pgtrickle.catalog.access.standing import Standing
+from pgtrickle.client.trickle import Trickle
+from pgtrickle.model.text.shown import Listing
+from pgtrickle.service.requests.guest_verbs import Visiting
+from pgtrickle.service.runtime import Runtime
+
+if TYPE_CHECKING:
+    from pgtrickle.daemon import Daemon
+    from pgtrickle.service.insight.doctor import Check
+
+
+class Guest(Visiting, Trickle):
+    """The client of a role that does not own the catalog and was granted access to it."""
+
+    def __init__(
+        self,
+        dsn: str,
+        runtime: Runtime,
+        resources: ExitStack,
+        schema: str,
+        standing: Standing,
+        trusting: bool,  # noqa: FBT001 - one call
+    ) -> None:
+        super().__init__(dsn, runtime, resources, schema=schema)
+        self._standing, self._trusting = standing, trusting
+
+    def beside_daemon(self, tell: Callable[[str], object]) -> Trickle:
+        """Return this client: the daemon does the work in any case, and ``tell`` is told so."""
+        self._tell = tell
+        return self
+
+    @property
+    def daemon(self) -> Daemon:
+        """Refuse: a daemon acts with the privileges of the catalog's owner."""
+        raise self._standing.needs_owner()
+
+    def doctor(self) -> Listing[Check]:
+        """Check the machine, and the parts of the server that a guest may see."""
+        from pgtrickle.service.insight.doctor import check_catalog_of_another, check_machine
+
+        found = check_catalog_of_another(self._runtime, self._standing)
+        return Listing([*check_machine(), *found])

@@ -1,0 +1,536 @@
+"""The client: a connection to the stream tables of one database, with every verb on them.
+
+Verbs have the names that they have in SQL (tools/verbs.py), so they stand side by side and not in
+rooms; by subject they are written in ``capture.py``, ``lake.py`` and the mixins of ``service``.
+
+Each verb imports its use case when it is called: most processes only look at the catalog, and need
+neither the compiler nor Arrow, which take longer to import than they have to live.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from enum import Enum
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+
+from pgtrickle.catalog.migrate import migrate
+from pgtrickle.catalog.requests import is_served
+from pgtrickle.catalog.settings_table import (
+    list_stored_settings,
+    list_unknown_parameters,
+    set_setting,
+)
+from pgtrickle.client.capture import CaptureVerbs
+from pgtrickle.client.lake import LakeVerbs
+from pgtrickle.client.table import Table
+from pgtrickle.errors import CatalogMissingError
+from pgtrickle.model.report import Progress, RefreshReport, VerifyReport
+from pgtrickle.model.scheduling.delta_fraction import Fraction
+from pgtrickle.model.stream_table import RefreshMode, StreamTable
+from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.model.text.shown import Listing
+from pgtrickle.model.words import (
+    AccessLevel,
+    AnyCdcMode,
+    AnyConsistency,
+    AnyEngine,
+    AnyFuseMode,
+    AnyRefreshMode,
+    AnySchedulePolicy,
+    AnySink,
+    AnyStatus,
+    AnyTier,
+    ExplainFormat,
+)
+from pgtrickle.options.changes import Changes, read_options
+from pgtrickle.options.option import OptionVerb
+from pgtrickle.options.stream_table import options_of
+from pgtrickle.options.words import AlterOptions, AlterWords, CreateOptions, Definition
+from pgtrickle.service.insight.status import (
+    find_shown,
+    show_dependencies,
+    show_history,
+    show_request_timeout,
+    show_stream_table,
+    show_stream_tables,
+)
+from pgtrickle.service.lazy import Late
+from pgtrickle.service.lease_waits import when_free
+from pgtrickle.service.runtime import Runtime
+from pgtrickle.service.scheduling.holds import SchedulerControl
+from pgtrickle.settings import SettingInEffect, UnknownSetting, settings_in_effect
+
+if TYPE_CHECKING:
+    from pgtrickle.catalog.refreshes.history import Refresh
+    from pgtrickle.daemon import Daemon
+    from pgtrickle.scheduler.loop import Watcher
+    from pgtrickle.service.insight.diagnose import Diagnosis
+    from pgtrickle.service.insight.doctor import Check
+    from pgtrickle.service.lifecycle.create_or_replace import Outcome
+    from pgtrickle.service.lifecycle.rebind import Mended
+    from pgtrickle.service.lifecycle.rename import RenameReport
+    from pgtrickle.service.lifecycle.validate import Validation
+
+T = TypeVar("T")
+
+
+class Trickle(SchedulerControl, CaptureVerbs, LakeVerbs):
+    """A connection to the stream tables of one database; use it as a context manager."""
+
+    def __init__(
+        self,
+        dsn: str,
+        runtime: Runtime,
+        resources: ExitStack,
+        *,
+        schema: str = "public",
+        applied: list[str] | None = None,
+    ) -> None:
+        self.dsn = dsn
+        self._schema = schema  # of names that are given without one
+        self._applied = applied or []  # to the catalog, since ``connect`` began
+        self._runtime = runtime
+        self._resources = resources
+        self._daemon = Late(self._make_daemon)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop Spark and the embedded server, where this process started them."""
+        self._resources.close()
+
+    def beside_daemon(self, tell: Callable[[str], object]) -> Trickle:
+        """Return a client that leaves Spark work to the daemon; without a daemon, this client.
+
+        ``tell`` is called with a message that says which process does the work.
+        """
+        from pgtrickle.client.assisted import Assisted
+
+        with self._runtime.connection() as connection:
+            if connection.only_looks or not is_served(connection):
+                return self
+        return Assisted(self.dsn, self._runtime, self._schema, tell)
+
+    def on_progress(self, listener: Callable[[Progress], None] | None) -> None:
+        """Call ``listener`` every few seconds of a large refresh, from another thread."""
+        self._runtime.progress = listener
+
+    def init(self) -> list[str]:
+        """Create or upgrade the catalog; return the names of what was applied since ``connect``."""
+        with self._runtime.connection_before_catalog() as connection:
+            self._applied += migrate(connection)
+        self._runtime.gap = None
+        return self._applied
+
+    def migrate(self) -> list[str]:
+        """Upgrade the catalog, if there is one; returns the same as ``init``."""
+        if isinstance(self._runtime.gap, CatalogMissingError):
+            raise self._runtime.gap
+        return self.init()
+
+    def run(
+        self,
+        stop: threading.Event | None = None,
+        *,
+        once: bool = False,
+        watcher: Watcher | None = None,
+    ) -> None:
+        """Keep stream tables fresh, as ``pgtrickle run`` does, until ``stop`` is set or Ctrl-C.
+
+        Blocks; from a thread, give it an event to stop it by.  With ``once`` it makes one pass.
+        A ``watcher`` is told of each refresh and failure; without one, failures go to the log.
+        """
+        from pgtrickle.daemon import LogWatcher
+
+        self.daemon.run(stop or threading.Event(), watcher or LogWatcher(), once=once)
+
+    @property
+    def daemon(self) -> Daemon:
+        """The scheduler's own methods, behind ``run``; users need none of them."""
+        return self._daemon()
+
+    def create_stream_table(
+        self,
+        name: str,
+        query: str,
+        schedule: str = "calculated",
+        refresh_mode: AnyRefreshMode = RefreshMode.AUTO,
+        *,
+        initialize: bool = True,
+        cdc_mode: AnyCdcMode | None = None,
+        max_delta_fraction: float | None = None,
+        engine: AnyEngine | None = None,
+        diamond_consistency: AnyConsistency | None = None,
+        diamond_schedule_policy: AnySchedulePolicy | None = None,
+        sink: AnySink | None = None,
+        ducklake_sink_path: str | None = None,
+        ducklake_table: str | None = None,
+        ducklake_partition_by: str | None = None,
+    ) -> RefreshReport | None:
+        """Declare a stream table and, unless told otherwise, load it.
+
+        - ``schedule``: How often to refresh: 30s, 5m, 1h30m, a cron expression, or
+          calculated.
+        - ``refresh_mode``: How to maintain it: by changes, in full, or as each refresh
+          decides.
+        - ``initialize``: Whether to fill it now.
+        - ``cdc_mode``: How its sources are captured; without one, the setting cdc_mode
+          decides.
+        - ``max_delta_fraction``: Share of changed rows, 0 to 1, above which AUTO recomputes
+          in full.
+        - ``engine``: What computes its refreshes: spark, postgres, or the quicker one
+          (auto); without one, the setting engine decides.
+        - ``diamond_consistency``: Whether the paths that meet in it are refreshed together.
+        - ``diamond_schedule_policy``: When those are due: with the first of them, or with
+          the last.
+        - ``sink``: Where a copy of it is kept in step with it: ducklake.
+        - ``ducklake_sink_path``: Directory of the lake's files; without one, that of the
+          lake's catalog.
+        - ``ducklake_table``: Table of the lake; without one, main and the same name.
+        - ``ducklake_partition_by``: Partition keys in the lake, such as: region,
+          year(placed_at).
+        """
+        from pgtrickle.service.lifecycle.create import create_stream_table
+
+        words = CreateOptions(
+            schedule=schedule,
+            refresh_mode=refresh_mode,
+            initialize=initialize,
+            cdc_mode=cdc_mode,
+            max_delta_fraction=max_delta_fraction,
+            engine=engine,
+            diamond_consistency=diamond_consistency,
+            diamond_schedule_policy=diamond_schedule_policy,
+            sink=sink,
+            ducklake_sink_path=ducklake_sink_path,
+            ducklake_table=ducklake_table,
+            ducklake_partition_by=ducklake_partition_by,
+        )
+        return create_stream_table(self._runtime, self._name(name), query, read_options(words))
+
+    def create_or_replace_stream_table(
+        self, name: str, query: str, **options: Unpack[CreateOptions]
+    ) -> Outcome:
+        """Create a stream table, or change the one of this name to match this definition.
+
+        ``options`` are those of ``create_stream_table``.  Those left out or None stay as they
+        are, except for the schedule and the refresh mode.
+        """
+        from pgtrickle.service.lifecycle.create_or_replace import (
+            CREATED,
+            UNCHANGED,
+            Outcome,
+            find_changes,
+        )
+
+        existing = find_shown(self._runtime, self._name(name))
+        if existing is None:
+            return Outcome(CREATED, self.create_stream_table(name, query, **options))
+        changes, another, status = find_changes(self._runtime, existing, query, options)
+        if status != UNCHANGED:
+            from pgtrickle.service.lifecycle.alter import alter_stream_table
+
+            alter_stream_table(self._runtime, existing.name, changes, query=another)
+        return Outcome(status)
+
+    def create_stream_table_if_not_exists(
+        self, name: str, query: str, **options: Unpack[CreateOptions]
+    ) -> Outcome:
+        """Create a stream table, unless one of this name exists, whatever its definition.
+
+        ``options`` are those of ``create_stream_table``.
+        """
+        from pgtrickle.service.lifecycle.create_or_replace import CREATED, EXISTS, Outcome
+
+        if find_shown(self._runtime, self._name(name)) is not None:
+            return Outcome(EXISTS)
+        return Outcome(CREATED, self.create_stream_table(name, query, **options))
+
+    def bulk_create(self, definitions: Iterable[Definition]) -> Listing[StreamTable]:
+        """Create several stream tables or, if one of them fails, none.
+
+        A definition has the arguments of ``create_stream_table`` under their names.
+        """
+        from pgtrickle.service.lifecycle.bulk import create_all
+        from pgtrickle.service.requests.arguments import check_arguments
+
+        optional = [one.name for one in options_of(OptionVerb.CREATE)]
+
+        def create(definition: Definition) -> StreamTable:
+            words = {k: v.value if isinstance(v, Enum) else v for k, v in definition.items()}
+            required = ("name", "query")
+            known = check_arguments("bulk_create", words, required=required, optional=optional)
+            self.create_stream_table(**known)
+            return self.get_stream_table(known["name"])
+
+        def drop(made: StreamTable) -> None:
+            self.drop_stream_table(made.name.sql)
+
+        return Listing(create_all(definitions, create, drop))
+
+    def bulk_alter_stream_tables(
+        self, names: Iterable[str], **changes: Unpack[AlterWords]
+    ) -> Listing[StreamTable]:
+        """Make the same changes, those of ``alter_stream_table``, to several stream tables."""
+        wanted = [self.get_stream_table(name).name.sql for name in names]
+        return Listing([self.alter_stream_table(name, **changes) for name in wanted])
+
+    def bulk_drop_stream_tables(self, names: Iterable[str]) -> list[str]:
+        """Drop several stream tables, in this order; return the dropped names."""
+        wanted = [self.get_stream_table(name).name.sql for name in names]
+        return [gone for name in wanted for gone in self.drop_stream_table(name)]
+
+    def resume_stream_table(self, name: str) -> StreamTable:
+        """Resume a suspended stream table."""
+        from pgtrickle.service.lifecycle.resume import resume_stream_table
+
+        return resume_stream_table(self._runtime, self._name(name))
+
+    def validate_query(self, query: str) -> Validation:
+        """Check whether a query can be maintained incrementally, and list every obstacle."""
+        from pgtrickle.service.lifecycle.validate import validate_query
+
+        return validate_query(self._runtime, query)
+
+    def refresh_stream_table(self, name: str, *, full: bool = False) -> RefreshReport:
+        """Bring a stream table up to date."""
+        from pgtrickle.service.refreshing.dispatch import refresh_stream_table
+
+        return refresh_stream_table(self._runtime, self._name(name), full=full)
+
+    def cancel_refresh(self, name: str) -> bool:
+        """Cancel a refresh that runs in this process; return whether there was one.
+
+        It ends with ST214 before its next step, and has changed nothing.
+        """
+        return bool(self._runtime.jobs.cancel(self._runtime.engine, str(self._name(name))))
+
+    @property
+    def request_timeout(self) -> float:
+        """For how many seconds a CALL or a command waits for the daemon; 0: without limit."""
+        return show_request_timeout(self._runtime)
+
+    def when_free(
+        self, act: Callable[[], T], seconds: float | None, waiting: Callable[[str], object]
+    ) -> T:
+        """Repeat an action while others hold the leases it needs, for at most this many seconds.
+
+        ``waiting`` is called once, with the reason.
+        """
+        return when_free(act, lambda error: waiting(str(error)), seconds)
+
+    def verify_stream_table(self, name: str) -> VerifyReport:
+        """Compare a stream table with PostgreSQL's own answer to its query."""
+        from pgtrickle.service.lifecycle.verify import verify_stream_table
+
+        return verify_stream_table(self._runtime, self._name(name))
+
+    def explain_stream_table(self, name: str, format: ExplainFormat = "text") -> str:  # noqa: A002 - PostgreSQL's word
+        """Show how a stream table is maintained: as ``text``, ``json`` or ``dot``."""
+        from pgtrickle.service.insight.explain import explain_stream_table
+
+        return explain_stream_table(self._runtime, self._name(name), format)
+
+    def explain_delta(self, name: str) -> str:
+        """Show the statements by which the engine computes a change, stage by stage."""
+        from pgtrickle.service.insight.explain import explain_delta
+
+        return explain_delta(self._runtime, self._name(name))
+
+    def explain_query_rewrite(self, query: str) -> dict[str, Any]:
+        """Show what each pass of the compiler makes of a query."""
+        from pgtrickle.service.insight.explain import explain_query_rewrite
+
+        return explain_query_rewrite(self._runtime, query)
+
+    def alter_stream_table(
+        self,
+        name: str,
+        schedule: str | None = None,
+        refresh_mode: AnyRefreshMode | None = None,
+        status: AnyStatus | None = None,
+        *,
+        query: str | None = None,
+        cdc_mode: AnyCdcMode | None = None,
+        max_delta_fraction: Fraction | None = None,
+        engine: AnyEngine | None = None,
+        tier: AnyTier | None = None,
+        fuse: AnyFuseMode | None = None,
+        fuse_ceiling: int | None = None,
+        fuse_sensitivity: float | None = None,
+        diamond_consistency: AnyConsistency | None = None,
+        diamond_schedule_policy: AnySchedulePolicy | None = None,
+        sink: AnySink | None = None,
+        ducklake_sink_path: str | None = None,
+        ducklake_table: str | None = None,
+        ducklake_partition_by: str | None = None,
+    ) -> StreamTable:
+        """Change the query or the options of a stream table; None leaves an option as it is.
+
+        Another ``query`` replaces the contents at once and keeps the table, its grants and its
+        readers; ST213 if its columns do not fit, ST207 if someone needs one that goes.
+
+        - ``schedule``: How often to refresh: 30s, 5m, 1h30m, a cron expression, or
+          calculated.
+        - ``refresh_mode``: How to maintain it: by changes, in full, or as each refresh
+          decides.
+        - ``status``: Whether it is refreshed: SUSPENDED stops that, ACTIVE resumes it.
+        - ``cdc_mode``: How its sources are captured; without one, the setting cdc_mode
+          decides.
+        - ``max_delta_fraction``: Share of changed rows, 0 to 1, above which AUTO recomputes
+          in full; default: the setting differential_max_change_ratio.
+        - ``engine``: What computes its refreshes: spark, postgres, or the quicker one
+          (auto); without one, the setting engine decides.
+        - ``tier``: How much it matters: a factor on its schedule.
+        - ``fuse``: Whether very many changes wait for a decision: off, on above a ceiling,
+          or auto.
+        - ``fuse_ceiling``: Changed rows above which its fuse blows; without one,
+          fuse_default_ceiling decides.
+        - ``fuse_sensitivity``: How many times the usual number of changes, above 1, blows
+          a fuse in auto; else 10.
+        - ``diamond_consistency``: Whether the paths that meet in it are refreshed together.
+        - ``diamond_schedule_policy``: When those are due: with the first of them, or with
+          the last.
+        - ``sink``: Where a copy of it is kept in step with it: ducklake; none: ends the
+          copy.
+        - ``ducklake_sink_path``: Directory of the lake's files; without one, that of the
+          lake's catalog.
+        - ``ducklake_table``: Table of the lake; without one, main and the same name.
+        - ``ducklake_partition_by``: Partition keys in the lake, such as: region,
+          year(placed_at).
+        """
+        from pgtrickle.service.lifecycle.alter import alter_stream_table
+
+        words = AlterOptions(
+            schedule=schedule,
+            refresh_mode=refresh_mode,
+            status=status,
+            cdc_mode=cdc_mode,
+            max_delta_fraction=max_delta_fraction,
+            engine=engine,
+            tier=tier,
+            fuse=fuse,
+            fuse_ceiling=fuse_ceiling,
+            fuse_sensitivity=fuse_sensitivity,
+            diamond_consistency=diamond_consistency,
+            diamond_schedule_policy=diamond_schedule_policy,
+            sink=sink,
+            ducklake_sink_path=ducklake_sink_path,
+            ducklake_table=ducklake_table,
+            ducklake_partition_by=ducklake_partition_by,
+        )
+        return alter_stream_table(self._runtime, self._name(name), Changes.read(words), query=query)
+
+    def drop_stream_table(self, name: str, *, cascade: bool = False) -> list[str]:
+        """Drop a stream table, with ``cascade`` also its dependents; return the dropped names.
+
+        Stream tables are listed by name, the one asked for last; before them other objects with
+        their kind, as in ``view public.v``.
+        """
+        from pgtrickle.service.lifecycle.drop import drop_stream_table
+
+        return drop_stream_table(self._runtime, self._name(name), cascade=cascade)
+
+    def rename_stream_table(self, name: str, new_name: str) -> RenameReport:
+        """Rename a stream table or, with ``schema.name``, move it to another schema.
+
+        Views and stream tables that read it follow.  A copy in the lake keeps its name there.
+        """
+        from pgtrickle.service.lifecycle.rename import rename_stream_table
+
+        return rename_stream_table(self._runtime, self._name(name), new_name)
+
+    def export_definition(self, name: str) -> str:
+        """Return SQL that creates this stream table, or restores its definition."""
+        from pgtrickle.service.lifecycle.export_definition import export_definition
+
+        return export_definition(self._runtime, self._name(name))
+
+    def repair_stream_table(self, name: str) -> Listing[Mended]:
+        """Restore triggers, buffers, guard and status; the next refresh reloads the table."""
+        from pgtrickle.service.capturing.pause_and_repair import repair_stream_table
+
+        return Listing(repair_stream_table(self._runtime, self._name(name)))
+
+    def list_stream_tables(self) -> Listing[StreamTable]:
+        """Return every stream table, by name."""
+        return Listing(show_stream_tables(self._runtime))
+
+    def get_stream_table(self, name: str) -> StreamTable:
+        """Return one stream table."""
+        return show_stream_table(self._runtime, self._name(name))
+
+    def table(self, name: str) -> Table:
+        """Return a handle that reads its rows: ``to_arrow``, ``to_pandas``, ``to_spark``."""
+        return Table(self, self._runtime, self.get_stream_table(name).name)
+
+    def refresh_history(self, name: str | None = None, limit: int = 20) -> Listing[Refresh]:
+        """Return the latest refreshes of one stream table, or of all, the newest first."""
+        wanted = self._name(name) if name is not None else None
+        return Listing(show_history(self._runtime, wanted, limit=limit))
+
+    def diagnose_errors(self, name: str) -> Listing[Diagnosis]:
+        """Return the latest errors of a stream table, what they mean and what to do."""
+        from pgtrickle.service.insight.diagnose import diagnose_errors
+
+        return Listing(diagnose_errors(self._runtime, self._name(name)))
+
+    def dependencies(self) -> dict[str, list[str]]:
+        """Return, for each stream table, the stream tables it reads."""
+        return show_dependencies(self._runtime)
+
+    def list_settings(self) -> Listing[SettingInEffect]:
+        """Return every setting of this process, and where its value comes from."""
+        with self._runtime.connection() as connection:
+            session, table = list_stored_settings(connection)
+        return Listing(settings_in_effect(self._runtime.settings, session, table))
+
+    def unknown_parameters(self) -> Listing[UnknownSetting]:
+        """Return the parameters of PostgreSQL named ``pg_trickle.x`` that are not settings."""
+        with self._runtime.connection() as connection:
+            return Listing(list_unknown_parameters(connection))
+
+    def set_setting(self, name: str, value: str | None) -> None:
+        """Set a setting for this database; processes that start later use the value."""
+        if name == "ducklake_catalog_dsn" and value:
+            from pgtrickle.lake.write.other_database import check_catalog_dsn
+
+            check_catalog_dsn(value)
+        with self._runtime.connection() as connection:
+            set_setting(connection, name, value)
+
+    def grant_access(self, role: str, level: AccessLevel) -> None:
+        """Let a role read (``reader``), make requests (``operator``) or do all (``admin``)."""
+        with self._runtime.connection() as connection:
+            connection.execute("SELECT pgtrickle.grant_access(%s, %s)", [role, level])
+
+    def revoke_access(self, role: str) -> None:
+        """Revoke the access of a role."""
+        with self._runtime.connection() as connection:
+            connection.execute("SELECT pgtrickle.revoke_access(%s)", [role])
+
+    def doctor(self) -> Listing[Check]:
+        """Check Java, Spark, PostgreSQL, privileges, versions and the stream tables."""
+        from pgtrickle.service.insight.doctor import check_machine, check_server
+
+        return Listing([*check_machine(), *check_server(self._runtime)])
+
+    def _name(self, text: str) -> QualifiedName:
+        return QualifiedName.parse(text, self._schema)
+
+    def _make_daemon(self) -> Daemon:
+        from pgtrickle.daemon import Daemon
+
+        return Daemon(self._runtime, self._schema)

@@ -1,0 +1,317 @@
+"""The daemon: what the scheduler does on one database, and the run that keeps it doing so.
+
+``pgtrickle run`` and ``Trickle.run`` both end up here.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from typing import Protocol
+
+from pgtrickle.catalog.capture.health import list_held_back
+from pgtrickle.catalog.graph import get_schedule_token
+from pgtrickle.catalog.migrate import check_primary, check_version
+from pgtrickle.catalog.scheduling.holds import list_holds
+from pgtrickle.errors import TrickleError
+from pgtrickle.model.lake.sink import SinkNews
+from pgtrickle.model.report import RefreshReport
+from pgtrickle.model.stream_table import StreamTable
+from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.scheduler.loop import Loop, Watcher, worker_threads
+from pgtrickle.scheduler.timetable import Timetable
+from pgtrickle.scheduler.units import Shape
+from pgtrickle.scheduler.wakeup import Bell
+from pgtrickle.service.capturing.mode import tend_capture
+from pgtrickle.service.immediate.status import list_followed
+from pgtrickle.service.insight.metric_values import FigureReader, Figures
+from pgtrickle.service.insight.status import show_shape, show_stream_tables, show_time_zone
+from pgtrickle.service.lifecycle.rename import follow_renames
+from pgtrickle.service.refreshing.dispatch import refresh_unit, try_suspended
+from pgtrickle.service.requests.server import RequestServer
+from pgtrickle.service.runtime import Runtime
+from pgtrickle.service.scheduling.bell_listener import listening_for_changes
+from pgtrickle.service.scheduling.idle import find_idle
+from pgtrickle.service.scheduling.leadership import Leadership, standing_for_leader
+from pgtrickle.service.scheduling.prune import prune_history, pruning_history
+from pgtrickle.service.sinks.ducklake.news import SinkWatch
+from pgtrickle.service.sinks.ducklake.tend import tend_lake
+
+logger = logging.getLogger(__name__)
+
+_JITTER = (0.8, 1.2)  # so that what failed together does not try again together
+_TRUST_SECONDS = 60.0  # after which it looks again at who owns what in the catalog
+
+
+class Attendant(Protocol):
+    """Whoever starts a daemon and wants to know how it stands."""
+
+    def begins(self, loop: Loop, figures: Callable[[], Figures]) -> None:
+        """Take note of the loop, and of what reads figures of all stream tables."""
+        ...
+
+    def stands(self, leadership: Leadership) -> None:
+        """Take note that it works from now on, or stands by."""
+        ...
+
+    def passes(self, leadership: Leadership) -> None:
+        """Take note of a pass of the loop; called from its thread."""
+        ...
+
+    def stops(self) -> None:
+        """Take note that the loop has ended."""
+        ...
+
+
+class Unattended:
+    """An attendant that takes no note."""
+
+    def begins(self, loop: Loop, figures: Callable[[], Figures]) -> None:
+        """Do nothing."""
+
+    def stands(self, leadership: Leadership) -> None:
+        """Do nothing."""
+
+    def passes(self, leadership: Leadership) -> None:
+        """Do nothing."""
+
+    def stops(self) -> None:
+        """Do nothing."""
+
+
+class LogWatcher:
+    """Writes failures to the log, where refreshes and resumptions are written already."""
+
+    def refreshed(self, report: RefreshReport) -> None:
+        """Do nothing: each refresh is logged where it ends."""
+
+    def failed(self, name: str | None, error: TrickleError, retry_in: timedelta) -> None:
+        """Log a failure."""
+        seconds = retry_in.total_seconds()
+        logger.warning(
+            "%s: %s; next attempt in %.0f s",
+            name or "pgtrickle",
+            error,
+            seconds,
+            extra={"stream_table": name, "code": error.code, "retry_in_seconds": seconds},
+        )
+
+    def resumed(self, name: str) -> None:
+        """Do nothing: it is logged where it happens."""
+
+    def sink_changed(self, news: SinkNews) -> None:
+        """Log a copy in the lake that failed or recovered."""
+        found = "recovered" if news.recovered else f"fails: {news.sink.error}"
+        name = str(news.sink.stream_table)
+        logger.warning("the sink of %s %s", name, found, extra={"stream_table": name})
+
+
+def _await(run: Future[object], stop: threading.Event) -> None:
+    """Wait for a run to end; whatever interrupts the wait, Ctrl-C for one, stops the run first."""
+    try:
+        run.result()
+    except BaseException:
+        stop.set()
+        run.exception()
+        raise
+
+
+class Daemon:
+    """What the scheduler asks of one database, in the role of the catalog's owner."""
+
+    def __init__(self, runtime: Runtime, schema: str) -> None:
+        self._runtime = runtime
+        self._schema = schema  # of names that are given without one
+        self._sink_watch = SinkWatch()
+        self._renamed: tuple[int, ...] = ()  # of whose new names the catalog could not be told
+        self._trusted_at = time.monotonic()  # when nobody had set a trap in the catalog
+
+    def run(
+        self,
+        stop: threading.Event,
+        watcher: Watcher,
+        attendant: Attendant | None = None,
+        *,
+        once: bool = False,
+    ) -> None:
+        """Refresh stream tables when they are due, and execute requests, until ``stop`` is set.
+
+        With ``once``, make one pass and return.
+        """
+        self.check_primary()
+        attendant = attendant or Unattended()
+        loop = Loop(
+            self,
+            watcher,
+            workers=lambda: worker_threads(self.max_concurrent_refreshes),
+            timetable=Timetable(
+                zone=show_time_zone(self._runtime),
+                auto_backoff=self._runtime.settings.auto_backoff,
+                jitter=lambda: random.uniform(*_JITTER),  # noqa: S311 - nothing is to be kept secret
+            ),
+        )
+        attendant.begins(loop, self.figure_reader().read)
+        # Not in the main thread: there pyspark would take Ctrl-C over and kill the refresh.
+        with ThreadPoolExecutor(max_workers=1) as executor:
+            if once:
+                executor.submit(self.serve_requests).result()
+                _await(executor.submit(loop.run_once, stop), stop)
+            else:
+                self._run_in(executor, loop, stop, attendant)
+
+    def _run_in(
+        self,
+        executor: ThreadPoolExecutor,
+        loop: Loop,
+        stop: threading.Event,
+        attendant: Attendant,
+    ) -> None:
+        with (
+            self.pruning_history(),
+            self.standing_for_leader() as leadership,
+            self.listening_for_changes() as loop.bell,
+        ):
+
+            def leads() -> bool:
+                attendant.passes(leadership)
+                return leadership.leads
+
+            loop.leads = leads
+            attendant.stands(leadership)
+            with self.serving_requests(lambda: leadership.leads and not stop.is_set()):
+                _await(executor.submit(loop.run, stop), stop)
+                attendant.stops()
+
+    def cancel_refreshes(self) -> list[str]:
+        """Cancel every refresh that a thread of this process works on; return of which."""
+        return self._runtime.jobs.cancel(self._runtime.engine)
+
+    def kill_engine(self) -> None:
+        """End Spark at once, whatever it does for this process."""
+        self._runtime.engine.kill()
+
+    @property
+    def shutdown_seconds(self) -> float:
+        """Within how long it ends after a signal."""
+        return self._runtime.settings.shutdown_seconds
+
+    def schedule_token(self) -> str:
+        """Return a token that changes whenever an input of the schedule changes."""
+        with self._runtime.connection() as connection:
+            token, renamed = get_schedule_token(connection)
+        if renamed != self._renamed:  # else they could not be followed before either
+            follow_renames(self._runtime, renamed)
+            with self._runtime.connection() as connection:
+                token, self._renamed = get_schedule_token(connection)
+        return token
+
+    def list_stream_tables(self) -> list[StreamTable]:
+        """Return every stream table, by name."""
+        found = show_stream_tables(self._runtime)
+        self._runtime.remembered.retain({one.id for one in found})
+        return found
+
+    def shape(self) -> Shape:
+        """Return who reads whom, and which stream tables are refreshed together."""
+        return show_shape(self._runtime)
+
+    def refresh_unit(self, names: Sequence[str]) -> list[RefreshReport]:
+        """Refresh a stream table for the scheduler, or several that belong together."""
+        return refresh_unit(self._runtime, [self._name(name) for name in names])
+
+    def try_suspended(self, name: str) -> list[RefreshReport]:
+        """Refresh what errors have suspended, for the scheduler; success resumes it."""
+        return try_suspended(self._runtime, self._name(name))
+
+    def find_idle(self, stream_tables: Sequence[StreamTable]) -> frozenset[int]:
+        """Return the ids of those with nothing to do, by one query; note that they are current."""
+        return find_idle(self._runtime, stream_tables)
+
+    def find_held(self) -> dict[int, str]:
+        """Return the ids of the stream tables that the scheduler leaves alone, and why."""
+        with self._runtime.connection() as connection:
+            switched_off = "its capture is paused, or pg_trickle.enabled is off"
+            held_back = dict.fromkeys(list_held_back(connection), switched_off)
+            return held_back | list_holds(connection) | list_followed(connection)
+
+    def check_primary(self) -> None:
+        """Raise ST504 on a standby, where nothing can be refreshed."""
+        with self._runtime.connection_before_catalog() as connection:
+            check_primary(connection)
+
+    def check_catalog(self) -> None:
+        """Raise if another version of the package, or a stranger, has taken the catalog over."""
+        now = time.monotonic()
+        trusted = now - self._trusted_at < _TRUST_SECONDS
+        with self._runtime.connection() as connection:
+            check_version(connection, trusted=trusted)
+        if not trusted:
+            self._trusted_at = now
+
+    @property
+    def max_concurrent_refreshes(self) -> int:
+        """How many refreshes may go on at a time, by the process and by the database's quota."""
+        settings = self._runtime.settings
+        quota = settings.per_database_worker_quota or settings.max_concurrent_refreshes
+        return min(quota, settings.max_concurrent_refreshes)
+
+    def prune_history(self) -> int:
+        """Delete the history that is older than the settings keep it; return how many rows."""
+        return prune_history(self._runtime)
+
+    def pruning_history(self) -> AbstractContextManager[None]:
+        """Prune the history again and again, for the length of a block."""
+        return pruning_history(self._runtime)
+
+    def figure_reader(self) -> FigureReader:
+        """Return what reads figures of all stream tables and sinks, for metrics."""
+        return FigureReader(self._runtime)
+
+    def standing_for_leader(self) -> AbstractContextManager[Leadership]:
+        """Ask for the lead among the daemons on this database, for the length of a block."""
+        return standing_for_leader(self._runtime)
+
+    def listening_for_changes(self) -> AbstractContextManager[Bell]:
+        """Let changes ring a bell, for the length of a block."""
+        return listening_for_changes(self._runtime)
+
+    def tend_capture(self) -> None:
+        """Read the log, watch the slot and hand sources over, if it is time for that."""
+        tend_capture(self._runtime)
+
+    def tend_lake(self) -> bool:
+        """Follow attached tables, try deliveries that are due again, tidy the lake in time.
+
+        Returns whether a table is attached.
+        """
+        return tend_lake(self._runtime, self._sink_watch)
+
+    def sink_news(self) -> list[SinkNews]:
+        """Return which copies in the lake failed or recovered since this was last called.
+
+        They are looked at whenever the lake is tended.
+        """
+        return self._sink_watch.take()
+
+    def serve_requests(self) -> int:
+        """Execute what SQL sessions ask for by now; return how many requests that were."""
+        with RequestServer(self._runtime) as server:
+            return server.serve()
+
+    def serving_requests(
+        self, leads: Callable[[], bool] = lambda: True
+    ) -> AbstractContextManager[object]:
+        """Execute what SQL sessions ask for, from threads, for the length of a block.
+
+        Takes nothing on while ``leads`` says no: then another process does.
+        """
+        return RequestServer(self._runtime, leads=leads, workers=self.max_concurrent_refreshes)
+
+    def _name(self, text: str) -> QualifiedName:
+        return QualifiedName.parse(text, self._schema)

@@ -1,0 +1,269 @@
+"""The body of a function that follows changes: the stages of a refresh, kept in variables.
+
+The statements are those of a refresh by PostgreSQL (docs/adr/0041).  What lies between two of them
+is kept in variables, as arrays of rows: temporary tables of a writer's session belong to the
+writer, who could put triggers on them, and a transaction that has touched one cannot be prepared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from pgtrickle.algebra.nodes import Scan, SourceKind
+from pgtrickle.algebra.schema import scans_of
+from pgtrickle.delta.cut import (
+    AggregateStage,
+    RecomputeStage,
+    RowsStage,
+    StatefulStage,
+    passes_through,
+)
+from pgtrickle.delta.layout import WEIGHT
+from pgtrickle.immediate.blueprint import Blueprint, unnested, variable
+from pgtrickle.immediate.locking import SLOTS, LockMode, group_keys
+from pgtrickle.model.sql_type import BIGINT, BOOLEAN, Column
+from pgtrickle.model.text.names import quote_identifier, quote_literal
+from pgtrickle.plan.stages import StagePlan, changes_reads, changing_scans, plan_stage
+from pgtrickle.postgres_engine.changes import Changes, consolidated
+from pgtrickle.postgres_engine.stage import write_stage
+from pgtrickle.sql.emit import changes_view
+from pgtrickle.sql.translate import Dialect
+from pgtrickle.storage.apply import write_delete, write_insert, write_result
+from pgtrickle.storage.definitions import column_definitions
+from pgtrickle.storage.identity import row_hash
+from pgtrickle.storage.merge import AggregateMerge
+from pgtrickle.storage.recompute import RecomputeMerge
+
+_WEIGHT = Column(WEIGHT, BIGINT)
+# Up to this many rows a plan that was made for any number of them does no harm.
+_FEW = 200
+
+
+@dataclass(slots=True)
+class Following:
+    """Writes the statements that follow changes of some sources, and the types they need."""
+
+    blueprint: Blueprint
+    types: dict[str, str] = field(default_factory=dict)  # definitions by name
+    _variables: dict[str, str] = field(default_factory=dict)
+    _lines: list[str] = field(default_factory=list)
+
+    def write(self, sources: Collection[int]) -> str:
+        """Write the body of a block whose variables hold the changed rows of the sources."""
+        self._variables, self._lines = {}, []
+        moved = {str(relid) for relid in sources}
+        counts = " + ".join(
+            f"pg_catalog.cardinality({variable(f'source_{one}')})" for one in sorted(sources)
+        )
+        self._add(
+            f"IF {counts} > {_FEW} THEN",
+            "    PERFORM pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', true);",
+            "END IF;",
+        )
+        for stage in self.blueprint.query.stages:
+            if self._stage(stage, moved):
+                moved.add(stage.name)
+        declared = "\n".join(
+            f"    {name} {type_}[] := '{{}}';" for name, type_ in self._variables.items()
+        )
+        body = "\n".join(f"    {line}" for line in self._lines)
+        numbers = "    __pgt_expected bigint;\n    __pgt_number bigint;"
+        return f"DECLARE\n{numbers}\n{declared}\nBEGIN\n{body}\nEND;"
+
+    def _add(self, *lines: str) -> None:
+        self._lines += lines
+
+    def _array(self, name: str, columns: Sequence[Column], query: str) -> None:
+        """Keep the rows of a query in a variable; the order of its columns is that of the type."""
+        type_ = self.blueprint.object(name)
+        self.types[type_] = column_definitions(columns)
+        self._variables[variable(name)] = type_
+        self._add(
+            f"{variable(name)} := ARRAY(SELECT ROW(one.*)::{type_} FROM (\n{query}\n) AS one);"
+        )
+
+    def _stage(self, stage: StatefulStage | RowsStage, moved: Collection[str]) -> bool:
+        """Write one stage; return whether it can have changes."""
+        scans = changing_scans(stage, moved)
+        if not scans:
+            return False
+        if isinstance(stage, RowsStage) and stage.passes_through is not None:
+            condition = stage.body.predicate if isinstance(stage.body, Scan) else None
+            source = f"{unnested(f'{stage.passes_through}_changes')} AS changes"
+            self._apply(write_result(stage.outputs, source, condition, weight=WEIGHT))
+            return False
+        aliases = frozenset(scan.alias for scan in scans)
+        blueprint = self.blueprint
+        plan = plan_stage(stage, aliases, Dialect.POSTGRES, blueprint.state_rows, blueprint.known)
+        if plan is None:
+            return False
+        changes = self._collect(stage, scans)
+        counts = " + ".join(f"pg_catalog.cardinality({one})" for one in changes.values())
+        self._add(f"IF {counts} > 0 THEN")
+        self._compute(plan, changes)
+        if isinstance(stage, RowsStage):
+            source = f"{unnested('result_staged')} AS staged"
+            self._apply(write_result(stage.outputs, source, None, weight=WEIGHT))
+        else:
+            self._merge(stage)
+        self._add("END IF;")
+        return not passes_through(stage)
+
+    def _collect(self, stage: StatefulStage | RowsStage, scans: Sequence[Scan]) -> dict[str, str]:
+        """Keep the consolidated changes of each scan; return the variables by relation."""
+        found = {}
+        # Numbered among all scans: the type of a row is the same in every function.
+        aliases = list(dict.fromkeys(scan.alias for scan in scans_of(stage.body)))
+        for scan, read in zip(scans, changes_reads(stage, scans), strict=True):
+            kept = scan.source.kind is SourceKind.STATE
+            rows = unnested(f"{scan.source.key}_changes" if kept else f"source_{scan.source.key}")
+            listed = "".join(
+                f"{one.scalar.sql} AS {quote_identifier(one.name)}, " for one in scan.outputs
+            )
+            where = f" WHERE {scan.predicate.sql}" if scan.predicate else ""
+            query = consolidated(read, f"SELECT {listed}{WEIGHT} FROM {rows} AS changes{where}")
+            name = f"{stage.name}_change_{aliases.index(scan.alias) + 1}"
+            self._array(name, (*read.columns, _WEIGHT), query)
+            found[changes_view(scan)] = variable(name)
+        return found
+
+    def _compute(self, plan: StagePlan, changes: dict[str, str]) -> None:
+        read = {one.view: one for one in plan.reads}
+        tables = {
+            view: Changes(read[view], f"pg_catalog.unnest({name})", 0)
+            for view, name in changes.items()
+            if view in read
+        }
+        conditions = {one: "true" for each in plan.reads for one in each.ranges}
+        query = write_stage(plan, tables, conditions)
+        self._array(f"{plan.stage.name}_staged", plan.columns, query)
+
+    def _merge(self, stage: StatefulStage) -> None:
+        self._add(f"IF pg_catalog.cardinality({variable(f'{stage.name}_staged')}) > 0 THEN")
+        if self.blueprint.locking.mode is LockMode.GROUP:
+            self._take_turns(stage)
+        if isinstance(stage, AggregateStage):
+            self._merge_aggregate(stage)
+        else:
+            self._merge_recompute(stage)
+        self._add("END IF;")
+
+    def _take_turns(self, stage: StatefulStage) -> None:
+        slot = f"({row_hash(group_keys(stage))} & {SLOTS - 1})::int4"
+        rows = unnested(f"{stage.name}_staged")
+        self._add(
+            f"PERFORM pgtrickle.take_turns({self.blueprint.id},"
+            f" ARRAY(SELECT DISTINCT {slot} FROM {rows} AS staged));"
+        )
+
+    def _merge_aggregate(self, stage: AggregateStage) -> None:
+        name, number = stage.name, self.blueprint.id
+        touched, changes = f"{name}_touched", f"{name}_changes"
+        staged = f"{unnested(f'{name}_staged')} AS staged"
+        merge = AggregateMerge(number, stage, staged, unnested(touched), unnested(changes))
+        for values in stage.layout.values:
+            self._add(f"{merge.merge_values(values)};")
+        self._array(touched, merge.touched_columns, merge.touched())
+        self._add(
+            f"SELECT * INTO __pgt_expected, __pgt_number FROM ({merge.impossible()}) AS counted"
+            " (negative, endless);",
+            "IF __pgt_expected > 0 THEN",
+            f"    {_diverged(self.blueprint)}",
+            "END IF;",
+            "IF __pgt_number > 0 THEN",
+            f"    RAISE EXCEPTION 'the stream table % adds up NaN or Infinity, which no later"
+            f" change takes back', {quote_literal(str(self.blueprint.name))}",
+            "        USING ERRCODE = 'ST405', HINT = 'Keep these values out with WHERE.';",
+            "END IF;",
+            f"{merge.merge_groups()};",
+        )
+        shown = (Column(one.name, one.type) for one in stage.layout.shown)
+        self._array(changes, (*stage.layout.keys, *shown, _WEIGHT), merge.changes())
+
+    def _merge_recompute(self, stage: RecomputeStage) -> None:
+        name, number, operator = stage.name, self.blueprint.id, stage.operator
+        net, touched, changes = (f"{name}_{one}" for one in ("net", "touched", "changes"))
+        staged = f"{unnested(f'{name}_staged')} AS staged"
+        merge = RecomputeMerge(
+            number, stage, staged, unnested(net), unnested(touched), unnested(changes)
+        )
+        self._array(net, (*stage.inputs, _WEIGHT), merge.net())
+        if operator.keys:
+            marked = Column("__touched", BOOLEAN)
+            self._array(touched, (*operator.keys, marked), merge.touched())
+        self._add(f"{merge.merge_input()};")
+        result = (*operator.outputs, _WEIGHT)
+        if operator.growth:
+            gone = f"EXISTS (SELECT FROM {unnested(net)} AS net WHERE {WEIGHT} < 0)"
+            self._add(f"IF NOT {gone} THEN")
+            self._array(changes, result, merge.growth())
+            self._add("ELSE")
+            self._array(changes, result, merge.changes())
+            self._add("END IF;")
+        else:
+            self._array(changes, result, merge.changes())
+        self._add(f"{merge.merge_result()};")
+
+    def _apply(self, rows: str) -> None:
+        """Write the changes of the contents."""
+        blueprint = self.blueprint
+        name, columns = blueprint.name, blueprint.columns
+        self._array("result", (*columns, _WEIGHT), rows)
+        self._add(
+            f"IF pg_catalog.cardinality({variable('result')}) > 0 THEN",
+            f"PERFORM pgtrickle.open_guard({blueprint.relid}::pg_catalog.oid);",
+            f"__pgt_expected := (SELECT COALESCE(sum(-{WEIGHT}), 0) FROM {unnested('result')}"
+            f" WHERE {WEIGHT} < 0);",
+            "IF __pgt_expected > 0 THEN",
+        )
+        if blueprint.locking.mode is LockMode.EXCLUSIVE:
+            self._delete()
+        else:
+            self._delete_among_others()
+        self._add("END IF;", f"{write_insert(name, columns, unnested('result'))};", "END IF;")
+
+    def _delete(self) -> None:
+        blueprint = self.blueprint
+        found, delete = write_delete(blueprint.name, blueprint.columns, unnested("result"))
+        self._add(
+            f"{found}{delete};",
+            "GET DIAGNOSTICS __pgt_number = ROW_COUNT;",
+            "IF __pgt_number <> __pgt_expected THEN",
+            f"    {_missing(blueprint)}",
+            "END IF;",
+        )
+
+    def _delete_among_others(self) -> None:
+        """Delete rows of which others may be deleting equal ones: lock them, and look again."""
+        blueprint = self.blueprint
+        table = blueprint.name.sql
+        found, _ = write_delete(blueprint.name, blueprint.columns, unnested("result"))
+        chosen = f"{found}SELECT __row FROM found WHERE __copy <= -found.{WEIGHT}"
+        self._variables["__pgt_chosen"] = self._variables["__pgt_locked"] = "pg_catalog.tid"
+        self._add(
+            "LOOP",
+            f"__pgt_chosen := ARRAY({chosen});",
+            "IF pg_catalog.cardinality(__pgt_chosen) <> __pgt_expected THEN",
+            f"    {_missing(blueprint)}",
+            "END IF;",
+            f"__pgt_locked := ARRAY(SELECT stored.ctid FROM {table} AS stored"
+            " WHERE stored.ctid = ANY (__pgt_chosen) FOR UPDATE);",
+            "EXIT WHEN pg_catalog.cardinality(__pgt_locked) = __pgt_expected;",
+            "END LOOP;",
+            f"DELETE FROM {table} AS stored WHERE stored.ctid = ANY (__pgt_locked);",
+        )
+
+
+def _diverged(blueprint: Blueprint) -> str:
+    return _raise(blueprint, "the state of the stream table % does not contain what goes")
+
+
+def _missing(blueprint: Blueprint) -> str:
+    return _raise(blueprint, "the stream table % does not contain all rows that go")
+
+
+def _raise(blueprint: Blueprint, message: str) -> str:
+    name = quote_literal(str(blueprint.name))
+    hint = quote_literal(f"Rebuild it with: pgtrickle refresh {blueprint.name}")
+    return f"RAISE EXCEPTION '{message}', {name} USING ERRCODE = 'ST406', HINT = {hint};"

@@ -1,0 +1,69 @@
+"""Which lock the writers of an IMMEDIATE stream table need: the least that its query allows.
+
+A query that scans one table once is linear in the changes of that table: what a statement adds does
+not depend on the rows that others write.  So without state nobody waits.  With one operator that
+keeps state by a key, two writers meet only in a key, and whoever comes second waits for the first.
+In every other query the change depends on rows that another transaction may be changing; then one
+writer at a time has its turn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from pgtrickle.algebra.nodes import SourceKind
+from pgtrickle.algebra.schema import scans_of
+from pgtrickle.delta.cut import AggregateStage, StagedQuery, StatefulStage
+from pgtrickle.model.sql_type import Column
+
+# Groups share so many turns: more make fewer writers wait in vain, and the table larger.
+SLOTS = 256
+
+
+class LockMode(Enum):
+    """How many writers can change a stream table at a time."""
+
+    NONE = "none"  # any number
+    GROUP = "group"  # one for each group
+    EXCLUSIVE = "exclusive"  # one
+
+
+@dataclass(frozen=True, slots=True)
+class Locking:
+    """The lock that writers take, and why."""
+
+    mode: LockMode
+    reason: str
+    joint: bool  # the changes of all tables that a statement writes are followed together
+
+    @property
+    def slots(self) -> range:
+        """The turns that there are."""
+        if self.mode is LockMode.NONE:
+            return range(0)
+        return range(SLOTS if self.mode is LockMode.GROUP else 1)
+
+
+def choose_locking(query: StagedQuery) -> Locking:
+    """Choose the lock for a query."""
+    scans = {
+        (stage.name, scan.alias)
+        for stage in query.stages
+        for scan in scans_of(stage.body)
+        if scan.source.kind is SourceKind.TABLE
+    }
+    if len(scans) > 1:
+        return Locking(LockMode.EXCLUSIVE, "several_scans", joint=True)
+    if not query.stateful:
+        return Locking(LockMode.NONE, "one_scan", joint=False)
+    if len(query.stateful) > 1 or query.rows.passes_through is None:
+        return Locking(LockMode.EXCLUSIVE, "several_stages", joint=False)
+    if not group_keys(query.stateful[0]):
+        return Locking(LockMode.EXCLUSIVE, "no_key", joint=False)
+    return Locking(LockMode.GROUP, "one_key", joint=False)
+
+
+def group_keys(stage: StatefulStage) -> tuple[Column, ...]:
+    """Return the key by which the state of a stage splits."""
+    return stage.layout.keys if isinstance(stage, AggregateStage) else stage.operator.keys

@@ -1,0 +1,1 @@
+"""The locations of a lake's files, and access to them."""

@@ -1,0 +1,1 @@
+"""The DuckLake format: catalog tables, columns, types, statistics."""

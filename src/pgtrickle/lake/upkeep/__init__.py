@@ -1,0 +1,1 @@
+"""Keep a lake small: merge, expire, sweep."""

@@ -1,0 +1,1 @@
+"""One delivery to the lake: rows, files, the commit."""

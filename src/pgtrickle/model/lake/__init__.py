@@ -1,0 +1,1 @@
+"""Lakes, their copies and attached tables as values."""

@@ -1,0 +1,116 @@
+"""The default remedy of each error, shown if the error has no hint of its own.
+
+``NAME`` stands for the stream table.  A remedy must be valid wherever the error is raised; advice
+for one place belongs in the hint there.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_ANOTHER_QUERY = "Give it a query that can be maintained: pgtrickle alter NAME --query SQL."
+_BY_ITSELF = "Nothing, unless it persists: the scheduler retries by itself."
+_MIGRATE = "Install the version of pgtrickle that last migrated the catalog, or a later one."
+_CALL_AGAIN = "Repeat the call."
+
+REMEDIES: Final = {
+    "ST101": _ANOTHER_QUERY,
+    "ST102": _ANOTHER_QUERY,
+    "ST103": _ANOTHER_QUERY,
+    "ST104": _ANOTHER_QUERY,
+    "ST105": "Create the missing object again under the same name, or give the stream table"
+    " another query: pgtrickle alter NAME --query SQL.",
+    "ST106": _ANOTHER_QUERY,
+    "ST107": _ANOTHER_QUERY,
+    "ST108": _ANOTHER_QUERY,
+    "ST109": _ANOTHER_QUERY,
+    "ST110": _ANOTHER_QUERY,
+    "ST111": "Raise max_fixpoint_iterations, or limit the rows that the queries derive from their"
+    " own rows.",
+    "ST112": "Raise compile_timeout_ms, or split the query into stream tables.",
+    "ST201": "Check the name: pgtrickle list. If the table was dropped without pgtrickle, run:"
+    " pgtrickle drop NAME.",
+    "ST202": "Choose another name.",
+    "ST203": "Run: pgtrickle init.",
+    "ST204": _MIGRATE,
+    "ST205": _MIGRATE,
+    "ST206": "Run the daemon as the owner of the stream table, or as a member of that role.",
+    "ST207": "Drop those first, or drop all of them with --cascade.",
+    "ST208": "Choose another name.",
+    "ST209": _BY_ITSELF,
+    "ST210": "Nothing: another process has taken the stream table over and refreshes it.",
+    "ST211": "Resume it if it is suspended: pgtrickle alter NAME --status ACTIVE.",
+    "ST212": "Check the changes. To apply them: pgtrickle refresh NAME, or reset the fuse.",
+    "ST213": "Drop and create it again, or choose a query with the columns of the table.",
+    "ST214": "Nothing: the refresh was cancelled, and nothing was changed.",
+    "ST215": "Let a role that you trust own the schemas of pgtrickle, and let no other role change"
+    " them.",
+    "ST216": "Run: pgtrickle migrate.",
+    "ST301": "Create the source again under the same name, or drop the stream table: pgtrickle drop"
+    " NAME.",
+    "ST302": "Undo the change of the source, or give the stream table a query that fits: pgtrickle"
+    " alter NAME --query; or drop and create it again: pgtrickle drop NAME.",
+    "ST303": "GRANT the missing privilege to the owner of the stream table.",
+    "ST304": "Rename the column.",
+    "ST305": "Resume the capture: pgtrickle cdc resume.",
+    "ST306": "Undo the change, or let the query mean this: pgtrickle repair NAME.",
+    "ST308": "Use another type, or let an administrator trust its owner: GRANT that role to"
+    " pgtrickle's role.",
+    "ST309": "Remove the trigger, rule or policy that the error names from the table.",
+    "ST320": "Fix the condition that the error names, or capture by triggers: pgtrickle"
+    " alter NAME --cdc-mode trigger.",
+    "ST321": "Use compatible versions of the server and pgtrickle; meanwhile capture by"
+    " triggers: pgtrickle alter NAME --cdc-mode trigger.",
+    "ST322": "Nothing: triggers take over, and the consumers of the source are rebuilt.",
+    "ST323": "Nothing: triggers take over, and the consumers of the source are rebuilt.",
+    "ST401": "Nothing, unless it persists: the scheduler retries. Check that the server runs.",
+    "ST402": "Install Java 17 or newer, and set JAVA_HOME for the daemon.",
+    "ST403": "Nothing, unless it persists: Spark is restarted. See the log of the daemon.",
+    "ST404": "Free disk space, memory or connections of the PostgreSQL server.",
+    "ST405": "Exclude such values in the query, or let PostgreSQL answer it: pgtrickle alter"
+    " NAME --refresh-mode FULL.",
+    "ST406": "Nothing: the next refresh rebuilds the contents. If the error returns, find the other"
+    " writer of the table.",
+    "ST407": "Correct the data, or guard the expression in the query. If the data has been"
+    " corrected: pgtrickle refresh NAME --full.",
+    "ST408": "Nothing, unless it persists: the error names the holder of the lock.",
+    "ST409": "Give Spark's driver more memory: PGTRICKLE_SPARK_DRIVER_MEMORY.",
+    "ST410": _BY_ITSELF,
+    "ST411": "Give pgtrickle.connect() a running session, or none.",
+    "ST420": "Write fewer rows at once, or raise immediate_max_delta_rows, or set immediate_excess"
+    " to defer; then refresh the stream table.",
+    "ST501": "Correct the setting that the error names.",
+    "ST502": "Upgrade the server to PostgreSQL 15 or newer.",
+    "ST503": "Read the server's log in the directory that the error names.",
+    "ST504": "Connect to the primary, or wait until this server is promoted.",
+    "ST601": "Start a daemon: pgtrickle run.",
+    "ST602": "Raise pg_trickle.request_timeout, or submit the request and check it later.",
+    "ST603": _CALL_AGAIN,
+    "ST604": _CALL_AGAIN,
+    "ST605": "Correct the call as the error says.",
+    "ST606": "Wait until some of them end, or end some.",
+    "ST701": "Set up the lake's catalog, or give the sink another one.",
+    "ST702": "Nothing, unless it persists: check that the storage of the lake is writable.",
+    "ST703": "Check the sink: pgtrickle sink status.",
+    "ST704": "Keep the column that the error names out of the query, or change its type in the"
+    " lake.",
+    "ST705": "Attach the lake table again.",
+    "ST706": "Attach the lake table again; keep snapshots for longer than the daemon may be down.",
+    "ST707": _BY_ITSELF,
+    "ST708": "Correct the paths in the lake's catalog.",
+    "ST709": "Compare the columns of the stream table and of the lake table. If you drop the lake"
+    " table in DuckDB, it is written again; then run: pgtrickle sink retry NAME.",
+    "ST710": "Check that this machine reaches the storage of the lake; reads are retried by"
+    " themselves.",
+    "ST901": "Rebuild it: pgtrickle repair NAME. If that does not help, drop and create it"
+    " again, and report the error: it is a bug in pgtrickle.",
+}
+
+
+def remedy_for(code: str, name: str) -> str:
+    """Return the remedy for an error of a stream table; empty for a code of a newer version.
+
+    >>> remedy_for("ST306", "public.revenue")
+    'Undo the change, or let the query mean this: pgtrickle repair public.revenue.'
+    """
+    return REMEDIES.get(code, "").replace("NAME", name)

@@ -1,0 +1,1 @@
+"""Schedules, groups, fuses and the graph as values."""

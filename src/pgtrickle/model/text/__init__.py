@@ -1,0 +1,1 @@
+"""Names, connection strings and other text as values."""

@@ -1,0 +1,1 @@
+"""The pure part of a refresh: decide, plan, predict its cost."""

@@ -1,0 +1,69 @@
+"""The changes that a stage starts from, consolidated into temporary tables of the writer.
+
+They bound the reads of all other tables, so how many they are decides how those are read; and a
+source whose changes cancel out takes no part in the stage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from psycopg import Connection
+
+from pgtrickle.delta.layout import WEIGHT
+from pgtrickle.delta.reads import Read
+from pgtrickle.model.text.names import quote_identifier
+from pgtrickle.model.text.trusted import trusted
+from pgtrickle.storage.counted import groups, representatives
+
+_WEIGHT = quote_identifier(WEIGHT)
+# Up to this many rows PostgreSQL's guess at a table without statistics does no harm.
+_GUESSED_ROWS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The consolidated changes of one scan."""
+
+    read: Read
+    table: str  # quoted
+    rows: int
+
+
+def collect_changes(
+    writer: Connection, name: str, read: Read, query: str, source: Connection
+) -> Changes:
+    """Put the changes that ``query`` finds into a temporary table of the writer.
+
+    ``source`` is another connection where only that one sees them (the log's, see ADR 0014).
+    """
+    table = quote_identifier(name)
+    create = f"CREATE TEMPORARY TABLE {table} ON COMMIT DROP AS {consolidated(read, query)}"
+    if source is writer:
+        rows = writer.execute(trusted(create)).rowcount
+    else:
+        writer.execute(trusted(f"{create} WITH NO DATA"))
+        rows = _copy(source, consolidated(read, query), writer, table)
+    if rows > _GUESSED_ROWS:
+        writer.execute(trusted(f"ANALYZE {table}"))
+    return Changes(read, table, rows)
+
+
+def consolidated(read: Read, query: str) -> str:
+    """Write the sum of the weights of equal rows, without those that come to nothing."""
+    grouped = f" GROUP BY {', '.join(groups(read.columns))}" if read.columns else ""
+    return (
+        f"SELECT {representatives(read.columns)}pg_catalog.sum({_WEIGHT})::int8 AS {_WEIGHT}"
+        f" FROM ({query}) AS changes{grouped} HAVING pg_catalog.sum({_WEIGHT}) <> 0"
+    )
+
+
+def _copy(source: Connection, query: str, writer: Connection, table: str) -> int:
+    with (
+        source.cursor().copy(trusted(f"COPY ({query}) TO STDOUT (FORMAT binary)")) as rows,
+        writer.cursor() as cursor,
+    ):
+        with cursor.copy(trusted(f"COPY {table} FROM STDIN (FORMAT binary)")) as copy:
+            for block in rows:
+                copy.write(block)
+        return cursor.rowcount

@@ -1,0 +1,107 @@
+"""One stage as one statement: its reads are the FROM items, its result a temporary table.
+
+Each read of the plan becomes a subquery that PostgreSQL flattens into the statement, so its
+planner sees tables, state and changes with their indexes and statistics.  Expressions are the
+user's own, as PostgreSQL bound them; nothing is translated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from psycopg import Connection
+
+from pgtrickle.delta.reads import PAGES_MARK, KeyArray, Read, ValueRange, fill_ranges
+from pgtrickle.model.sql_type import Column
+from pgtrickle.model.text.names import quote_identifier
+from pgtrickle.model.text.trusted import trusted
+from pgtrickle.plan.stages import StagePlan
+from pgtrickle.postgres_engine.changes import Changes
+from pgtrickle.sql.text.placeholders import fill
+
+# Up to this many changes, arrays of their keys bound the reads.  Beyond it the planner, which
+# guesses that an array has ten elements, chooses better by the joins themselves.
+FEW_CHANGES = 1000
+# Ranges of these types are in the order of the comparison; of texts a collation decides.
+_ORDERED = frozenset(
+    {"int2", "int4", "int8", "numeric", "float4", "float8", "date", "timestamp", "timestamptz"}
+)
+
+
+def compute_stage(
+    writer: Connection, plan: StagePlan, changes: Mapping[str, Changes], table: str
+) -> int:
+    """Compute a stage into a new temporary table; return the number of its rows.
+
+    ``changes`` are those of the plan's scans, by relation; none in a full computation.
+    """
+    if changes:
+        # Compiling a statement takes longer than a small change.
+        writer.execute("SET LOCAL jit = off")
+    conditions = {
+        one: _range_condition(writer, one, changes[one.view])
+        for read in plan.reads
+        for one in read.ranges
+    }
+    query = write_stage(plan, changes, conditions)
+    statement = f"CREATE TEMPORARY TABLE {table} ON COMMIT DROP AS\n{query}"
+    return writer.execute(trusted(statement)).rowcount
+
+
+def write_stage(
+    plan: StagePlan,
+    changes: Mapping[str, Changes],
+    conditions: Mapping[ValueRange, str],
+) -> str:
+    """Write a stage as one query with the columns, in the types, of its staging table."""
+    bounded = sum(one.rows for one in changes.values()) <= FEW_CHANGES
+    relations = [
+        *((one.view, _read(one, changes, conditions, bounded=bounded)) for one in plan.reads),
+        *((one.view, one.sql) for one in plan.versions),
+    ]
+    views = ",\n".join(
+        f"{quote_identifier(view)} AS NOT MATERIALIZED ({sql})" for view, sql in relations
+    )
+    listed = ", ".join(map(_typed, plan.columns))
+    return f"WITH {views}\nSELECT {listed} FROM (\n{plan.sql}\n) AS computed"
+
+
+def _read(
+    read: Read,
+    changes: Mapping[str, Changes],
+    conditions: Mapping[ValueRange, str],
+    *,
+    bounded: bool,
+) -> str:
+    if read.view in changes:
+        return f"SELECT * FROM {changes[read.view].table}"
+    if not bounded and read.parts_sql:
+        return fill(read.parts_sql, PAGES_MARK.replace("{", r"\{"), lambda _: "true")
+
+    def keys(array: KeyArray) -> str | None:
+        found = changes.get(array.view)
+        if found is None:
+            return None
+        return f"ARRAY(SELECT DISTINCT {quote_identifier(array.column)} FROM {found.table})"
+
+    return fill_ranges(read.sql_with(keys), [conditions[one] for one in read.ranges])
+
+
+def _range_condition(writer: Connection, asked: ValueRange, changes: Changes) -> str:
+    """Write the condition of a range; ``true`` where the changes do not allow one."""
+    if asked.type.base not in _ORDERED:
+        return "true"
+    value = quote_identifier(asked.column)
+    # What is added must take the place of what goes, or rows beyond the range change too.
+    query = f"SELECT bool_and({value} IS NOT NULL) AND sum(__weight) = 0 FROM {changes.table}"
+    [(balanced,)] = writer.execute(trusted(query)).fetchall()
+    if not balanced:
+        return "true"
+    ends = [f"(SELECT {end}({value}) FROM {changes.table})" for end in ("min", "max")]
+    return f"{asked.expression} BETWEEN {ends[0]} AND {ends[1]}"
+
+
+def _typed(column: Column) -> str:
+    name, type_ = quote_identifier(column.name), column.type
+    collate = f" COLLATE {type_.collate}" if type_.collate else ""
+    return f"({name})::{type_.display}{collate} AS {name}"

@@ -1,1 +1,0 @@
-"""One refresh: decide, plan, execute, commit."""

@@ -1,0 +1,1 @@
+"""The captured sources, the way they are captured, and the upkeep of their buffers."""

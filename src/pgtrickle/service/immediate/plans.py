@@ -1,0 +1,110 @@
+"""Decide whether a query can be IMMEDIATE, and gather what its functions are made from."""
+
+from __future__ import annotations
+
+from psycopg import Connection
+
+from pgtrickle.capture.sources import Source, get_source
+from pgtrickle.errors import LakeSinkError, SettingError, UnsupportedSourceError
+from pgtrickle.immediate.blueprint import Blueprint
+from pgtrickle.model.cdc_mode import CdcMode
+from pgtrickle.model.stream_table import RefreshMode, StreamTable
+from pgtrickle.service.compile import Compiled
+
+# On these depends what the text of an expression means, or how a value is shown.
+_SETTINGS = (
+    "TimeZone",
+    "DateStyle",
+    "IntervalStyle",
+    "extra_float_digits",
+    "bytea_output",
+    "default_text_search_config",
+    "lc_monetary",
+    "lc_numeric",
+    "lc_time",
+)
+_GET_SETTINGS = """
+    SELECT one.name, pg_catalog.current_setting(one.name)
+      FROM pg_catalog.unnest(%(names)s::pg_catalog.text[]) AS one (name)
+"""
+_HINT = "Use refresh_mode = 'DIFFERENTIAL'."
+
+
+def check_immediate(
+    connection: Connection,
+    compiled: Compiled,
+    *,
+    sink: bool = False,
+    cdc_mode: CdcMode | None = None,
+) -> None:
+    """Refuse a stream table that its writers cannot maintain, and say which mode can."""
+    if compiled.refusal is not None:
+        raise compiled.refusal
+    for one in compiled.binding.query.relations.values():
+        if one.polled:
+            raise UnsupportedSourceError(
+                f'"{one.name}" has no triggers, so its changes cannot be followed at once',
+                hint="Use refresh_mode = 'AUTO' or 'DIFFERENTIAL'.",
+            )
+    if sink:
+        raise no_sink()
+    if cdc_mode is CdcMode.WAL:
+        raise no_log()
+    list_sources(connection, compiled)
+
+
+def no_sink() -> LakeSinkError:
+    """Return the refusal of a sink."""
+    return LakeSinkError(
+        "a copy in the lake is delivered by refreshes, and IMMEDIATE has none",
+        hint=f"{_HINT[:-1]} for a stream table with a sink.",
+    )
+
+
+def no_log() -> SettingError:
+    """Return the refusal of the log."""
+    return SettingError(
+        "refresh_mode IMMEDIATE follows changes by triggers, not by the log",
+        hint=f"Leave cdc_mode out. {_HINT}",
+    )
+
+
+def list_sources(connection: Connection, compiled: Compiled) -> dict[int, Source]:
+    """Describe the sources, or raise why statement triggers would miss their changes."""
+    found = {}
+    for relid, columns in compiled.captured_columns().items():
+        source = get_source(connection, relid, columns)
+        if source.by_row:
+            raise UnsupportedSourceError(
+                f'"{source.name}" is also written through a parent table or by logical'
+                " replication, which fires no statement trigger",
+                hint=f"Read the parent table instead, or use another mode. {_HINT}",
+            )
+        found[relid] = source
+    return found
+
+
+def make_blueprint(
+    connection: Connection, stream_table: StreamTable, compiled: Compiled, max_rows: int
+) -> Blueprint:
+    """Gather what the functions of a stream table are made from."""
+    settings: dict[str, str] = dict(
+        connection.execute(_GET_SETTINGS, {"names": list(_SETTINGS)}).fetchall()
+    )
+    return Blueprint(
+        stream_table.id,
+        stream_table.relid,
+        stream_table.name,
+        compiled.columns,
+        compiled.staged,
+        compiled.known,
+        list_sources(connection, compiled),
+        compiled.captured_columns(),
+        settings,
+        max_rows,
+    )
+
+
+def is_immediate(stream_table: StreamTable) -> bool:
+    """Tell whether writers maintain a stream table."""
+    return stream_table.refresh_mode is RefreshMode.IMMEDIATE

@@ -1,0 +1,1 @@
+"""The views for users: explanations, status, health, advice."""

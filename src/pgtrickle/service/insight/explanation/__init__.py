@@ -1,0 +1,1 @@
+"""How a query is maintained, as data: operators, state, reads; and its output formats."""

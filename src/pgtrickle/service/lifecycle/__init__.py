@@ -1,0 +1,1 @@
+"""Create, alter, replace, verify and drop stream tables: one file per verb."""

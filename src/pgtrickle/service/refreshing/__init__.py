@@ -1,0 +1,1 @@
+"""One refresh, from the claim to the commit."""

@@ -1,0 +1,1 @@
+"""The predicted and the actual cost of a refresh."""

@@ -1,0 +1,183 @@
+"""Execute the decision, stage by stage: read, compute, merge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from psycopg import Connection
+
+from pgtrickle.algebra.nodes import Scan
+from pgtrickle.delta.cut import RecomputeStage, RowsStage, StatefulStage, follows
+from pgtrickle.delta.layout import WEIGHT
+from pgtrickle.delta.reads import stage_changes
+from pgtrickle.model.stream_table import Action
+from pgtrickle.plan.decide import Decision
+from pgtrickle.plan.stages import StagePlan, changing_scans, plan_full, plan_stage
+from pgtrickle.service.refreshing.contents import Rows
+from pgtrickle.service.refreshing.findings import Findings
+from pgtrickle.service.refreshing.refresh import Prepared, Refresh
+from pgtrickle.service.refreshing.snapshot import BufferView, Snapshot
+from pgtrickle.service.refreshing.stages.computer import Computer
+from pgtrickle.service.refreshing.stages.computers import Computers
+from pgtrickle.service.refreshing.stages.staging import Staging
+from pgtrickle.service.refreshing.stages.state_rows import StateRows
+from pgtrickle.service.runtime import translated_errors
+from pgtrickle.sql.emit import changes_view
+from pgtrickle.sql.translate import Dialect
+from pgtrickle.storage.merge import merge_aggregate
+from pgtrickle.storage.recompute import merge_recompute
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The decision of a refresh, and its snapshot."""
+
+    prepared: Prepared
+    findings: Findings
+    decision: Decision
+    snapshot: Snapshot
+    buffers: BufferView
+    # Relids of stream tables that were changed earlier in the same transaction: see ADR 0017.
+    changed_before: frozenset[int] = frozenset()
+
+    @property
+    def full(self) -> bool:
+        """Whether all rows are computed again, and not only the change."""
+        return self.decision.action is not Action.DIFFERENTIAL
+
+
+def execute(work: Work, writer: Connection, staging: Staging) -> Rows | None:
+    """Bring the state up to date; return the rows of the result, or of its change.
+
+    None if the changes do not reach the result.
+    """
+    with ExitStack() as stack:
+        computers = _computers(work, writer, staging, stack)
+        stages = _Stages(work, computers, writer, staging)
+        moved = stages.recompute() if work.full else stages.follow(work.findings.changed)
+    rows = work.prepared.compiled.staged.rows
+    if rows.passes_through is None:
+        if not work.full and rows.name not in staging:
+            return None
+        return Rows(rows.outputs, staging.table(rows.name), weight=WEIGHT)
+    condition = rows.body.predicate if isinstance(rows.body, Scan) else None
+    if work.full:
+        stored = _state_rows(work.prepared)(rows.passes_through)
+        return Rows(rows.outputs, f"({stored}) AS stored", condition)
+    if rows.passes_through not in moved:
+        return None
+    return Rows(rows.outputs, stage_changes(rows.passes_through), condition, WEIGHT)
+
+
+def _computers(work: Work, writer: Connection, staging: Staging, stack: ExitStack) -> Computers:
+    """Return the engines, of which only those get ready that a stage needs."""
+
+    # Each is imported when it is needed: a refresh without Spark needs no Arrow either.
+    @contextmanager
+    def in_postgres() -> Iterator[Computer]:
+        from pgtrickle.service.refreshing.stages.in_postgres import InPostgres  # noqa: PLC0415
+
+        yield InPostgres(work.prepared, work.buffers, writer, staging)
+
+    @contextmanager
+    def on_engine() -> Iterator[Computer]:
+        from pgtrickle.service.refreshing.stages import on_engine as engine  # noqa: PLC0415
+
+        with engine.on_engine(
+            work.prepared,
+            work.snapshot,
+            work.buffers,
+            writer,
+            staging,
+            work.findings.window_rows,
+            through_writer=not work.changed_before.isdisjoint(work.findings.basis.sources),
+        ) as computer:
+            yield computer
+
+    return Computers(stack, in_postgres, on_engine)
+
+
+def _state_rows(prepared: Prepared) -> StateRows:
+    return StateRows(prepared.stream_table.id, prepared.compiled)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stages:
+    """Runs the stages of one refresh."""
+
+    work: Work
+    computers: Computers
+    writer: Connection
+    staging: Staging
+
+    @property
+    def _prepared(self) -> Prepared:
+        return self.work.prepared
+
+    @property
+    def _refresh(self) -> Refresh:
+        return self.work.prepared.refresh
+
+    def recompute(self) -> frozenset[str]:
+        """Compute every stage from all rows of its sources; return those that have changes."""
+        staged = self._prepared.compiled.staged
+        plan = plan_full(staged, self._prepared.dialect, _state_rows(self._prepared))
+        return frozenset(stage.stage.name for stage in plan.stages if self._run(stage))
+
+    def follow(self, changed: frozenset[str]) -> frozenset[str]:
+        """Derive the changes from the changed sources; return the stages that have changes, too.
+
+        Only when the earlier stages are done is it known whether a stage has work: a change may
+        cancel out, or not alter the result of an aggregate.
+        """
+        moved = changed
+        for stage in self._prepared.compiled.staged.stages:
+            scans = changing_scans(stage, moved)
+            if scans and follows(stage) is None:
+                found = self.computers.of(self._dialect_of(stage)).read_changes(stage, scans)
+                scans = [scan for scan in scans if changes_view(scan) in found]
+            plan = self._plan(stage, scans) if scans else None
+            if plan is not None and self._run(plan):
+                moved |= {stage.name}
+        return moved
+
+    def _plan(self, stage: StatefulStage | RowsStage, scans: Sequence[Scan]) -> StagePlan | None:
+        compiled = self._prepared.compiled
+        aliases = frozenset(scan.alias for scan in scans)
+        own = follows(stage) is not None
+        dialect = Dialect.POSTGRES if own else self._dialect_of(stage)
+        key = (stage.name, aliases, dialect)
+        planned = compiled.plans.get(key)
+        if planned is None:
+            planned = plan_stage(
+                stage, aliases, dialect, _state_rows(self._prepared), compiled.known
+            )
+            if planned is not None:
+                compiled.plans.put(key, planned)
+        return planned
+
+    def _dialect_of(self, stage: StatefulStage | RowsStage) -> Dialect:
+        return self._prepared.compiled.staged.dialect_of(stage, self._prepared.dialect)
+
+    def _run(self, plan: StagePlan) -> bool:
+        """Compute one stage and merge it into its state; return whether that has changed."""
+        self._refresh.check_cancelled()
+        if not self.work.full and follows(plan.stage) is not None:
+            self.staging.use(plan.stage.name, f"({plan.as_query}) AS staged")
+        else:
+            self.computers.of(plan.dialect).compute(plan)
+        if isinstance(plan.stage, RowsStage):
+            return False
+        with self._refresh.account.timed("merge"), translated_errors():
+            return self._merge(plan.stage)
+
+    def _merge(self, stage: StatefulStage) -> bool:
+        """Merge the computed rows into the state of a stage; return whether that has changed."""
+        table, staged = self._prepared.stream_table.id, self.staging.table(stage.name)
+        if isinstance(stage, RecomputeStage):
+            changes = merge_recompute(self.writer, table, stage, staged, replace=self.work.full)
+        else:
+            changes = merge_aggregate(self.writer, table, stage, staged, replace=self.work.full)
+        return bool(changes)

@@ -1,0 +1,1 @@
+"""Support for the stages of a refresh: staging, stored rows, source versions, progress."""

@@ -1,0 +1,45 @@
+"""The verbs of requests that attach tables of the lake, detach them, and move its catalog.
+
+The server reads the files and owns the rows, so the caller must be able to act as it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from pgtrickle.service.requests.caller import check_may_act_as_server, name_for_creation
+from pgtrickle.service.sinks.ducklake.catalog_schema import move_catalog
+from pgtrickle.service.sources.ducklake.attach import attach_ducklake_table, detach_ducklake_table
+
+if TYPE_CHECKING:  # which imports this module
+    from pgtrickle.service.requests.verbs import Ask
+
+
+def move(ask: Ask, given: Mapping[str, Any]) -> Any:
+    """Move the tables of a lake's catalog to another schema."""
+    check_may_act_as_server(ask)
+    return asdict(move_catalog(ask.runtime, given.get("to_schema"), given.get("from_schema")))
+
+
+def attach(ask: Ask, given: Mapping[str, Any]) -> Any:
+    """Follow a table of the lake."""
+    check_may_act_as_server(ask)
+    columns = given.get("columns")
+    source = attach_ducklake_table(
+        ask.runtime,
+        name_for_creation(ask, given["name"]),
+        given["lake_table"],
+        columns=None if columns is None else [str(one) for one in columns],
+        catalog_schema=given.get("catalog_schema"),
+        compaction_policy=given.get("compaction_policy"),
+    )
+    return {"name": str(source.landing), "snapshot_id": source.snapshot_id}
+
+
+def detach(ask: Ask, given: Mapping[str, Any]) -> Any:
+    """Follow a table of the lake no longer."""
+    check_may_act_as_server(ask)
+    source = detach_ducklake_table(ask.runtime, name_for_creation(ask, given["name"]))
+    return {"name": str(source.landing)}

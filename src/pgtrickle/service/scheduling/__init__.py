@@ -1,0 +1,1 @@
+"""The scheduler's use cases: leadership, idle stream tables, holds, the bell, pruning."""

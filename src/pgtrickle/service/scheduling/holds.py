@@ -1,0 +1,168 @@
+"""The verbs with which a user holds back the scheduler, and releases it.
+
+The scheduler asks the catalog before each refresh, so nothing here has to reach it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from psycopg import Connection
+
+from pgtrickle.catalog.scheduling.fuses import get_fuse, reset_fuse, set_fuse
+from pgtrickle.catalog.scheduling.holds import (
+    advance_watermark,
+    create_watermark_group,
+    drain_scheduler,
+    drop_watermark_group,
+    gate_source,
+    is_drained,
+    pause_scheduler,
+    resume_scheduler,
+    undrain_scheduler,
+    ungate_source,
+)
+from pgtrickle.catalog.scheduling.refresh_groups import create_refresh_group, drop_refresh_group
+from pgtrickle.catalog.stream_tables import get_stream_table
+from pgtrickle.errors import SettingError, SourceNotFoundError
+from pgtrickle.model.scheduling.fuse import Fuse, check_fuse, parse_fuse_mode
+from pgtrickle.model.scheduling.refresh_group import DEFAULT_ISOLATION, parse_isolation
+from pgtrickle.model.stream_table import StreamTable
+from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.model.words import AnyFuseMode, AnyIsolation
+from pgtrickle.service.insight.overview import Overview
+from pgtrickle.service.ownership import check_owner
+from pgtrickle.service.runtime import Runtime
+
+_LOOK = 0.1  # seconds between two checks whether all refreshes have ended
+_FIND_RELID = "SELECT pg_catalog.to_regclass(%(name)s)::pg_catalog.oid"
+
+
+class SchedulerControl(Overview):
+    """These verbs, as methods of ``Trickle``; names are given as users write them."""
+
+    _runtime: Runtime
+
+    def _name(self, text: str) -> QualifiedName:
+        raise NotImplementedError
+
+    def gate_source(self, source: str) -> None:
+        """Hold back the consumers of a source while it is being loaded."""
+        with self._runtime.connection() as connection:
+            gate_source(connection, self._relid(connection, source))
+
+    def ungate_source(self, source: str) -> None:
+        """Release the consumers of a source."""
+        with self._runtime.connection() as connection:
+            ungate_source(connection, self._relid(connection, source))
+
+    def advance_watermark(self, source: str, watermark: datetime) -> None:
+        """Record the moment up to which a source is complete; it never moves back."""
+        if watermark.tzinfo is None:
+            raise SettingError(
+                f"the watermark {watermark.isoformat()} has no time zone",
+                hint="Add one, such as +00:00 at the end.",
+            )
+        with self._runtime.connection() as connection:
+            advance_watermark(connection, self._relid(connection, source), watermark)
+
+    def create_watermark_group(
+        self, name: str, sources: Sequence[str], tolerance_secs: float = 0
+    ) -> None:
+        """Hold back the consumers of several of these sources until the watermarks agree."""
+        with self._runtime.connection() as connection:
+            relids = [self._relid(connection, source) for source in sources]
+            create_watermark_group(connection, name, relids, tolerance_secs)
+
+    def drop_watermark_group(self, name: str) -> None:
+        """Drop a watermark group."""
+        with self._runtime.connection() as connection:
+            drop_watermark_group(connection, name)
+
+    def pause_scheduler(self, *names: str) -> None:
+        """Hold back stream tables; running refreshes finish."""
+        with self._runtime.connection() as connection:
+            pause_scheduler(connection, [one.id for one in self._own(connection, names)])
+
+    def resume_scheduler(self, *names: str) -> None:
+        """Release stream tables that were paused."""
+        with self._runtime.connection() as connection:
+            resume_scheduler(connection, [one.id for one in self._own(connection, names)])
+
+    def drain(self, timeout: float = 60) -> bool:
+        """Start no more refreshes; return whether all running ones ended in time."""
+        end = time.monotonic() + timeout
+        with self._runtime.connection() as connection:
+            drain_scheduler(connection)
+            while not (drained := is_drained(connection)) and time.monotonic() < end:
+                time.sleep(_LOOK)
+        return drained
+
+    def is_drained(self) -> bool:
+        """Return whether the scheduler starts nothing more, and all refreshes have ended."""
+        with self._runtime.connection() as connection:
+            return is_drained(connection)
+
+    def undrain(self) -> None:
+        """Let the scheduler start refreshes again."""
+        with self._runtime.connection() as connection:
+            undrain_scheduler(connection)
+
+    def set_fuse(
+        self,
+        name: str,
+        mode: AnyFuseMode,
+        *,
+        ceiling: int | None = None,
+        sensitivity: float | None = None,
+    ) -> None:
+        """Give a stream table a fuse; None leaves a value unchanged."""
+        wanted = parse_fuse_mode(mode)
+        check_fuse(Fuse(wanted, ceiling, sensitivity))
+        with self._runtime.connection() as connection:
+            [table] = self._own(connection, [name])
+            fuse: Fuse = replace(get_fuse(connection, table.id), mode=wanted)
+            fuse = fuse if ceiling is None else replace(fuse, ceiling=ceiling)
+            fuse = fuse if sensitivity is None else replace(fuse, sensitivity=sensitivity)
+            set_fuse(connection, table.id, fuse)
+
+    def reset_fuse(self, name: str, *, reinitialize: bool = False) -> None:
+        """Let the next refresh apply the change that blew a fuse, or reinitialize."""
+        with self._runtime.connection() as connection:
+            [table] = self._own(connection, [name])
+            reset_fuse(connection, table.id, reinitialize=reinitialize)
+
+    def create_refresh_group(
+        self, name: str, members: Sequence[str], isolation: AnyIsolation = DEFAULT_ISOLATION
+    ) -> None:
+        """Put stream tables into a group, to be refreshed at one moment (``repeatable_read``).
+
+        With ``read_committed`` each of them is refreshed on its own.
+        """
+        with self._runtime.connection() as connection:
+            tables = self._own(connection, members)
+            relids = [one.relid for one in tables]
+            create_refresh_group(connection, name, relids, parse_isolation(isolation).value)
+
+    def drop_refresh_group(self, name: str) -> None:
+        """Drop a refresh group."""
+        with self._runtime.connection() as connection:
+            drop_refresh_group(connection, name)
+
+    def _relid(self, connection: Connection, source: str) -> int:
+        name = self._name(source)
+        [(relid,)] = connection.execute(_FIND_RELID, {"name": name.sql}).fetchall()
+        if relid is None:
+            raise SourceNotFoundError(
+                f'the source "{name}" does not exist', hint="Check the name and its schema."
+            )
+        return int(relid)
+
+    def _own(self, connection: Connection, names: Sequence[str]) -> list[StreamTable]:
+        tables = [get_stream_table(connection, self._name(name)) for name in names]
+        for table in tables:
+            check_owner(connection, table)
+        return tables

@@ -1,0 +1,1 @@
+"""Copies of stream tables elsewhere: one package per kind of sink."""

@@ -1,0 +1,1 @@
+"""The copy of a stream table in a DuckLake."""

@@ -1,0 +1,28 @@
+"""What a daemon does for the lake beside the refreshes, again and again."""
+
+from __future__ import annotations
+
+from pgtrickle.catalog.lake.chores import find_chores
+from pgtrickle.service.runtime import Runtime
+from pgtrickle.service.sinks.ducklake.copies import deliver_due
+from pgtrickle.service.sinks.ducklake.news import SinkWatch
+from pgtrickle.service.sinks.ducklake.upkeep import maintain_due
+from pgtrickle.service.sources.ducklake.follow import follow_due
+
+
+def tend_lake(runtime: Runtime, watch: SinkWatch) -> bool:
+    """Follow attached tables, try deliveries again, tidy up; return whether a table is attached.
+
+    Where there is no lake, this costs one small query; where sinks are, ``watch`` looks at them.
+    """
+    with runtime.connection() as connection:
+        chores = find_chores(connection)
+    if chores.sources:
+        follow_due(runtime)
+    if chores.sinks:
+        deliver_due(runtime)
+        maintain_due(runtime)
+        if chores.unsettled or watch.waits:
+            with runtime.connection() as connection:
+                watch.look(connection)
+    return chores.sources

@@ -1,0 +1,1 @@
+"""Sources outside PostgreSQL: one package per kind."""

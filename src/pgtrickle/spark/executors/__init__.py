@@ -1,0 +1,1 @@
+"""Code for the executors: reads from and writes to PostgreSQL."""

@@ -1,0 +1,1 @@
+"""Spark's JVM and sessions: started, shared, ended."""

@@ -1,0 +1,1 @@
+"""Watch that Spark makes progress."""

@@ -1,0 +1,1 @@
+"""Queries that read one another in a circle."""

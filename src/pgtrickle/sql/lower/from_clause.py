@@ -1,0 +1,262 @@
+"""FROM: tables, views, CTEs, derived tables, functions, and joins of every kind.
+
+Inner joins and WHERE are collected into a *block* (inputs and conditions, unordered), so the order
+in which the user wrote them does not matter.  An item that names columns of the items before it is
+lateral, whether the user wrote LATERAL or the item is part of a dependent subquery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from pgtrickle.algebra.nodes import Output, Scalar, Scan, Source, SourceKind
+from pgtrickle.errors import InternalError
+from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.sql.bound import Relation
+from pgtrickle.sql.lower.half_built import Block, Compiler, Context, Frame, Rows, leaf
+from pgtrickle.sql.lower.merged_columns import join_columns, merge_columns
+from pgtrickle.sql.lower.outer_join import Side, full_join, left_join
+from pgtrickle.sql.lower.recursion import lower_recursive
+from pgtrickle.sql.lower.set_returning import constant_rows, function_rows, is_function
+from pgtrickle.sql.lower.subqueries.as_values import attach_subqueries, narrowest_input
+from pgtrickle.sql.lower.subqueries.correlation import correlate, references
+from pgtrickle.sql.refusal import Refusal
+from pgtrickle.sql.scalars import column_scalar, conjuncts, make_scalar
+from pgtrickle.sql.scope import Scope, Typed, find_column, resolve
+from pgtrickle.sql.text.parse_bound import parse_bound
+
+
+class FromClause:
+    """Lowers the FROM of one query."""
+
+    def __init__(self, compiler: Compiler, context: Context) -> None:
+        self._compiler = compiler
+        self._columns = compiler.columns
+        self._context = context
+        self._inside = Context(context.ctes)
+
+    def lower(self, select: exp.Select) -> Frame:
+        """Lower a FROM, together with the outer values that the query depends on."""
+        frame = Frame(Block(), Scope())
+        if self._context.correlation is not None:
+            node, scope, carried = self._context.correlation.instance(self._columns)
+            frame = Frame(Block([node]), scope, carried)
+        clause = select.args.get("from_")
+        items = [clause.this] if clause is not None else []
+        for item in items:
+            self._add(item, frame)
+        for join in select.args.get("joins") or ():
+            self._join(join, frame)
+        if not frame.block.inputs:
+            # SELECT without FROM has one row.
+            frame.block.inputs.append(constant_rows(self._compiler, "SELECT 1 AS one", ("one",)))
+        return frame
+
+    def relation(self, table: exp.Table) -> Rows:
+        """Lower a single table, view or CTE."""
+        return self._rows(table, self._inside)
+
+    # Items
+
+    def _add(self, item: exp.Expr, frame: Frame) -> None:
+        """Add an item of FROM, with its joins, to a frame."""
+        if references(item, frame.scope):
+            own, conditions = self._lateral(item, frame)
+        else:
+            # A JOIN sees only the items it joins, not its neighbours in FROM.
+            own, conditions = self._joined(item, self._inside), []
+        frame.block.inputs += own.block.inputs
+        frame.block.conditions += [*own.block.conditions, *conditions]
+        frame.scope |= own.scope
+
+    def _lateral(self, item: exp.Expr, frame: Frame) -> tuple[Frame, list[Scalar]]:
+        """Lower a dependent item; return it and its join with the rows it depends on."""
+        found = references(item, frame.scope)
+        outer = narrowest_input(frame.block, {frame.scope[alias][name] for alias, name in found})
+        correlation = correlate(self._columns, outer, found, frame.scope)
+        own = self._joined(item, Context(self._context.ctes, correlation))
+        return own, correlation.same(own.carried)
+
+    def _joined(self, item: exp.Expr, context: Context) -> Frame:
+        """Lower an item with its joins."""
+        joins = item.args.get("joins") or ()
+        if not joins or context.correlation is None:
+            frame = self._item(item, context)
+            for join in joins:
+                self._join(join, frame)
+            return frame
+        node, scope, carried = context.correlation.instance(self._columns)
+        frame = Frame(Block([node]), dict(scope), carried)
+        self._add(_without_joins(item), frame)
+        for join in joins:
+            self._join(join, frame)
+        frame.scope = {alias: one for alias, one in frame.scope.items() if alias not in scope}
+        return frame
+
+    def _item(self, item: exp.Expr, context: Context) -> Frame:
+        """Lower one item without its joins."""
+        if isinstance(item, exp.Lateral) and isinstance(item.this, exp.Subquery):
+            inner = item.this.copy()
+            inner.set("alias", item.args.get("alias"))
+            return self._item(inner, context)
+        if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Table | exp.Subquery):
+            # Joined tables in parentheses, which may have a common alias.
+            frame = self._joined(item.this, context)
+            if item.alias:
+                columns = tuple(join_columns(frame.scope))
+                frame.scope = {item.alias: dict(_rename(columns, _alias_columns(item)))}
+            return frame
+        rows = self._rows(item, context)
+        columns = _rename(rows.columns, _alias_columns(item))
+        return Frame(rows.block, {item.alias_or_name: dict(columns)}, rows.carried)
+
+    def _rows(self, item: exp.Expr, context: Context) -> Rows:
+        if is_function(item):
+            return function_rows(self._compiler, item, context.correlation)
+        if isinstance(item, exp.Table):
+            self._refuse_sample(item)
+            if not item.db and item.name in self._context.ctes:
+                return self._cte(item.name, context)
+            return self._relation(item)
+        if isinstance(item, exp.Subquery):
+            return self._compiler.query(item.this, context)
+        if isinstance(item, exp.Values):
+            return self._compiler.query(item, context)
+        raise Refusal(f"{item.key.upper()} as a table", item.alias_or_name, item.key)
+
+    def _cte(self, name: str, context: Context) -> Rows:
+        cte = self._context.ctes[name]
+        if cte.recursive:
+            return lower_recursive(self._compiler, name, cte, context)
+        rows = self._compiler.query(cte.query, replace(context, ctes=cte.known))
+        return replace(rows, columns=_rename(rows.columns, cte.names))
+
+    def _refuse_sample(self, item: exp.Table) -> None:
+        if item.args.get("sample"):
+            raise Refusal("TABLESAMPLE", "tablesample")
+        if item.args.get("only"):
+            raise Refusal("ONLY before a table", "only")
+
+    def _relation(self, table: exp.Table) -> Rows:
+        relation = self._compiler.bound.relations.get(QualifiedName(table.db, table.name))
+        if relation is None:
+            raise InternalError(f"PostgreSQL resolved no relation for {table.sql()}")
+        if relation.definition is not None:
+            definition = parse_bound(relation.definition)
+            rows = self._compiler.query(definition, Context())
+            return replace(
+                rows, columns=_rename(rows.columns, [column.name for column in relation.columns])
+            )
+        return self._table(relation, table.alias_or_name)
+
+    def _table(self, relation: Relation, alias: str) -> Rows:
+        alias = self._columns.fresh(alias)
+        read = self._compiler.bound.reads.get(relation.relid)
+        shown = [one for one in relation.columns if read is None or one.name in read]
+        outputs = tuple(
+            Output(
+                self._columns.fresh(f"{alias}_{column.name}"),
+                column_scalar(column.name),
+                column.type,
+            )
+            for column in shown
+        )
+        source = Source(
+            SourceKind.TABLE, str(relation.relid), relation=relation.name, relid=relation.relid
+        )
+        return leaf(self._columns, Scan(source, alias, outputs), [column.name for column in shown])
+
+    # Joins
+
+    def _join(self, join: exp.Join, frame: Frame) -> None:
+        word = (join.side or "").upper()
+        if (join.kind or "").upper() not in {"", "INNER", "CROSS", "OUTER"}:
+            raise Refusal(f"{join.kind.upper()} JOIN", join.kind)
+        if (join.args.get("method") or "").upper() not in {"", "NATURAL"}:
+            raise Refusal(f"{join.args['method'].upper()} JOIN", join.args["method"])
+        if word:
+            self._outer_join(join, word, frame)
+            return
+        left = dict(frame.scope)
+        self._add(join.this, frame)
+        right = {alias: one for alias, one in frame.scope.items() if alias not in left}
+        frame.block.conditions += self._conditions(join, left, right, frame)
+        merge_columns(frame.scope, _using(join, left, right), left, right, "")
+
+    def _outer_join(self, join: exp.Join, word: str, frame: Frame) -> None:
+        left_scope = dict(frame.scope)
+        right = Frame(Block(), Scope())
+        together: list[Scalar] = []
+        if references(join.this, frame.scope):
+            if word != "LEFT":
+                raise Refusal(f"{word} JOIN LATERAL", "lateral")
+            right, together = self._lateral(join.this, frame)
+        else:
+            self._add(join.this, right)
+        conditions = self._conditions(join, left_scope, right.scope, frame)
+        left_side = Side(frame.block.build(), left_scope)
+        right_side = Side(right.block.build(), right.scope)
+        using = _using(join, left_scope, right.scope)
+        if word == "LEFT":
+            joined = left_join(self._columns, left_side, right_side, [*together, *conditions])
+        elif word == "RIGHT":
+            joined = left_join(self._columns, right_side, left_side, conditions)
+        else:
+            joined = full_join(self._columns, left_side, right_side, conditions)
+        frame.block.become(joined.node)
+        frame.scope = {alias: joined.scope[alias] for alias in (*left_scope, *right.scope)}
+        sides = [
+            {alias: frame.scope[alias] for alias in scope} for scope in (left_scope, right.scope)
+        ]
+        merge_columns(frame.scope, using, sides[0], sides[1], word)
+
+    def _conditions(self, join: exp.Join, left: Scope, right: Scope, frame: Frame) -> list[Scalar]:
+        """Return the conditions of ON or USING, over the plan's columns."""
+        conditions = [
+            make_scalar(
+                exp.EQ(
+                    this=find_column(left, name).copy(), expression=find_column(right, name).copy()
+                )
+            )
+            for name in _using(join, left, right)
+        ]
+        if on := join.args.get("on"):
+            both = {**left, **right}
+            if join.side:
+                conditions += conjuncts(resolve(on, both))
+            else:
+                frame.scope = both
+                attached = attach_subqueries(self._compiler, on, frame, self._context)
+                conditions += conjuncts(resolve(attached, frame.scope))
+        return conditions
+
+
+def _using(join: exp.Join, left: Scope, right: Scope) -> list[str]:
+    if (join.args.get("method") or "").upper() == "NATURAL":
+        names = {name for columns in right.values() for name in columns}
+        found = {name: None for columns in left.values() for name in columns if name in names}
+        return list(found)
+    return [column.name for column in join.args.get("using") or ()]
+
+
+def _without_joins(item: exp.Expr) -> exp.Expr:
+    copy = item.copy()
+    copy.set("joins", None)
+    return copy
+
+
+def _alias_columns(item: exp.Expr) -> tuple[str, ...]:
+    alias = item.args.get("alias")
+    columns = (alias.args.get("columns") or ()) if isinstance(alias, exp.TableAlias) else ()
+    return tuple(column.name for column in columns)
+
+
+def _rename(
+    columns: tuple[tuple[str, Typed], ...], names: Sequence[str]
+) -> tuple[tuple[str, Typed], ...]:
+    """Give the first columns other names, as ``AS t (a, b)`` does."""
+    renamed = tuple((name, one) for name, (_, one) in zip(names, columns, strict=False))
+    return renamed + columns[len(renamed) :]

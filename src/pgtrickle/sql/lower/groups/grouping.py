@@ -1,0 +1,286 @@
+"""Split expressions over groups into keys, aggregate calls, and expressions over both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError
+
+from pgtrickle.algebra.nodes import (
+    Aggregate,
+    AggregateCall,
+    Node,
+    Output,
+    Project,
+    Scalar,
+    UnionAll,
+)
+from pgtrickle.model.sql_type import BOOLEAN, Column
+from pgtrickle.sql.lower.subqueries.correlation import Correlation
+from pgtrickle.sql.plan_columns import PlanColumns, unique
+from pgtrickle.sql.refusal import Refusal
+from pgtrickle.sql.scalars import bare_column, make_scalar, null_scalar
+from pgtrickle.sql.scope import Scope, Typed, refuse_in_scalar, resolve, typed_column
+from pgtrickle.sql.text.own_level import replace_nodes
+
+# The results of these depend on the order of the rows, which is undefined unless the query
+# says ORDER BY inside the call.
+ORDERED = frozenset(
+    {"array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg",
+     "xmlagg", "any_value"}
+)  # fmt: skip
+# Aggregates that the parser treats as ordinary functions ...
+_UNPARSED = frozenset({"every", "jsonb_agg", "xmlagg", "range_agg", "range_intersect_agg"})
+# ... and those that it knows by WITHIN GROUP.
+_WITHIN_GROUP = frozenset(
+    {"mode", "percentile_cont", "percentile_disc", "rank", "dense_rank", "percent_rank",
+     "cume_dist"}
+)  # fmt: skip
+
+
+class Grouping:
+    """Splits expressions over groups into keys, aggregate calls and expressions over them."""
+
+    def __init__(
+        self,
+        columns: PlanColumns,
+        scope: Scope,
+        keys: Sequence[Scalar],
+        carried: Sequence[Typed] = (),
+    ) -> None:
+        self._columns = columns
+        self._scope = scope
+        outer = [typed.scalar for typed in carried]
+        self._keys = {
+            key.sql: columns.output(_key_name(key), key) for key in unique([*outer, *keys])
+        }
+        self._carried = [self._keys[key.sql] for key in outer]
+        self._arguments: dict[str, Output] = {}
+        self._calls: dict[tuple[str, str | None], AggregateCall] = {}
+
+    def rewrite(self, expression: exp.Expr) -> Scalar:
+        """Express ``expression`` over the columns of the aggregate."""
+        refuse_in_scalar(expression)
+        return make_scalar(replace_nodes(expression, self._replacement))
+
+    @property
+    def carried(self) -> tuple[Typed, ...]:
+        """The outer values of a dependent query, as keys of its groups."""
+        return tuple(typed_column(key) for key in self._carried)
+
+    def node(self, child: Node) -> Aggregate:
+        """Build the aggregate with all keys and calls that ``rewrite`` found."""
+        return Aggregate(Project(child, self._inputs()), self._key_columns(), self._all_calls())
+
+    def node_with_absent(self, child: Node, correlation: Correlation) -> Aggregate:
+        """Build an aggregate without GROUP BY that has one row for every outer value.
+
+        The outer values are added as rows that no call counts, so that each has its group.
+        """
+        present = self._columns.fresh("present")
+        instance, _, typed = correlation.instance(self._columns)
+        absent = {
+            key.name: Output(key.name, one.scalar, key.type)
+            for key, one in zip(self._carried, typed, strict=True)
+        }
+        empty = tuple(
+            absent.get(one.name) or Output(one.name, null_scalar(one.type), one.type)
+            for one in self._inputs()
+        )
+        union = UnionAll(
+            (
+                Project(child, (*self._inputs(), Output(present, Scalar("TRUE"), BOOLEAN))),
+                Project(instance, (*empty, Output(present, Scalar("FALSE"), BOOLEAN))),
+            )
+        )
+        calls = tuple(
+            replace(call, condition=call.condition or present) for call in self._all_calls()
+        )
+        return Aggregate(union, self._key_columns(), calls)
+
+    def _inputs(self) -> tuple[Output, ...]:
+        inputs = {output.name: output for output in self._keys.values()}
+        inputs |= {output.name: output for output in self._arguments.values()}
+        return tuple(inputs.values())
+
+    def _key_columns(self) -> tuple[Column, ...]:
+        return tuple(key.column for key in self._keys.values())
+
+    def _all_calls(self) -> tuple[AggregateCall, ...]:
+        return tuple(self._calls.values())
+
+    def _replacement(self, expression: exp.Expr) -> exp.Expr | None:
+        if isinstance(expression, exp.Grouping):
+            return exp.cast(exp.Literal.number(0), "int")  # every key of the one grouping is there
+        if is_call(expression):
+            return exp.column(exp.to_identifier(self._call(expression).name, quoted=True))
+        if has_aggregate(expression):
+            return None
+        scalar = resolve(expression, self._scope)
+        if not scalar.columns:
+            return expression.copy()
+        if (key := self._find_key(scalar)) is not None:
+            return exp.column(exp.to_identifier(key.name, quoted=True))
+        if isinstance(expression, exp.Column):
+            # PostgreSQL accepted it, so the keys determine it: one more key changes nothing.
+            return self._add_key(scalar)
+        return None
+
+    def _find_key(self, scalar: Scalar) -> Output | None:
+        return self._keys.get(scalar.sql)
+
+    def _add_key(self, scalar: Scalar) -> exp.Expr:
+        key = self._keys[scalar.sql] = self._columns.output(_key_name(scalar), scalar)
+        return exp.column(exp.to_identifier(key.name, quoted=True))
+
+    def _call(self, expression: exp.Expr) -> AggregateCall:
+        condition = None
+        if isinstance(expression, exp.Filter):
+            condition = self._argument(expression.expression.this, "filter").name
+            expression = expression.this
+        if any(is_call(node) for node in _inside(expression)):
+            raise Refusal("an aggregate inside an aggregate", "sum", "count")
+        rewritten, arguments = self._with_arguments(expression.copy())
+        sql = rewritten.sql(dialect="postgres")
+        if (sql, condition) not in self._calls:
+            self._calls[sql, condition] = self._make_call(rewritten, sql, arguments, condition)
+        return self._calls[sql, condition]
+
+    def _make_call(
+        self, call: exp.Expr, sql: str, arguments: tuple[Column, ...], condition: str | None
+    ) -> AggregateCall:
+        function = function_name(call)
+        ordered = call.find(exp.Order) is not None
+        distinct = call.find(exp.Distinct) is not None
+        if function in ORDERED and not ordered and not distinct:
+            raise Refusal(
+                f"{function} without ORDER BY inside it",
+                function,
+                hint=f"Write the order of the values: {function}(... ORDER BY ...).",
+            )
+        (typed,) = self._columns.typed([Scalar(sql, tuple(one.name for one in arguments))])
+        return AggregateCall(
+            self._columns.fresh(function),
+            function,
+            sql,
+            arguments,
+            condition,
+            whole=_has_one_operand(call),
+            plain=not distinct and not ordered and not isinstance(call, exp.WithinGroup),
+            distinct=distinct,
+            type=typed.type,
+        )
+
+    def _with_arguments(self, call: exp.Expr) -> tuple[exp.Expr, tuple[Column, ...]]:
+        """Name the inputs of a call: its single argument, or otherwise each column."""
+        operand = call.this.expressions[0] if _is_distinct_of_one(call) else call.this
+        if _has_one_operand(call):
+            output = self._argument(operand, "arg")
+            operand.replace(exp.column(exp.to_identifier(output.name, quoted=True)))
+            return call, (output.column,)
+        found: dict[str, Output] = {}
+
+        def name_column(node: exp.Expr) -> exp.Expr:
+            if not isinstance(node, exp.Column):
+                return node
+            output = self._argument(node, "arg")
+            found[output.name] = output
+            return exp.column(exp.to_identifier(output.name, quoted=True))
+
+        return call.transform(name_column), tuple(one.column for one in found.values())
+
+    def _argument(self, expression: exp.Expr, prefix: str) -> Output:
+        scalar = resolve(expression, self._scope)
+        if scalar.sql not in self._arguments:
+            wanted = f"{bare_column(scalar) or prefix}_in"
+            self._arguments[scalar.sql] = self._columns.output(wanted, scalar)
+        return self._arguments[scalar.sql]
+
+
+def has_aggregate(expression: exp.Expr) -> bool:
+    """Tell whether an expression, or a SELECT at its own level, calls an aggregate function.
+
+    A window function (with OVER) is not one, but its arguments may be.
+    """
+    if isinstance(expression, exp.Select):
+        parts = [*expression.expressions, expression.args.get("having")]
+        parts += [expression.args.get("order")]
+        return any(part is not None and has_aggregate(part) for part in parts)
+    if isinstance(expression, exp.Window):
+        function = expression.this
+        if isinstance(function, exp.Filter):
+            return has_aggregate(function.expression) or _inside_has(function.this)
+        others = [one for one in expression.iter_expressions() if one is not function]
+        return _inside_has(function) or any(map(has_aggregate, others))
+    if is_call(expression):
+        return True
+    if isinstance(expression, exp.Query):
+        return False
+    return _inside_has(expression)
+
+
+def _inside_has(expression: exp.Expr) -> bool:
+    inside = (one for one in expression.iter_expressions() if not isinstance(one, exp.Query))
+    return any(map(has_aggregate, inside))
+
+
+def knows_aggregate(name: str) -> bool:
+    """Tell whether a call of an aggregate of that name is recognised as one.
+
+    >>> knows_aggregate("string_agg"), knows_aggregate("every"), knows_aggregate("my_own")
+    (True, True, False)
+    """
+    if name in _UNPARSED | _WITHIN_GROUP:
+        return True
+    for arguments in ("a", "a, b"):
+        with suppress(ParseError):
+            parsed = sqlglot.parse_one(f"{name}({arguments})", dialect="postgres")
+            return isinstance(parsed, exp.AggFunc)
+    return False
+
+
+def is_call(node: exp.Expr) -> bool:
+    """Tell whether a node is a call of an aggregate function, with its FILTER or WITHIN GROUP."""
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in _UNPARSED
+    return isinstance(node, exp.AggFunc | exp.WithinGroup | exp.Filter)
+
+
+def _inside(call: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the nodes inside a call; WITHIN GROUP encloses its function."""
+    heads = (call, call.this) if isinstance(call, exp.WithinGroup) else (call,)
+    return (node for node in call.walk() if all(node is not head for head in heads))
+
+
+def function_name(call: exp.Expr) -> str:
+    """Return the name of the function that is called, in small letters."""
+    function = call.this if isinstance(call, exp.WithinGroup) else call
+    text = function.sql(dialect="postgres")
+    return text.split("(", 1)[0].lower()
+
+
+def _is_distinct_of_one(call: exp.Expr) -> bool:
+    return isinstance(call.this, exp.Distinct) and len(call.this.expressions) == 1
+
+
+def _has_one_operand(call: exp.Expr) -> bool:
+    """Tell whether a call is a function of one expression, DISTINCT or not."""
+    if isinstance(call, exp.WithinGroup) or call.find(exp.Order):
+        return False
+    if isinstance(call, exp.Anonymous):
+        return False
+    others = [v for k, v in call.args.items() if k not in {"this", "big_int"} and v]
+    if others or isinstance(call.this, exp.Star):
+        return False
+    operand = call.this.expressions[0] if _is_distinct_of_one(call) else call.this
+    # A row has no type that could be stored, so its columns are stored.
+    row = isinstance(operand, exp.Tuple) or operand.sql().upper().startswith("ROW(")
+    return not isinstance(operand, exp.Distinct) and not row
+
+
+def _key_name(scalar: Scalar) -> str:
+    return f"{bare_column(scalar) or 'key'}_key"

@@ -1,0 +1,1 @@
+"""SQL as text: lexing, limits, parsing PostgreSQL's rendering, writing it again."""

@@ -1,0 +1,1 @@
+"""Dates, timestamps and intervals."""

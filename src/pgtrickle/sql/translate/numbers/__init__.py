@@ -1,0 +1,1 @@
+"""Numbers: arithmetic of exact and floating-point values, and their rounding."""

@@ -1,0 +1,1 @@
+"""PostgreSQL rows to Arrow and back: readers, carriers, COPY. Does not use Spark."""

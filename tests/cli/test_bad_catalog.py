@@ -1,0 +1,138 @@
+"""A catalog that cannot be used: a coded error that says what to do, and nothing is changed."""
+
+from __future__ import annotations
+
+import hashlib
+
+import psycopg
+import pytest
+from psycopg import Connection
+from psycopg.conninfo import make_conninfo
+from psycopg.rows import TupleRow
+
+from pgtrickle.catalog import migrate as migration_module
+from pgtrickle.catalog.migrate import Migration, list_migrations
+from tests.catalog.databases import ordinary_role
+from tests.cli.conftest import CommandLine
+from tests.fixtures.restartable import OwnServer
+
+COMMANDS = [
+    ("list",),
+    ("init",),
+    ("migrate",),
+    ("create", "t", "--query", "SELECT id FROM items"),
+    ("run", "--once"),
+]
+IDS = [one[0] for one in COMMANDS]
+NEXT = len(list_migrations()) + 1
+NEWER = {
+    "tables": f"INSERT INTO pgtrickle.pgt_schema_version VALUES ({NEXT}, now(), 'later', 'x')",
+    "functions": "UPDATE pgtrickle.pgt_sql_api SET package = '99.1' WHERE name = '10_sources'",
+}
+
+
+def contents(connection: Connection[TupleRow]) -> list[str]:
+    """Return what a database consists of, and what the catalog has on record of itself."""
+    connection.execute("SET search_path = pg_catalog")
+    objects = connection.execute(
+        "SELECT pg_describe_object('pg_class'::regclass, oid, 0), relfilenode, xmin"
+        "  FROM pg_class WHERE oid >= 16384 AND relkind <> 't'"
+        " UNION ALL SELECT pg_describe_object('pg_proc'::regclass, oid, 0), 0, xmin"
+        "  FROM pg_proc WHERE oid >= 16384"
+        " UNION ALL SELECT nspname, 0, xmin FROM pg_namespace WHERE nspname !~ '^pg_'"
+    ).fetchall()
+    return sorted(map(str, objects))
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=IDS)
+@pytest.mark.parametrize("newer", NEWER)
+def test_catalog_of_a_newer_version_is_refused(
+    cli: CommandLine, user: Connection[TupleRow], newer: str, command: tuple[str, ...]
+):
+    user.execute(NEWER[newer].encode())
+    before = contents(user)
+
+    refused = cli(*command, "--json")
+
+    assert (refused.exit_code, refused.error["code"]) == (1, "ST204")
+    assert "Install the version" in refused.error["hint"]
+    assert contents(user) == before
+
+
+def test_reader_is_told_of_a_newer_catalog_too(cli: CommandLine, user: Connection[TupleRow]):
+    assert cli.dsn is not None
+    with ordinary_role(cli.dsn) as reader:
+        user.execute("SELECT pgtrickle.grant_access(%s, 'reader')", [reader])
+        user.execute(NEWER["tables"].encode())
+
+        refused = cli("list", "--json", PGTRICKLE_DSN=make_conninfo(cli.dsn, user=reader))
+
+        assert (refused.exit_code, refused.error["code"]) == (1, "ST204")
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=IDS)
+def test_role_without_rights_is_told_whom_to_ask(
+    cli: CommandLine, user: Connection[TupleRow], command: tuple[str, ...]
+):
+    assert cli.dsn is not None
+    before = contents(user)
+    with ordinary_role(cli.dsn) as role:
+        refused = cli(*command, "--json", PGTRICKLE_DSN=make_conninfo(cli.dsn, user=role))
+
+    assert (refused.exit_code, refused.error["code"]) == (1, "ST215")
+    assert "grant_access" in refused.error["hint"]
+    assert contents(user) == before
+
+
+def test_standby_shows_and_refuses_to_write(cli: CommandLine, own_server: OwnServer):
+    with psycopg.connect(own_server.dsn, autocommit=True) as admin:
+        admin.execute("CREATE TABLE items AS SELECT 1 AS id")
+    assert cli("init", PGTRICKLE_DSN=own_server.dsn).exit_code == 0
+    with own_server.copy() as standby:
+        standby.start()
+
+        def ask(*command: str) -> tuple[int, str | None]:
+            answer = cli(*command, "--json", PGTRICKLE_DSN=standby.dsn)
+            return answer.exit_code, answer.json.get("error", {}).get("code")
+
+        assert ask("list") == (0, None)
+        for command in COMMANDS[1:]:
+            assert ask(*command) == (1, "ST504")
+
+
+def publish(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """Let the package have one migration more."""
+    later = Migration(NEXT, "later", text, hashlib.sha256(text.encode()).hexdigest())
+    known = (*list_migrations(), later)
+    monkeypatch.setattr(migration_module, "list_migrations", lambda: known)
+
+
+@pytest.mark.parametrize("command", ["init", "migrate"])
+@pytest.mark.parametrize(
+    ("accident", "code"),
+    [
+        ("SELECT pg_catalog.pg_terminate_backend(pg_catalog.pg_backend_pid())", "ST401"),
+        ("SELECT 1 / 0", "ST407"),
+    ],
+    ids=["killed", "failed"],
+)
+def test_migration_that_ends_half_way_changes_nothing_and_can_be_repeated(
+    cli: CommandLine,
+    user: Connection[TupleRow],
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    accident: str,
+    code: str,
+):
+    add = "ALTER TABLE pgtrickle.pgt_daemons ADD COLUMN shoe_size integer"
+    before = contents(user)
+    with monkeypatch.context() as broken:
+        publish(broken, f"{add}; {accident};")
+        refused = cli(command, "--json")
+
+    assert (refused.exit_code, refused.error["code"]) == (1, code)
+    assert refused.error["hint"]
+    assert contents(user) == before
+    publish(monkeypatch, f"{add};")
+    assert cli(command, "--json").exit_code == 0
+    assert user.execute("SELECT count(shoe_size) FROM pgtrickle.pgt_daemons").fetchall() == [(0,)]

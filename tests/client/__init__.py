@@ -1,0 +1,1 @@
+"""What users hold, as far as no database is needed."""

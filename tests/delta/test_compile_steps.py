@@ -1,0 +1,89 @@
+"""The work of the compiler grows as a small power of the joins, whatever shape they have."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from pgtrickle.delta.cut import cut
+from pgtrickle.model.compile_steps import counted_steps
+from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.plan.stages import looked_up_columns, plan_differential, plan_full, sources_of
+from pgtrickle.sql.bound import Relation
+from pgtrickle.sql.text.limits import allow_depth
+from pgtrickle.sql.translate import Dialect
+from tests.sql.queries import RELATIONS, OneType, lowered
+
+_COLUMNS = next(iter(RELATIONS.values())).columns
+_NEIGHBOURS = {
+    "chain": lambda number: [number - 1],
+    "star": lambda _: [0],
+    "snowflake": lambda number: [(number - 1) // 3],
+    "clique": lambda number: list(range(number)),
+}
+
+
+def _joined(shape: str, tables: int, word: str = "JOIN") -> str:
+    text = "public.r0 r0"
+    for number in range(1, tables):
+        on = " AND ".join(f"(r{other}.k = r{number}.id)" for other in _NEIGHBOURS[shape](number))
+        text = f"({text} {word} public.r{number} r{number} ON ({on}))"
+    return text
+
+
+def _steps(query: str, tables: int) -> int:
+    """Compile a query as far as ``create`` does, with every source changed; count the steps."""
+    relations = [
+        Relation(100 + number, QualifiedName("public", f"r{number}"), _COLUMNS)
+        for number in range(tables)
+    ]
+    allow_depth()
+    with counted_steps() as steps:
+        typer = OneType()
+        staged = cut(lowered(query, relations=relations, typer=typer), typer)
+        state = "SELECT * FROM {}".format
+        plan_differential(staged, list(sources_of(staged)), Dialect.SPARK, state)
+        plan_full(staged, Dialect.SPARK, state)
+        looked_up_columns(staged)
+    return steps.taken
+
+
+# A snowflake is as deep as the logarithm of its tables, and each level is one more step.
+@pytest.mark.parametrize(("shape", "most"), [("chain", 4.2), ("star", 4.2), ("snowflake", 5)])
+def test_twice_the_joins_are_about_four_times_the_work(shape: str, most: float) -> None:
+    counted = [
+        _steps(f"SELECT r0.c FROM {_joined(shape, tables)}", tables) for tables in (8, 16, 32, 64)
+    ]
+
+    for fewer, more in itertools.pairwise(counted):
+        assert more <= most * fewer, counted
+
+
+def test_a_clique_has_as_many_conditions_as_pairs() -> None:
+    counted = [
+        _steps(f"SELECT r0.c FROM {_joined('clique', tables)}", tables) for tables in (8, 16, 32)
+    ]
+
+    for fewer, more in itertools.pairwise(counted):
+        assert more <= 8 * fewer, counted  # of which there are n per table
+
+
+def test_a_chain_of_outer_joins_does_not_double_with_each_of_them() -> None:
+    counted = [
+        _steps(f"SELECT r0.c FROM {_joined('chain', tables, 'LEFT JOIN')}", tables)
+        for tables in (6, 12, 24)
+    ]
+
+    for fewer, more in itertools.pairwise(counted):
+        assert more <= 8 * fewer, counted
+
+
+def test_a_join_of_eighteen_tables_in_a_cte_that_is_used_twice() -> None:
+    tables = _joined("snowflake", 18)
+    query = (
+        f"WITH x AS ( SELECT r0.k, r17.id, r5.c FROM {tables})"
+        " SELECT x.c FROM (x x JOIN x y ON ((x.k = y.id)))"
+    )
+
+    assert _steps(query, 18) < 100_000

@@ -1,0 +1,124 @@
+"""Docs and docstrings name files that exist, and the defaults that settings really have."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from pgtrickle.model.version import VERSION
+from pgtrickle.settings import SESSION_SETTINGS, Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted((*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")))
+MODULES = sorted(
+    path
+    for folder in ("src", "tests", "tools", "benchmarks")
+    for path in (ROOT / folder).rglob("*.py")
+)
+DEFAULTS: dict[str, object] = {
+    **{one.name: one.default for one in fields(Settings)},
+    **{name: default for name, (default, *_) in SESSION_SETTINGS.items()},
+}
+_FILE = re.compile(r"(?<![\w/.<>-])((?:[a-z_0-9]+/)+[a-z_0-9]+\.(?:py|sql))\b")
+_DECISION = re.compile(r"docs/adr/(\d{4})")
+_HOMES = (ROOT / "src" / "pgtrickle", ROOT / "src", ROOT)
+
+_NAME = rf"`(?:PGTRICKLE_|pg_trickle\.)?({'|'.join(DEFAULTS)})`"
+_UNIT = r"(?: (?:ms|s|MB|GB|seconds|minutes|hours|days))?"
+_VALUE = rf"(-?\d[\d,.]*\d{_UNIT}|\d{_UNIT}|on|off|a day)\b"
+_AFTER = re.compile(rf"{_NAME}(?:(?: \w+){{0,2}} \(|, ){_VALUE}", re.IGNORECASE)
+_BEFORE = re.compile(rf"\b{_VALUE}(?: or more)? \({_NAME}\)", re.IGNORECASE)
+_FACTORS = {
+    "ms": 0.001,
+    "seconds": 1,
+    "s": 1,
+    "minutes": 60,
+    "hours": 3600,
+    "days": 86400,
+    "mb": 2**20,
+    "gb": 2**30,
+}
+_OWN_UNITS = {"_ms": 0.001, "_seconds": 1, "_days": 86400, "_bytes": 1, "_mb": 2**20}
+
+
+def _docstrings(path: Path) -> str:
+    found = (
+        ast.get_docstring(node) or ""
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    return "\n\n".join(found).replace("``", "`")
+
+
+def _texts() -> Iterator[tuple[str, str]]:
+    """Yield what pages and docstrings say, each with where it stands."""
+    for page in PAGES:
+        yield page.relative_to(ROOT).as_posix(), page.read_text()
+    for module in MODULES:
+        yield module.relative_to(ROOT).as_posix(), _docstrings(module)
+
+
+TEXTS = dict(_texts())
+
+
+@pytest.mark.parametrize("place", [one for one, text in TEXTS.items() if _FILE.search(text)])
+def test_named_files_exist(place: str) -> None:
+    named = set(_FILE.findall(TEXTS[place]))
+    beside = (ROOT / place).parent
+
+    assert {
+        name for name in named if not any((home / name).exists() for home in (*_HOMES, beside))
+    } == set()
+
+
+def test_named_decisions_exist() -> None:
+    there = {path.name[:4] for path in (ROOT / "docs" / "adr").glob("*.md")}
+    named = {(place, n) for place, text in TEXTS.items() for n in _DECISION.findall(text)}
+
+    assert named
+    assert {(place, number) for place, number in named if number not in there} == set()
+
+
+def _said(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the settings that a text names together with a value.
+
+    >>> list(_said("after `shutdown_seconds` (30); 32 MB or more (`PGTRICKLE_LARGE_READ_BYTES`)"))
+    [('shutdown_seconds', '30'), ('large_read_bytes', '32 MB')]
+    """
+    plain = " ".join(text.split())
+    yield from ((name.lower(), value) for name, value in _AFTER.findall(plain))
+    yield from ((name.lower(), value) for value, name in _BEFORE.findall(plain))
+
+
+def _is_default(name: str, value: str) -> bool:
+    """Tell whether a text gives the value that a setting has.
+
+    >>> _is_default("large_read_bytes", "32 MB"), _is_default("shutdown_seconds", "31")
+    (True, False)
+    """
+    default = DEFAULTS[name]
+    if value in {"on", "off"}:
+        return default in (value == "on", value)
+    number, _, unit = value.replace("a day", "1 days").replace(",", "").partition(" ")
+    own = next((factor for end, factor in _OWN_UNITS.items() if name.endswith(end)), 1)
+    factor = _FACTORS[unit.lower()] if unit else own
+    return float(number) * factor == pytest.approx(float(str(default)) * own)
+
+
+def test_values_of_settings_are_their_defaults() -> None:
+    said = [(place, *one) for place, text in TEXTS.items() for one in _said(text)]
+
+    assert len(said) >= 20, "the pages say it in other words by now: adapt the patterns"
+    assert [one for one in said if not _is_default(*one[1:])] == []
+
+
+def test_version_of_the_package_is_the_one_that_is_built() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+    assert project["version"] == VERSION

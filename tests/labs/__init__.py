@@ -1,0 +1,1 @@
+"""A database, a Trickle and short words for what tests do with them."""

@@ -1,0 +1,160 @@
+"""Which lane a test is in, by its folder, and what is too long for every run.
+
+``make test`` leaves out what is ``long``; ``make test-long`` runs everything, and ``make
+test-sample`` one in six of the long ones, the same ones each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from zlib import crc32
+
+UNIT_ALONE = "unit and not long"  # what make unit runs
+
+# What is not listed is "unit".  Whatever starts Spark is in a lane whose tests share one JVM.
+LANES = {
+    **dict.fromkeys(
+        (
+            "catalog",
+            "capture",
+            "storage",
+            "embedded",
+            "service",
+            "queries",
+            "cli",
+            "lake",
+            "security",
+        ),
+        "postgres",
+    ),
+    **dict.fromkeys(("workloads", "soak", "chaos", "hostile", "first_week"), "postgres"),
+    "spark": "spark",
+    "end_to_end": "end_to_end",
+}
+# What lends a test a Spark.
+_SPARKS = frozenset({"spark_sessions", "program"})
+
+_ALL = 0
+# One in so many of the long ones is in the sample; another seed would choose others.
+_SAMPLE, _SEED = 6, 3092
+# These take minutes each: ``make test-long`` alone runs them.
+_FOR_MINUTES = (
+    "tests/service/immediate/test_tpch.py::",
+    "tests/workloads/test_corpus.py::test_the_list_of_findings_is_exact",
+)
+
+# A file or a test, and how many of its cases are long: all of them, or all but one in so many,
+# which stay in every run.  A case stays by its name, so that others come and go without moving it.
+# Each of the first kind takes ten seconds or more by itself; the second kind are the same test
+# for each of many types, texts, queries or scenarios, and what follows a lake, at two seconds each.
+LONG = {
+    # Processes, servers and JVMs that are killed, frozen, starved or waited for.
+    "tests/end_to_end/test_clusters.py": _ALL,
+    "tests/end_to_end/test_daemon.py": _ALL,
+    "tests/end_to_end/test_kill.py": _ALL,
+    "tests/end_to_end/test_lake_demo.py": _ALL,
+    "tests/end_to_end/test_memory.py": _ALL,
+    "tests/end_to_end/test_readme.py::test_the_shell_example_maintains_its_table": _ALL,
+    "tests/spark/test_class_archive.py::test_first_process_writes_what_the_second_one_uses": _ALL,
+    "tests/spark/test_class_archive.py::test_process_that_goes_on_has_it_written_beside_it": _ALL,
+    "tests/spark/test_session.py::test_a_dead_jvm_is_replaced_at_the_next_use": _ALL,
+    "tests/spark/test_stall_watch.py::"
+    "test_spark_without_executor_or_frozen_is_ended_and_replaced": _ALL,
+    "tests/cli/test_daemon_requests.py": _ALL,
+    "tests/options/test_surfaces.py::test_type_checkers_find_a_word_that_does_not_exist": _ALL,
+    "tests/first_week/test_daemon.py::test_daemon_whose_server_is_gone_is_soon_not_ready": _ALL,
+    "tests/first_week/test_spark.py": _ALL,
+    "tests/first_week/test_daemon.py::"
+    "test_long_verify_does_not_keep_a_stream_table_from_following": _ALL,
+    "tests/first_week/test_trouble.py::test_a_few_errors_in_a_short_time_suspend_nothing": _ALL,
+    "tests/first_week/test_trouble.py::test_source_that_is_there_again_ends_the_suspension": _ALL,
+    "tests/cli/test_leave_on_time.py::test_server_that_does_not_answer_holds_nobody_up": _ALL,
+    "tests/hostile/test_hostile.py": _ALL,
+    "tests/lake/test_kill.py": _ALL,
+    "tests/service/refreshing/test_failures.py::test_what_may_heal_by_itself_never_suspends": _ALL,
+    "tests/service/refreshing/test_french_server.py::"
+    "test_what_may_heal_by_itself_is_tried_again_and_never_suspends": _ALL,
+    "tests/service/refreshing/test_reconnect.py::"
+    "test_scheduler_goes_on_soon_after_the_server_came_back": _ALL,
+    # Random histories, and whole workloads.
+    "tests/lake/test_concurrency.py": _ALL,
+    "tests/lake/test_random.py": _ALL,
+    "tests/lake/test_source_random.py": _ALL,
+    "tests/security/test_request_fuzz.py": _ALL,
+    "tests/service/refreshing/test_circles.py::"
+    "test_circle_is_its_recursion_after_any_history": _ALL,
+    "tests/service/immediate/test_tpch.py": _ALL,
+    "tests/queries/test_histories.py": _ALL,
+    "tests/end_to_end/test_fuzz.py": _ALL,
+    "tests/end_to_end/test_histories.py": _ALL,
+    "tests/end_to_end/test_workloads.py": _ALL,
+    "tests/workloads/test_corpus.py::test_the_list_of_findings_is_exact": _ALL,
+    "tests/workloads/test_tpch.py": _ALL,
+    # One test, many cases.
+    "tests/capture/test_altered_tables.py::test_p45_writes_go_on_after_an_alteration": 4,
+    "tests/end_to_end/test_law_on_spark.py": 5,
+    "tests/end_to_end/test_operators.py": 4,
+    "tests/end_to_end/test_scenarios.py": 4,
+    "tests/end_to_end/test_types.py": 5,
+    "tests/fuzz/test_fuzz.py::test_a_delta_leads_to_the_answer": 4,
+    "tests/lake/test_types.py::test_values_of_every_type_are_the_same_in_the_lake": 5,
+    "tests/service/requests/test_access.py::test_hostile_names_are_names": 6,
+    "tests/queries/test_any_content.py::test_identifiers_in_every_place": 4,
+    "tests/queries/test_any_content.py::test_literals_in_every_place": 4,
+    "tests/queries/test_every_aggregate.py::test_an_aggregate_follows_its_group": 4,
+    "tests/queries/test_limits.py::test_too_large_is_st108_in_every_mode_and_soon": 4,
+    "tests/queries/test_literals.py::test_p50_literal_that_looks_like_a_mark": 4,
+    "tests/queries/test_null_padding.py::test_type_as_the_key_of_a_full_join": 5,
+    "tests/queries/test_null_padding.py::test_type_in_grouping_sets_and_outer_joins": 7,
+    "tests/queries/test_support.py::"
+    "test_what_says_yes_is_maintained_in_strict_differential_mode": 4,
+    "tests/queries/test_types.py::test_type_survives": 5,
+    "tests/spark/test_carriers.py::test_every_value_comes_back_as_it_was": 5,
+    # With a server, files and a client of DuckDB each.
+    "tests/lake/test_compact.py": 3,
+    "tests/lake/test_elsewhere.py": 3,
+    "tests/lake/test_maintain.py": 3,
+    "tests/lake/test_move.py": 3,
+    "tests/lake/test_nested_text.py": 3,
+    "tests/lake/test_outage.py": 3,
+    "tests/lake/test_partition.py": 3,
+    "tests/lake/test_s3.py": 3,
+    "tests/lake/test_sink.py": 2,
+    "tests/lake/test_source.py": 2,
+    "tests/lake/test_spread_difference.py": 3,
+    "tests/lake/test_spread_load.py": 3,
+}
+
+
+def lane_of(nodeid: str, fixtures: Collection[str] = ()) -> str:
+    """Return the lane of a test, given the names of the fixtures it uses.
+
+    >>> lane_of("tests/queries/test_joins.py::test_any")
+    'postgres'
+    >>> lane_of("src/pgtrickle/errors.py::pgtrickle.errors")
+    'unit'
+    """
+    top, _, below = nodeid.partition("/")
+    lane = LANES.get(below.partition("/")[0], "unit") if top == "tests" else "unit"
+    return "spark" if lane == "postgres" and not _SPARKS.isdisjoint(fixtures) else lane
+
+
+def is_long(nodeid: str) -> bool:
+    """Tell whether a test is left out of most runs.
+
+    >>> is_long("tests/lake/test_kill.py::test_any")
+    True
+    >>> is_long("tests/lake/test_commit.py::test_any")
+    False
+    """
+    file, _, _ = nodeid.partition("::")
+    test, _, _ = nodeid.partition("[")
+    stays = LONG.get(test, LONG.get(file))
+    return stays is not None and (stays == _ALL or crc32(nodeid.encode()) % stays != 0)
+
+
+def is_sampled(nodeid: str) -> bool:
+    """Tell whether a long test is one of those that CI runs."""
+    if nodeid.startswith(_FOR_MINUTES):
+        return False
+    return is_long(nodeid) and crc32(nodeid.encode(), _SEED) % _SAMPLE == 0

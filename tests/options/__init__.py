@@ -1,0 +1,1 @@
+"""The options of stream tables, on every surface."""

@@ -1,0 +1,1 @@
+"""What SQL means: each construct maintained and compared with PostgreSQL's own answer."""

@@ -1,0 +1,1 @@
+"""Capture of sources, by triggers and from the log."""

@@ -1,0 +1,179 @@
+"""Two writers of an IMMEDIATE stream table: right after both, or one fails and can try again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import psycopg
+import pytest
+from psycopg import Connection
+
+from pgtrickle.catalog.metric_values import count_lock_fallbacks
+from tests.labs.lab import Lab
+
+_TABLES = (
+    "CREATE TABLE a (id int PRIMARY KEY, k int, v numeric)",
+    "CREATE TABLE b (k int, w int)",
+    "INSERT INTO a SELECT n, n % 5, n FROM generate_series(1, 20) n",
+    "INSERT INTO b SELECT n % 5, n FROM generate_series(1, 10) n",
+)
+_QUERIES = {
+    "copied": "SELECT k FROM a WHERE v > 0",
+    "sums": "SELECT k, count(*), sum(v) FROM a GROUP BY k",
+    "lows": "SELECT k, min(v), max(v) FROM a GROUP BY k",
+    "bare": "SELECT count(*) AS n FROM a GROUP BY k",
+    "ranks": "SELECT id, row_number() OVER (PARTITION BY k ORDER BY id) AS r FROM a",
+    "whole": "SELECT count(*) AS n, sum(v) AS s FROM a",
+    "joined": "SELECT a.id, b.w FROM a JOIN b ON a.k = b.k",
+    "grouped": "SELECT b.w, sum(a.v) FROM a JOIN b ON a.k = b.k GROUP BY b.w",
+}
+_LEVELS = ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
+_AGAIN = ("40001", "40P01")
+
+
+@pytest.fixture
+def pair(lab: Lab) -> Iterator[tuple[Connection, Connection]]:
+    with ExitStack() as stack:
+        yield tuple(  # type: ignore[misc]
+            stack.enter_context(psycopg.connect(lab.trickle.dsn, autocommit=True)) for _ in "12"
+        )
+
+
+def wait_or_end(lab: Lab, thread: threading.Thread) -> None:
+    """Return when the statement of the thread has ended, or waits for a lock."""
+    for _ in range(200):
+        thread.join(0.02)
+        waiting = lab.value(
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+            " AND datname = current_database()"
+        )
+        if waiting or not thread.is_alive():
+            return
+
+
+@pytest.mark.parametrize("level", _LEVELS)
+@pytest.mark.parametrize("name", _QUERIES)
+def test_two_writers(lab: Lab, pair: tuple[Connection, Connection], name: str, level: str) -> None:
+    lab.run(*_TABLES)
+    lab.create(name, _QUERIES[name], "IMMEDIATE")
+    first, second = pair
+    pairs = [
+        ("INSERT INTO a VALUES (101, 1, 1)", "INSERT INTO b VALUES (1, 50)"),
+        ("INSERT INTO a VALUES (102, 7, 1)", "INSERT INTO a VALUES (103, 7, 2)"),
+        ("UPDATE a SET v = v + 1 WHERE id = 3", "DELETE FROM a WHERE id = 8"),
+        ("DELETE FROM a WHERE id = 101", "DELETE FROM a WHERE id = 1"),
+        ("UPDATE b SET w = w + 1 WHERE k = 2", "UPDATE a SET k = 2 WHERE id = 4"),
+        ("DELETE FROM b WHERE k = 3", "INSERT INTO a VALUES (104, 3, 9)"),
+        ("TRUNCATE b", "INSERT INTO a VALUES (105, 1, 1)"),
+        ("INSERT INTO a VALUES (106, 1, 1)", "DELETE FROM a WHERE k = 1"),
+    ]
+    for one, other in pairs:
+        for session in pair:
+            session.execute(f"BEGIN ISOLATION LEVEL {level}".encode())
+            session.execute("SELECT count(*) FROM pg_class")  # takes the snapshot
+        codes = list[str | None]()
+
+        def write(statement: str, session: Connection, codes: list[str | None]) -> None:
+            try:
+                session.execute(statement.encode())
+                session.execute("COMMIT")
+                codes.append(None)
+            except psycopg.Error as error:
+                session.execute("ROLLBACK")
+                codes.append(error.sqlstate)
+
+        first.execute(one.encode())
+        thread = threading.Thread(target=write, args=(other, second, codes))
+        thread.start()
+        wait_or_end(lab, thread)
+        first.execute("COMMIT")
+        thread.join()
+        assert lab.differences(name) == [], (one, other, codes)
+        assert codes[0] in {None, *_AGAIN}
+        if level == "READ COMMITTED":
+            assert codes == [None], (one, other)
+        if codes[0]:
+            lab.run(other)
+            assert lab.differences(name) == [], other
+
+
+@pytest.mark.parametrize("name", ["copied", "sums", "lows", "ranks"])
+def test_writers_of_different_groups_do_not_wait(
+    lab: Lab, pair: tuple[Connection, Connection], name: str
+) -> None:
+    lab.run(*_TABLES)
+    lab.create(name, _QUERIES[name], "IMMEDIATE")
+    first, second = pair
+    second.execute("SET lock_timeout = '2s'")
+    first.execute("BEGIN")
+    first.execute("INSERT INTO a VALUES (201, 1, 1)")
+    second.execute("INSERT INTO a VALUES (202, 2, 1)")
+    second.execute("DELETE FROM a WHERE id = 2")
+    first.execute("COMMIT")
+    lab.check(name)
+
+
+def test_the_lock_of_each_query(lab: Lab) -> None:
+    lab.run(*_TABLES)
+    for name, query in _QUERIES.items():
+        lab.create(name, query, "IMMEDIATE")
+    found: dict[str, str] = dict(
+        lab.rows(
+            "SELECT s.pgt_name, i.lock_mode || ' ' || i.lock_reason FROM pgtrickle.pgt_immediate i"
+            " JOIN pgtrickle.pgt_stream_tables s USING (pgt_id)"
+        )
+    )
+    assert found == {
+        "copied": "none one_scan",
+        "sums": "group one_key",
+        "lows": "group one_key",
+        "bare": "group one_key",
+        "ranks": "group one_key",
+        "whole": "exclusive no_key",
+        "joined": "exclusive several_scans",
+        "grouped": "exclusive several_scans",
+    }
+
+
+@pytest.mark.parametrize("name", ["copied", "bare", "lows", "grouped"])
+def test_many_writers(lab: Lab, name: str) -> None:
+    lab.run(*_TABLES)
+    lab.create(name, _QUERIES[name], "IMMEDIATE")
+    errors = list[psycopg.Error]()
+
+    def write(number: int) -> None:
+        with psycopg.connect(lab.trickle.dsn, autocommit=True) as session:
+            for n in range(40):
+                level = _LEVELS[n % 3]
+                statements = (
+                    f"INSERT INTO a SELECT {number * 1000 + n} + 100 * i, (i + {n}) % 5, 1"
+                    " FROM generate_series(0, 2) i ON CONFLICT DO NOTHING",
+                    f"UPDATE a SET k = (k + 1) % 5 WHERE id % 4 = {number} AND id % 7 = {n % 7}",
+                    f"DELETE FROM a WHERE id = {number * 1000 + n - 3}",
+                    f"INSERT INTO b VALUES ({n % 5}, {number})",
+                )
+                try:
+                    with session.transaction():
+                        session.execute(f"SET TRANSACTION ISOLATION LEVEL {level}".encode())
+                        for one in (statements[n % 4], statements[(n + 1) % 4]):
+                            session.execute(one.encode())
+                except psycopg.Error as error:
+                    if error.sqlstate not in _AGAIN:
+                        errors.append(error)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert errors == []
+    lab.check(name)
+    assert lab.value("SELECT ready FROM pgtrickle.immediate_status()")
+    assert lab.value("SELECT statements FROM pgtrickle.immediate_status()") > 50
+    mode = lab.value("SELECT lock_mode FROM pgtrickle.immediate_status()")
+    with lab.trickle._runtime.connection() as connection:
+        counted = count_lock_fallbacks(connection)
+    assert (counted["several_scans"] > 50) is (mode == "exclusive")
+    assert counted["no_key"] == counted["several_stages"] == 0

@@ -1,0 +1,1 @@
+"""Create, alter, replace and drop."""

@@ -1,0 +1,1 @@
+"""Refreshes, one by one and together."""

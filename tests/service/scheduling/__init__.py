@@ -1,0 +1,1 @@
+"""What the scheduler asks of the database."""

@@ -1,0 +1,1 @@
+"""The corpus: analytical queries over a retailer with three channels, in styles people write."""

@@ -1,0 +1,146 @@
+"""Every verb, and where it is: in Python, in the shell and in SQL.
+
+A test compares this table with the client, the command line and the schema ``pgtrickle``: whoever
+adds a verb says here where it is, and why it is not everywhere.  docs/reference/verbs.md is made
+from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One thing that a user can do; an empty name: not there, for the reason in ``why``."""
+
+    python: str = ""
+    cli: str = ""
+    sql: str = ""
+    why: str = ""
+
+
+_OF_SESSIONS = "of use to a session of SQL only"
+
+VERBS: dict[str, tuple[Verb, ...]] = {
+    "Life of a stream table": (
+        Verb("create_stream_table", "create", "create_stream_table"),
+        Verb("create_stream_table_if_not_exists", "create", "create_stream_table_if_not_exists"),
+        Verb("create_or_replace_stream_table", "create", "create_or_replace_stream_table"),
+        Verb("bulk_create", "bulk create", "bulk_create"),
+        Verb("alter_stream_table", "alter", "alter_stream_table"),
+        Verb("bulk_alter_stream_tables", "bulk alter", "bulk_alter_stream_tables"),
+        Verb("resume_stream_table", "alter", "resume_stream_table"),
+        Verb("refresh_stream_table", "refresh", "refresh_stream_table"),
+        Verb("", "", "write_and_refresh", "in Python and the shell: write, then refresh"),
+        Verb("cancel_refresh", "", "", "in SQL, cancel_request; in the shell, Ctrl-C"),
+        Verb("beside_daemon", "refresh", "", "a CALL is always the daemon's"),
+        Verb("when_free", "refresh", "", "a CALL waits by itself"),
+        Verb("verify_stream_table", "verify", "verify_stream_table"),
+        Verb("repair_stream_table", "repair", "repair_stream_table"),
+        Verb("rename_stream_table", "rename", "rename_stream_table"),
+        Verb("drop_stream_table", "drop", "drop_stream_table"),
+        Verb("bulk_drop_stream_tables", "bulk drop", "bulk_drop_stream_tables"),
+    ),
+    "How a query is maintained": (
+        Verb("validate_query", "validate", "validate_query"),
+        Verb("explain_stream_table", "explain", "explain_stream_table"),
+        Verb("explain_stream_table", "explain", "explain"),
+        Verb("explain_delta", "", "explain_delta", "in the shell, a part of explain"),
+        Verb("explain_query_rewrite", "", "explain_query_rewrite", "for work on the compiler"),
+        Verb("get_stream_table", "show", "explain_st"),
+        Verb("get_stream_table", "show", "explain_refresh_mode"),
+        Verb("export_definition", "export", "export_definition"),
+        Verb("stream_table_spec", "", "stream_table_spec", "in the shell, show --json"),
+    ),
+    "Rows": (Verb("table", "", "", "in SQL, SELECT; in the shell, psql"),),
+    "How stream tables are doing": (
+        Verb("list_stream_tables", "list", "pgt_status"),
+        Verb("status", "status", "daemons"),
+        Verb("status", "status", "running_refreshes"),
+        Verb("status", "status", "request_queue"),
+        Verb("health_check", "health", "health_check"),
+        Verb("doctor", "doctor", "", "looks at the machine, too"),
+        Verb("refresh_history", "history", "get_refresh_history"),
+        Verb("refresh_history", "history", "refresh_timeline"),
+        Verb("diagnose_errors", "errors", "diagnose_errors"),
+        Verb("get_staleness", "", "get_staleness", "in the shell, a part of show"),
+        Verb("list_sources", "", "list_sources", "in the shell, a part of show"),
+        Verb("dependency_tree", "tree", "dependency_tree"),
+        Verb("dependencies", "", "", "in SQL and the shell, the tree"),
+        Verb("explain_dag", "", "explain_dag", "in the shell, the tree"),
+        Verb("change_buffer_sizes", "", "change_buffer_sizes", "in the shell, cdc health"),
+        Verb("refresh_efficiency", "", "refresh_efficiency", "in the shell, the history"),
+        Verb("sla_summary", "", "sla_summary", "in the shell, the history"),
+        Verb("diamond_groups", "", "diamond_groups", "in the shell, a part of show"),
+        Verb("cache_stats", "", "cache_stats", "each command is a process of its own"),
+        Verb("clear_caches", "", "clear_caches", "each command is a process of its own"),
+        Verb("", "", "pgt_scc_status", "in Python, StreamTable.circle"),
+        Verb("follow", "subscribe", "", "in SQL, LISTEN"),
+        Verb("on_progress", "refresh", "", "in SQL, running_refreshes"),
+    ),
+    "The scheduler": (
+        Verb("run", "run", "", "the daemon is a process"),
+        Verb("list_holds", "scheduler holds", "list_holds"),
+        Verb("pause_scheduler", "scheduler pause", "pause_scheduler"),
+        Verb("resume_scheduler", "scheduler resume", "resume_scheduler"),
+        Verb("drain", "scheduler drain", "drain"),
+        Verb("is_drained", "", "is_drained", "in the shell, drain waits for it"),
+        Verb("undrain", "scheduler undrain", "undrain"),
+        Verb("gate_source", "gate close", "gate_source"),
+        Verb("ungate_source", "gate open", "ungate_source"),
+        Verb("bootstrap_gate_status", "gate list", "bootstrap_gate_status"),
+        Verb("advance_watermark", "watermark advance", "advance_watermark"),
+        Verb("create_watermark_group", "watermark group", "create_watermark_group"),
+        Verb("drop_watermark_group", "watermark ungroup", "drop_watermark_group"),
+        Verb("watermarks", "watermark status", "watermarks"),
+        Verb("watermark_status", "watermark status", "watermark_status"),
+        Verb("set_fuse", "fuse set", "", "in SQL, alter_stream_table"),
+        Verb("reset_fuse", "fuse reset", "reset_fuse"),
+        Verb("fuse_status", "fuse status", "fuse_status"),
+        Verb("create_refresh_group", "group create", "create_refresh_group"),
+        Verb("drop_refresh_group", "group drop", "drop_refresh_group"),
+        Verb("refresh_groups", "group list", "refresh_groups"),
+    ),
+    "Capture": (
+        Verb("check_cdc_health", "cdc health", "check_cdc_health"),
+        Verb("pause_cdc", "cdc pause", "", "takes locks: an owner's decision"),
+        Verb("resume_cdc", "cdc resume", "", "takes locks: an owner's decision"),
+        Verb("rebuild_cdc_triggers", "cdc rebuild", "", "takes locks: an owner's decision"),
+        Verb("set_buffer_durability", "cdc durability", "", "takes locks: an owner's decision"),
+        Verb("slot_health", "doctor", "", "in SQL, pg_replication_slots"),
+    ),
+    "The lake": (
+        Verb("ducklake_sink_status", "sink status", "ducklake_sink_status"),
+        Verb("retry_sink", "sink retry", "", "the daemon tries by itself"),
+        Verb("attach_ducklake_table", "lake attach", "attach_ducklake_table"),
+        Verb("detach_ducklake_table", "lake detach", "detach_ducklake_table"),
+        Verb("ducklake_sources", "lake list", "ducklake_sources"),
+        Verb("ducklake_catalogs", "lake show", "ducklake_catalogs"),
+        Verb("move_ducklake_catalog", "lake move", "move_ducklake_catalog"),
+        Verb("maintain_lake", "lake maintain", "", "the daemon does so by itself"),
+    ),
+    "Settings and access": (
+        Verb("init", "init", "", "creates the schema that holds SQL's verbs"),
+        Verb("migrate", "migrate", "migrate"),
+        Verb("version", "version", "version"),
+        Verb("list_settings", "config", "show_settings"),
+        Verb("set_setting", "config", "set_setting"),
+        Verb("unknown_parameters", "run", "", "the daemon warns of them"),
+        Verb("grant_access", "", "grant_access", "in the shell, psql"),
+        Verb("revoke_access", "", "revoke_access", "in the shell, psql"),
+        Verb("close", "", "", "ends the client"),
+        Verb("", "demo", "", "a tour, not a verb"),
+    ),
+    "Sessions of SQL": (
+        Verb("", "", "subscribe", "in Python and the shell, follow"),
+        Verb("", "", "unsubscribe", "in Python and the shell, follow"),
+        Verb("", "", "list_subscriptions", "in Python and the shell, follow"),
+        Verb("", "", "submit_request", _OF_SESSIONS),
+        Verb("", "", "cancel_request", _OF_SESSIONS),
+        Verb("", "", "perform_request", _OF_SESSIONS),
+        Verb("", "", "is_served", _OF_SESSIONS),
+        Verb("", "", "find_stream_table", _OF_SESSIONS),
+        Verb("", "", "parse_duration_seconds", _OF_SESSIONS),
+    ),
+}
