@@ -208,6 +208,7 @@ class _Adapters:
             max_size=8 + 8 * settings.max_concurrent_refreshes,
             kwargs={"autocommit": True, "prepare_threshold": None},
             configure=_configure,
+            check=Session.check_open,
             timeout=settings.connection_timeout_seconds,
             # Its attempts come at longer and longer intervals; asking again begins anew.
             reconnect_timeout=_RECONNECT_SECONDS,

@@ -9,6 +9,7 @@ gets a transaction of its own.
 
 from __future__ import annotations
 
+import select
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self
@@ -18,6 +19,7 @@ from psycopg import Connection, Cursor, Transaction
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
+from psycopg_pool import ConnectionPool
 
 from pgtrickle.model.text.search_path import OWN_PATH
 
@@ -74,6 +76,17 @@ class Session(Connection[TupleRow]):
         values = {"names": list(settings), "values": list(settings.values()), "pid": pid}
         [(answering, _)] = self.execute(_FIX_SESSION, values).fetchall()
         self.pooled = answering != pid
+
+    @staticmethod
+    def check_open(session: Session) -> None:
+        """Raise if the server has ended an idle session, which only its socket tells.
+
+        A quiet socket costs no round trip: the server says something before it ends a session.
+        """
+        events = select.poll()
+        events.register(session.fileno(), select.POLLIN)
+        if events.poll(0):
+            ConnectionPool.check_connection(session)
 
     @property
     def only_looks(self) -> bool:

@@ -250,7 +250,8 @@ def test_what_may_heal_by_itself_never_suspends(ratio: Lab):
         rival.execute("LOCK TABLE ratio IN ACCESS EXCLUSIVE MODE")
         ratio.run(
             f"ALTER DATABASE {ratio.connection.info.dbname} SET lock_timeout = '100ms'",
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+            "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity"
+            " WHERE pid <> pg_backend_pid()"
             f" AND datname = current_database() AND pid <> {rival.info.backend_pid}",
         )
         codes = {error.code for error in fail(ratio, 4)}
