@@ -1,11 +1,13 @@
 """Keep change buffers small: delete changes read by all consumers, move those read by some.
 
-Both functions do a bounded amount of work and yield to another process at the same buffer.
+Both functions do a bounded amount of work and yield to another process at the same buffer.  Look
+at a buffer first: most have nothing to trim.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from psycopg import Connection, sql
 from psycopg.rows import TupleRow
@@ -18,6 +20,32 @@ from pgtrickle.model.text.names import QualifiedName
 
 # Below this size a sequential scan takes about as long as its round trip.
 _SETTLE_FROM_BYTES = 4 * 1024 * 1024
+
+_LOOK = sql.SQL("""
+    SELECT EXISTS (SELECT FROM {buffer}), pg_catalog.pg_relation_size({name}::pg_catalog.regclass)
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """How full a buffer is."""
+
+    has_changes: bool  # in the buffer or in its indexed child
+    size: int  # bytes, without the child
+
+    @property
+    def needs_settling(self) -> bool:
+        """Whether readers gain from an index on what some consumer has read."""
+        return self.size >= _SETTLE_FROM_BYTES
+
+
+def look_at_buffer(connection: Connection[TupleRow], relid: int) -> Fill:
+    """Tell whether a buffer has anything to trim or to settle, without a lock or a write."""
+    buffer = buffer_of(relid)
+    look = _LOOK.format(buffer=_identifier(buffer), name=sql.Literal(buffer.sql))
+    [(has_changes, size)] = connection.execute(look).fetchall()
+    return Fill(has_changes, size)
+
 
 _DELETE = sql.SQL("""
     DELETE FROM ONLY {table}
@@ -49,7 +77,6 @@ def trim_buffer(
     return deleted
 
 
-_GET_SIZE = "SELECT pg_catalog.pg_relation_size(pg_catalog.to_regclass(%(buffer)s))"
 _MOVE = sql.SQL("""
     WITH moved AS (
         DELETE FROM ONLY {buffer}
@@ -72,10 +99,9 @@ def settle_buffer(
     Call it after ``trim_buffer``.  It does nothing while the buffer is small.  A row is in one of
     the two tables in every snapshot, so readers of the buffer see no difference.
     """
-    if not frontiers:
+    if not frontiers or not look_at_buffer(connection, relid).needs_settling:
         return 0
-    [(size,)] = connection.execute(_GET_SIZE, {"buffer": buffer_of(relid).sql}).fetchall()
-    if (size or 0) < _SETTLE_FROM_BYTES or not try_lock_buffer(connection, relid):
+    if not try_lock_buffer(connection, relid):
         return 0
     newest = max(frontiers, key=lambda frontier: frontier.xmax)
     settled = _identifier(settled_of(relid))
