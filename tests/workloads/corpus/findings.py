@@ -90,6 +90,13 @@ KNOWN: dict[str, Finding] = {
             engines=("duckdb",),
         ),
     ),
+    # SELECT (SELECT sum(n * p) FROM o), (SELECT sum(p) FROM r), ...: one aggregate of a UNION ALL
+    "scalars_one_row_report": Finding(
+        Kind.DIGITS,
+        "the NULL of a numeric has three decimals on DuckDB, and so has its column in a UNION",
+        _OTHERWISE,
+        engines=("duckdb",),
+    ),
     # SELECT (n + k2) / 2, count(*) FROM o JOIN i USING (k) GROUP BY (n + k2) / 2
     **dict.fromkeys(
         ("dates_age_classes", "funnels_retention"),

@@ -69,9 +69,7 @@ def combine_one_rows(node: InnerJoin) -> Node:
     combined = _combined(whole + ones)
     tree: Node = combined if whole else InnerJoin(base, combined, None)
     for one in reversed(above):
-        tree = (
-            replace(one, left=tree) if isinstance(one, InnerJoin) else replace(one, child=tree)
-        )
+        tree = replace(one, left=tree) if isinstance(one, InnerJoin) else replace(one, child=tree)
     return tree
 
 
@@ -101,9 +99,7 @@ def _combined(ones: Sequence[Aggregate]) -> Aggregate:
     for one in map(_found_at_once, ones):
         branch, arguments = _branch_for(one, branches)
         branch.arguments |= {output.name: output for output in arguments}
-        calls += [
-            replace(call, condition=call.condition or branch.present) for call in one.calls
-        ]
+        calls += [replace(call, condition=call.condition or branch.present) for call in one.calls]
     children = tuple(_with_columns(branch, branches) for branch in branches)
     return Aggregate(children[0] if len(children) == 1 else UnionAll(children), (), tuple(calls))
 
@@ -185,4 +181,3 @@ def _columns(branch: _Branch, branches: Sequence[_Branch]) -> Iterator[Output]:
         for output in one.arguments.values():
             yield output if one is branch else replace(output, scalar=null_scalar(output.type))
         yield Output(one.present, Scalar("TRUE" if one is branch else "FALSE"), BOOLEAN)
-
