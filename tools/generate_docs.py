@@ -82,7 +82,9 @@ OPERATORS: dict[str, Operator] = {
         "`JOIN ... ON`, `USING`, `NATURAL`, `CROSS JOIN` and comma lists of any number of tables,"
         " including self-joins. Without an equality between plain columns the other side cannot be"
         " bounded and is read whole; `explain` says why. An outer join consists of an inner join, a"
-        " UNION ALL and an aggregate that counts the join keys of each side.",
+        " UNION ALL and an aggregate that counts the join keys of each side. Four or more joined"
+        " relations of one row, such as scalar subqueries without outer values, become one"
+        " aggregate over the UNION ALL of their inputs, and so one join.",
     ),
     "union_all": Operator(
         "UNION ALL",

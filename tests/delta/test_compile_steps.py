@@ -32,7 +32,7 @@ def _joined(shape: str, tables: int, word: str = "JOIN") -> str:
     return text
 
 
-def _steps(query: str, tables: int) -> int:
+def _steps(query: str, tables: int, columns: int = 1) -> int:
     """Compile a query as far as ``create`` does, with every source changed; count the steps."""
     relations = [
         Relation(100 + number, QualifiedName("public", f"r{number}"), _COLUMNS)
@@ -41,7 +41,7 @@ def _steps(query: str, tables: int) -> int:
     allow_depth()
     with counted_steps() as steps:
         typer = OneType()
-        staged = cut(lowered(query, relations=relations, typer=typer), typer)
+        staged = cut(lowered(query, columns, relations, typer), typer)
         state = "SELECT * FROM {}".format
         plan_differential(staged, list(sources_of(staged)), Dialect.SPARK, state)
         plan_full(staged, Dialect.SPARK, state)
@@ -87,3 +87,35 @@ def test_a_join_of_eighteen_tables_in_a_cte_that_is_used_twice() -> None:
     )
 
     assert _steps(query, 18) < 100_000
+
+
+def _scalars(number: int) -> str:
+    values = (
+        f"( SELECT max(u.k) AS max FROM public.u u WHERE (u.id = {one})) AS c{one}"
+        for one in range(number)
+    )
+    return f"SELECT {', '.join(values)} FROM public.t t WHERE (t.id = 1)"
+
+
+def _written(query: str, columns: int) -> tuple[int, int]:
+    """Return the number of stages of a refresh, and the length of their queries."""
+    typer = OneType()
+    staged = cut(lowered(query, columns, typer=typer), typer)
+    state = "SELECT * FROM {}".format
+    plan = plan_differential(staged, list(sources_of(staged)), Dialect.SPARK, state)
+    return len(plan.stages), sum(len(stage.sql) for stage in plan.stages)
+
+
+def test_twice_the_scalar_subqueries_are_about_twice_the_work() -> None:
+    counted = [_steps(_scalars(number), 0, number) for number in (8, 16, 32, 64)]
+
+    for fewer, more in itertools.pairwise(counted):
+        assert more <= 2.1 * fewer, counted
+
+
+def test_the_sql_of_scalar_subqueries_grows_as_their_square_at_most() -> None:
+    counted = [_written(_scalars(number), number) for number in (8, 16, 32, 64)]
+
+    assert {stages for stages, _ in counted} == {2}  # all the values, then the rows with them
+    for (_, fewer), (_, more) in itertools.pairwise(counted):
+        assert more <= 4 * fewer, counted

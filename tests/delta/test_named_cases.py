@@ -168,6 +168,39 @@ _CASES = {
         " GROUP BY u.a, u.d ) SELECT x1.k AS c1, x1.s AS c2 FROM x x1 WHERE (x1.total >"
         " ( SELECT (avg(x2.total) * 1.2) FROM x x2 WHERE (x1.s = x2.s)))"
     ),
+    # Four relations of one row are one aggregate: over several tables, over the same rows, with
+    # conditions of their own, looked up, without a row, beside an outer value, compared in WHERE.
+    "many scalar subqueries": (
+        "SELECT t.a AS c1, ( SELECT count(*) AS count FROM public.u u WHERE (u.d > 1)) AS c2,"
+        " ( SELECT sum(u.d) AS sum FROM public.u u WHERE (u.d > 1)) AS c3,"
+        " ( SELECT max(v.f) FILTER (WHERE (v.b = 1)) AS max FROM public.v v) AS c4,"
+        " ( SELECT count(DISTINCT t_1.c) AS count FROM public.t t_1) AS c5 FROM public.t t"
+    ),
+    "many averages of a numeric": (
+        "SELECT ( SELECT avg(u.n) AS avg FROM public.u u) AS c1,"
+        " ( SELECT avg(u.n) AS avg FROM public.u u WHERE (u.a = 1)) AS c2,"
+        " ( SELECT avg((u.n + 1)) AS avg FROM public.u u WHERE (u.a = 2)) AS c3,"
+        " ( SELECT count(v.f) AS count FROM public.v v) AS c4"
+    ),
+    "many values of which some are absent": (
+        "SELECT ( SELECT v.c FROM public.v v WHERE (v.b = 1)) AS c1,"
+        " ( SELECT v.f FROM public.v v WHERE (v.b = 1)) AS c2,"
+        " ( SELECT t.a FROM public.t t ORDER BY t.a, t.b, t.c LIMIT 1) AS c3,"
+        " (EXISTS ( SELECT 1 FROM public.u u)) AS c4, u.a AS c5 FROM public.u u"
+    ),
+    "many scalar subqueries in WHERE, between others": (
+        "SELECT t.a AS c1, ( SELECT max(v.b) AS max FROM public.v v) AS c2"
+        " FROM public.t t WHERE ((t.a >= ( SELECT min(u.a) AS min FROM public.u u))"
+        " AND (t.b <= ( SELECT max(u.d) AS max FROM public.u u))"
+        " AND (EXISTS ( SELECT 1 FROM public.u u WHERE (u.a = t.a)))"
+        " AND (t.a <> ( SELECT count(*) AS count FROM public.v v)))"
+    ),
+    "many derived tables of totals": (
+        "SELECT x.n AS c1, y.n AS c2, z.n AS c3, w.n AS c4, t.a AS c5 FROM"
+        " ( SELECT count(*) AS n FROM public.u u) x, ( SELECT sum(t_1.a) AS n FROM public.t t_1) y,"
+        " ( SELECT max(v.f) AS n FROM public.v v) z, ( SELECT min(u.d) AS n FROM public.u u) w,"
+        " public.t t WHERE ((t.a <= x.n) AND (t.b < w.n))"
+    ),
     # Set operations and grouping sets.
     "UNION": "SELECT t.a AS c1 FROM public.t t UNION SELECT u.d AS c1 FROM public.u u",
     "INTERSECT": (

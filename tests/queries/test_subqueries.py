@@ -174,6 +174,43 @@ def test_p27_more_than_one_row_is_an_error_that_goes_away(staff: Lab) -> None:
     staff.window("DELETE FROM cap WHERE amount = 25")
 
 
+_FIFTEEN = ", ".join(
+    f"CASE WHEN (SELECT count(*) FROM staff WHERE dept = {dept}) > {most}"
+    f" THEN (SELECT avg(pay) FROM staff WHERE dept = {dept})"
+    f" ELSE (SELECT stddev(pay) FROM staff WHERE dept = {dept}) END AS b{dept}"
+    for dept, most in enumerate((2, 1, 0, 3, 1), 1)
+)
+
+
+def test_p27_fifteen_values_of_one_table(staff: Lab) -> None:
+    staff.create("buckets", f"SELECT c.name, {_FIFTEEN} FROM cap AS c WHERE amount > 20")
+
+    staff.window("INSERT INTO staff SELECT n, n % 6, n * 3 FROM generate_series(10, 40) AS n")
+    staff.window("UPDATE cap SET amount = 50 - amount", "DELETE FROM staff WHERE dept = 2")
+    staff.window("DELETE FROM staff")
+    staff.window("INSERT INTO staff VALUES (1, 1, 7)", "INSERT INTO cap VALUES ('c', 30)")
+
+
+def test_p27_many_values_of_which_one_is_empty_or_has_two_rows(staff: Lab) -> None:
+    staff.create(
+        "shown",
+        "SELECT id, (SELECT amount FROM cap WHERE name = 'a') AS a,"
+        " (SELECT amount FROM cap WHERE name = 'b') AS b, (SELECT max(id) FROM dept) AS d,"
+        " EXISTS (SELECT 1 FROM dept WHERE id = 4) AS four,"
+        " (SELECT string_agg(name, ',' ORDER BY id) FROM dept) AS names FROM staff",
+    )
+
+    staff.window("DELETE FROM cap WHERE name = 'a'", "DELETE FROM dept WHERE id = 4")
+    before = staff.rows("TABLE shown")
+    staff.run("INSERT INTO cap VALUES ('b', 26)")
+    with pytest.raises(TrickleError, match="more than one row"):
+        staff.trickle.refresh_stream_table("shown")
+
+    assert staff.rows("TABLE shown") == before
+    staff.window("DELETE FROM cap WHERE amount = 35", "UPDATE dept SET name = upper(name)")
+    staff.window("INSERT INTO cap VALUES ('a', NULL)", "DELETE FROM dept")
+
+
 def test_p28_exists_over_groups_that_having_lets_in_and_out(staff: Lab) -> None:
     staff.create(
         "large",

@@ -32,6 +32,7 @@ from pgtrickle.algebra.nodes import (
 )
 from pgtrickle.algebra.schema import columns_of, scans_of
 from pgtrickle.delta.layout import Layout, layout_of, needs_scale, scale_column
+from pgtrickle.delta.rewrites.combine_one_rows import combine_one_rows
 from pgtrickle.delta.rewrites.prune_columns import prune_columns
 from pgtrickle.delta.rewrites.push_into_scans import push_into_scans
 from pgtrickle.delta.rewrites.separate_scans import separate_scans
@@ -164,6 +165,9 @@ class _Cutter:
             case Filter() | Project() | Weigh():
                 return replace(node, child=self.cut(node.child))
             case InnerJoin():
+                combined = combine_one_rows(node)
+                if combined is not node:
+                    return self.cut(combined)
                 return replace(node, left=self.cut(node.left), right=self.cut(node.right))
             case UnionAll():
                 return UnionAll(tuple(self.cut(child) for child in node.children))
