@@ -35,7 +35,7 @@ def check_stages(connection: Connection, staged: StagedQuery) -> None:
                     raise
                 raise UnsupportedExpressionError(
                     f"an expression over {place} cannot be written down again",
-                    detail=str(error),
+                    detail=str(error) if isinstance(error, psycopg.Error) else "",
                     hint="Create the stream table with refresh_mode = 'FULL' and report the query.",
                 ) from error
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from psycopg import Connection
 from psycopg.pq import TransactionStatus
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, SqlglotError
 
 from pgtrickle.algebra.nodes import Output, Query, Scan, Source, SourceKind
 from pgtrickle.binding.bind import Binding, bind_again, bind_query
@@ -219,10 +219,21 @@ def build(connection: Connection, query: BoundQuery) -> tuple[Query, StagedQuery
         _refuse_keys(staged)
         check_stages(connection, staged)
     except SqlglotError as error:
-        raise Refusal(f"this syntax: {str(error).splitlines()[0]}") from error
+        raise _unreadable(error) from error
     except RecursionError:
         raise too_deep() from None
     return algebra, staged
+
+
+def _unreadable(error: SqlglotError) -> Refusal:
+    """Name the word at which the parser stopped, and not what it says about it."""
+    found = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
+    word = str(found.get("highlight") or "").strip()
+    before = str(found.get("start_context") or "").split()
+    if not word:
+        return Refusal("syntax that only PostgreSQL reads")
+    near = f"{before[-1]} {word}" if before else word
+    return Refusal(f'syntax that only PostgreSQL reads, near "{near}"', near, word)
 
 
 def function_refusals(binding: Binding) -> Iterator[Refusal]:

@@ -172,6 +172,8 @@ def _outer_value(correlation: Correlation, index: int) -> exp.Expr:
 
 
 def _lateral_sql(call: exp.Expr) -> str:
+    if any(one.args.get("alias") for one in call.args.get("rows_from") or ()):
+        raise Refusal("a list of column definitions in ROWS FROM", "rows from")
     return call.sql(dialect="postgres").removeprefix("LATERAL ")
 
 

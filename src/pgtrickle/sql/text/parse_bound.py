@@ -1,7 +1,8 @@
 """Parse PostgreSQL's rendering of a query; spellings that the parser cannot read are rewritten.
 
-Two spellings are affected, both at the beginning of a join in parentheses: ``(LATERAL f(x) ...``,
-where the word says nothing that the names inside do not say, and ``(unnest(x) ...``.
+Two spellings are affected at the beginning of a join in parentheses: ``(LATERAL f(x) ...``,
+where the word says nothing that the names inside do not say, and ``(unnest(x) ...``.  The same word
+before ROWS FROM is affected everywhere.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def parse_bound(sql: str) -> exp.Expr:
     tokens = Tokenizer(dialect="postgres").tokenize(sql)
     parts, position = [], 0
     for index, token in enumerate(tokens):
-        if index < 2 or not _opens_join(tokens, index):
+        if index < 2 or not (_opens_join(tokens, index) or _is_before_rows(tokens, index)):
             continue
         lateral = token.token_type is TokenType.LATERAL
         name = tokens[index + 1] if lateral and index + 1 < len(tokens) else token
@@ -36,6 +37,12 @@ def parse_bound(sql: str) -> exp.Expr:
             position = name.start
     parts.append(sql[position:])
     return sqlglot.parse_one("".join(parts), dialect=PrintedPostgres)
+
+
+def _is_before_rows(tokens: list[Token], index: int) -> bool:
+    """Tell whether a token is LATERAL before ROWS FROM."""
+    following = [token.text.upper() for token in tokens[index + 1 : index + 3]]
+    return tokens[index].token_type is TokenType.LATERAL and following == ["ROWS", "FROM"]
 
 
 def _opens_join(tokens: list[Token], index: int) -> bool:

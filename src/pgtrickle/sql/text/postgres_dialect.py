@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from sqlglot.dialects.postgres import Postgres
-from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokenizer_core import TokenType
 
 from pgtrickle.model.compile_steps import check_time
+from pgtrickle.sql.text.printed_syntax import PrintedSyntaxParser
 
 _OTHERWISE = ("DATE_PART", "DATE_BIN", "TO_HEX")
 
@@ -21,9 +21,9 @@ def _without(functions: dict[str, Any]) -> dict[str, Any]:
     return {name: build for name, build in functions.items() if name not in _OTHERWISE}
 
 
-class _Parser(PostgresParser):
-    FUNCTIONS: ClassVar[dict[str, Any]] = _without(PostgresParser.FUNCTIONS)
-    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = _without(PostgresParser.FUNCTION_PARSERS)
+class _Parser(PrintedSyntaxParser):
+    FUNCTIONS: ClassVar[dict[str, Any]] = _without(PrintedSyntaxParser.FUNCTIONS)
+    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = _without(PrintedSyntaxParser.FUNCTION_PARSERS)
 
     def _advance(self, times: int = 1) -> None:
         check_time()  # it tries some texts in several ways

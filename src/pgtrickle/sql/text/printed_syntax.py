@@ -1,0 +1,168 @@
+"""Syntax that the parser library does not know, kept as PostgreSQL prints it.
+
+``JSON_VALUE(doc, '$.a' RETURNING integer)`` is no list of arguments.  Here such a call is a text
+with expressions in it: the expressions are parsed, because the columns in them get other names, and
+the words between them are kept.  Only PostgreSQL evaluates it, so their meaning does not matter.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from sqlglot import Generator, TokenType, exp
+from sqlglot.dialects.postgres import Postgres
+from sqlglot.parsers.postgres import PostgresParser
+
+# After these words of a call comes an expression.
+_INTRODUCES = frozenset({"PASSING", "DEFAULT", "SIMILAR", "ESCAPE"})
+# The calls that are kept as they are printed.
+PRINTED_CALLS = (
+    "JSON", "JSON_ARRAY", "JSON_EXISTS", "JSON_OBJECT", "JSON_QUERY", "JSON_SCALAR",
+    "JSON_SERIALIZE", "JSON_TABLE", "JSON_VALUE", "XMLTABLE",
+)  # fmt: skip
+
+
+class Printed(exp.Expression, exp.Condition):
+    """A text with expressions in it: ``texts`` has one part more than ``expressions``."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"texts": True, "expressions": False}
+
+
+class PrintedCall(Printed, exp.Func):
+    """The same, of the form of a function call."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"texts": True, "expressions": False}
+
+
+def _write(generator: Generator, node: exp.Expr) -> str:
+    first: str
+    first, *others = node.args["texts"]
+    operands = [generator.sql(one) for one in node.expressions]
+    return first + "".join(operand + text for operand, text in zip(operands, others, strict=True))
+
+
+for _table in (Postgres.Generator.TRANSFORMS, Generator.TRANSFORMS):
+    _table[Printed] = _table[PrintedCall] = _write
+# PostgreSQL prints bit(1) with its length; without one, "bit" is of any length, and bit is not.
+Postgres.Generator.TYPE_MAPPING[exp.DType.BIT] = '"bit"'
+
+
+class _Text:
+    """The text of a call while it is read."""
+
+    def __init__(self, beginning: str) -> None:
+        self.texts = [beginning]
+        self.operands: list[exp.Expr] = []
+
+    def word(self, text: str) -> None:
+        last = self.texts[-1]
+        tight = text in {",", ")", "]", "["} or last.endswith(("(", "["))
+        self.texts[-1] = last + text if tight else f"{last} {text}"
+
+    def operand(self, expression: exp.Expr) -> None:
+        if not self.texts[-1].endswith("("):
+            self.texts[-1] += " "
+        self.operands.append(expression)
+        self.texts.append("")
+
+
+class PrintedSyntaxParser(PostgresParser):
+    """Reads the calls of ``PRINTED_CALLS``, IS JSON, and the operator ``@``."""
+
+    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        **PostgresParser.FUNCTION_PARSERS,
+        **{name: lambda self, name=name: self._parse_printed(name) for name in PRINTED_CALLS},
+    }
+
+    def _parse_printed(self, name: str) -> exp.Expr:
+        """Read a call from behind its opening parenthesis as far as the closing one."""
+        text = _Text(f"{name}(")
+        self._read_printed(text, listed=True)
+        text.texts[-1] += ")"
+        return PrintedCall(texts=text.texts, expressions=text.operands)
+
+    def _read_printed(self, text: _Text, *, listed: bool) -> None:
+        """Read as far as the parenthesis that closes; a comma of a list precedes an expression."""
+        expects, named = listed, not listed
+        while self._curr and self._curr.token_type is not TokenType.R_PAREN:
+            token = self._curr
+            word = "" if token.token_type is TokenType.IDENTIFIER else token.text.upper()
+            if expects and not self._begins_option(word):
+                # Inside the columns of XMLTABLE the parentheses are the whole expression.
+                xml = text.texts[0].startswith("XMLTABLE(")
+                grouped = xml and not listed and self._opens_group()
+                operand = self._parse_paren() if grouped else self._parse_assignment()
+                if operand is None or self._curr is token:
+                    self.raise_error("Expected an expression")
+                    return
+                text.operand(operand)
+                expects = False
+                continue
+            expects = False
+            self._advance()
+            text.word(self._find_sql(token, token))
+            if named:  # a column or a name of something, whatever it looks like
+                named = False
+            elif token.token_type is TokenType.L_PAREN:
+                self._copy_group(text)
+            elif word == "COLUMNS":
+                listed, named = False, True
+                if self._match(TokenType.L_PAREN):
+                    text.texts[-1] += " ("
+                    self._read_group(text, listed=False)
+                    named = False
+            elif word == "XMLNAMESPACES" and self._match(TokenType.L_PAREN):
+                text.texts[-1] += "("
+                self._read_group(text, listed=True)
+            elif word == ",":
+                expects, named = listed, not listed
+            elif word == "AS":
+                named = True
+            elif word in _INTRODUCES or word == ":" or (word == "PATH" and self._opens_group()):
+                expects = True
+
+    def _read_group(self, text: _Text, *, listed: bool) -> None:
+        self._read_printed(text, listed=listed)
+        self._match_r_paren()
+        text.texts[-1] += ")"
+
+    def _begins_option(self, word: str) -> bool:
+        """Tell whether the options of a call follow, where there could be an expression."""
+        if word in {"RETURNING", "XMLNAMESPACES"}:
+            return True
+        follows = self._next.text.upper() if self._next else ""
+        return word in {"ABSENT", "NULL"} and follows == "ON"
+
+    def _opens_group(self) -> bool:
+        return bool(self._curr) and self._curr.token_type is TokenType.L_PAREN
+
+    def _copy_group(self, text: _Text) -> None:
+        """Copy the text between two parentheses, such as the digits of a numeric."""
+        depth = 1
+        while self._curr and depth:
+            token = self._curr
+            depth += (token.token_type is TokenType.L_PAREN) - (
+                token.token_type is TokenType.R_PAREN
+            )
+            self._advance()
+            text.word(self._find_sql(token, token))
+
+    def _parse_is(self, this: exp.Expr | None) -> exp.Expr | None:
+        if this is None or not self._curr or self._curr.token_type is not TokenType.JSON:
+            return super()._parse_is(this)
+        words = ["IS", "JSON"]
+        self._advance()
+        if self._match_texts(("VALUE", "SCALAR", "ARRAY", "OBJECT")):
+            words.append(self._prev.text.upper())
+        if self._match_texts(("WITH", "WITHOUT")):
+            words.append(self._prev.text.upper())
+        if words[-1] in {"WITH", "WITHOUT"} and self._match_text_seq("UNIQUE"):
+            words.append("UNIQUE KEYS")
+            self._match_text_seq("KEYS")
+        return Printed(texts=["", f" {' '.join(words)}"], expressions=[this])
+
+    def _parse_parameter(self) -> exp.Expr:  # type: ignore[override]  # no parameters are printed
+        operand = self._parse_unary()
+        if operand is None:
+            self.raise_error("Expected an expression")
+        return Printed(texts=["@ ", ""], expressions=[operand])
