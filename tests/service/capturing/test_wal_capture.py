@@ -546,8 +546,13 @@ def test_slot_lag_is_measured_and_announced(counted: Lab):
     warned = replace(settings, slot_lag_warning_threshold_mb=1)
     runtime.settings = replace(warned, slot_lag_critical_threshold_mb=1_000_000)
     try:
-        with psycopg.connect(counted.trickle.dsn, autocommit=True) as listener:
+        with (
+            psycopg.connect(counted.trickle.dsn, autocommit=True) as listener,
+            psycopg.connect(counted.trickle.dsn) as old,
+        ):
             listener.execute("LISTEN pg_trickle_alert")
+            # The server keeps the log from where the oldest open transaction wrote first.
+            old.execute("SELECT pg_logical_emit_message(true, 'test', 'keeps the log')")
             counted.run(
                 "CREATE TABLE bulk AS SELECT repeat('x', 1000) FROM generate_series(1, 2000)"
             )
@@ -567,11 +572,9 @@ def test_slot_lag_is_measured_and_announced(counted: Lab):
 
 
 def announced(lab: Lab, listener: psycopg.Connection) -> str:
-    """Tend the capture while something keeps the log, and return what is announced."""
-    with psycopg.connect(lab.trickle.dsn) as old:
-        old.execute("SELECT pg_current_xact_id()")  # keeps the log from being forgotten
-        lab.trickle._runtime.capture_tended = float("-inf")
-        tend_capture(lab.trickle._runtime)
+    """Tend the capture, and return what is announced."""
+    lab.trickle._runtime.capture_tended = float("-inf")
+    tend_capture(lab.trickle._runtime)
     [alert] = listener.notifies(timeout=PATIENCE, stop_after=1)
     return str(json.loads(alert.payload)["event"])
 
