@@ -58,7 +58,8 @@ class Following:
         )
         self._add(
             f"IF {counts} > {_FEW} THEN",
-            "    PERFORM pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', true);",
+            "    PERFORM pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', true),"
+            " pg_catalog.set_config('enable_seqscan', 'on', true);",
             "END IF;",
         )
         for stage in self.blueprint.query.stages:

@@ -138,12 +138,24 @@ def _head(blueprint: Blueprint) -> str:
         "search_path": OWN_PATH,
         "row_security": "off",
         "jit": "off",
-        "plan_cache_mode": "'auto'",
+        **_planning(blueprint),
         "pg_trickle.refreshing": quote_literal(str(blueprint.relid)),
         **{name: quote_literal(value) for name, value in blueprint.settings.items()},
     }
     listed = " ".join(f"SET {name} = {value}" for name, value in settings.items())
     return f"SECURITY DEFINER {listed}"
+
+
+def _planning(blueprint: Blueprint) -> dict[str, str]:
+    """Let plans be made once for each session where every read has an index of ours.
+
+    Without a turn for all, only state and contents are read, a few rows of each by their hash.  A
+    plan for any number of changes is then right.  Left alone, the planner reads tables that look
+    small from end to end, with all rows that have gone since.
+    """
+    if blueprint.locking.mode is LockMode.EXCLUSIVE:
+        return {"plan_cache_mode": "'auto'", "enable_seqscan": "on"}
+    return {"plan_cache_mode": "'force_generic_plan'", "enable_seqscan": "off"}
 
 
 def _triggers(blueprint: Blueprint) -> Iterator[tuple[Function, Trigger]]:

@@ -115,6 +115,23 @@ def test_writers_of_different_groups_do_not_wait(
     lab.check(name)
 
 
+@pytest.mark.parametrize("name", ["copied", "sums", "lows", "ranks"])
+def test_a_small_change_reads_by_index_however_many_rows_have_gone(lab: Lab, name: str) -> None:
+    lab.run(*_TABLES)
+    lab.create(name, _QUERIES[name], "IMMEDIATE")
+    read = (
+        "SELECT coalesce(sum(seq_scan), 0)::int FROM pg_stat_xact_user_tables"
+        f" WHERE relname = '{name}' OR schemaname = 'pgtrickle_state'"
+    )
+    with lab.connection.transaction():
+        before = lab.value(read)  # of earlier transactions, not yet reported
+        for n in range(20):
+            lab.run(f"INSERT INTO a VALUES ({300 + n}, {n % 2}, 1)", "UPDATE a SET v = v + 1")
+        assert lab.value(read) == before
+        lab.run("INSERT INTO a SELECT n, n % 9, n FROM generate_series(1000, 1999) n")
+    lab.check(name)
+
+
 def test_the_lock_of_each_query(lab: Lab) -> None:
     lab.run(*_TABLES)
     for name, query in _QUERIES.items():
