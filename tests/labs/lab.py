@@ -47,6 +47,9 @@ _RESET = """
         CREATE SCHEMA public;
         DELETE FROM pgtrickle.pgt_stream_tables;
         DELETE FROM pgtrickle.pgt_change_tracking;
+        DELETE FROM pgtrickle.pgt_daemons;
+        DELETE FROM pgtrickle.pgt_leader;
+        DELETE FROM pgtrickle.pgt_request_servers;
     END $$
 """
 

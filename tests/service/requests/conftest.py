@@ -35,4 +35,4 @@ def served(lab: Lab) -> Iterator[Lab]:
 
 @pytest.fixture(autouse=True)
 def forget_requests(lab: Lab) -> None:
-    lab.run("DELETE FROM pgtrickle.pgt_requests", "DELETE FROM pgtrickle.pgt_request_servers")
+    lab.run("DELETE FROM pgtrickle.pgt_requests")
