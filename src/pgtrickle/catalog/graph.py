@@ -100,7 +100,7 @@ def _looked_through(
     return tuple(found)
 
 
-_READS_STREAM_TABLES = """
+_MAY_HAVE_COMPANIONS = """
     SELECT count(*) FILTER (WHERE d.source_type = 'STREAM_TABLE') > 0
            AND (count(*) > 1 OR pg_catalog.bool_or(s.scc_id IS NOT NULL)),
            count(*) = 0
@@ -110,17 +110,20 @@ _READS_STREAM_TABLES = """
 """
 
 
+def may_have_companions(connection: Connection[TupleRow], name: QualifiedName) -> bool:
+    """Tell, from its own sources alone, if a stream table may be below a diamond or in a circle."""
+    values = {"schema": name.schema, "name": name.name}
+    [(may, unknown)] = connection.execute(_MAY_HAVE_COMPANIONS, values).fetchall()
+    if unknown and follow_renamed_tables(connection):
+        [(may, _)] = connection.execute(_MAY_HAVE_COMPANIONS, values).fetchall()
+    return bool(may)
+
+
 def list_companions(connection: Connection[TupleRow], name: QualifiedName) -> list[QualifiedName]:
     """Return what must be refreshed together with a stream table, in order, itself last.
 
     That is what it reads, directly or not, as far as it belongs to the same group.
     """
-    values = {"schema": name.schema, "name": name.name}
-    [(may_be, unknown)] = connection.execute(_READS_STREAM_TABLES, values).fetchall()
-    if unknown and follow_renamed_tables(connection):
-        [(may_be, _)] = connection.execute(_READS_STREAM_TABLES, values).fetchall()
-    if not may_be:
-        return [name]
     follow_renamed_tables(connection)
     nodes = {one.relid: one for one in list_nodes(connection)}
     relid = next((one.relid for one in nodes.values() if one.name == name), None)

@@ -385,6 +385,10 @@ _UPDATE_FRONTIER = """
            suspended_by = NULL,
            consecutive_errors = 0,
            last_error_message = NULL,
+           -- The refresh for which a fuse was bridged, or one by hand, puts it in again.
+           fuse_bridged = fuse_bridged AND NOT %(changed)s,
+           fuse_blown_at = CASE WHEN NOT %(changed)s THEN fuse_blown_at END,
+           fuse_reason = CASE WHEN NOT %(changed)s THEN fuse_reason END,
            updated_at = pg_catalog.now()
      WHERE pgt_id = %(id)s
        AND frontier IS NOT DISTINCT FROM %(previous)s
@@ -398,16 +402,19 @@ def update_frontier(
     *,
     previous: Frontier | None,
     data_timestamp: datetime,
+    changed: bool = False,
 ) -> None:
     """Advance a stream table from ``previous`` to ``frontier`` after a refresh that succeeded.
 
-    Raises ST210 when the stored frontier is not ``previous``: someone else has refreshed since.
+    If its sources ``changed``, the changes have passed its fuse.  Raises ST210 when the stored
+    frontier is not ``previous``: someone else has refreshed since.
     """
     values = {
         "id": stream_table_id,
         "frontier": Jsonb(frontier.to_json()),
         "previous": None if previous is None else Jsonb(previous.to_json()),
         "data_timestamp": data_timestamp,
+        "changed": changed,
     }
     if connection.execute(_UPDATE_FRONTIER, values).rowcount != 1:
         raise LeaseLostError(

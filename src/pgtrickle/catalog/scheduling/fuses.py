@@ -100,15 +100,3 @@ def reset_fuse(
         raise StatusForbidsError(
             "the fuse of the stream table has not blown", hint="There is nothing to reset."
         )
-
-
-_RESTORE = """
-    UPDATE pgtrickle.pgt_stream_tables
-       SET fuse_bridged = false, fuse_blown_at = NULL, fuse_reason = NULL
-     WHERE pgt_id = %(id)s AND (fuse_bridged OR fuse_blown_at IS NOT NULL)
-"""
-
-
-def restore_fuse(connection: Connection[TupleRow], stream_table_id: int) -> None:
-    """Put a fuse in again, after the refresh for which it was bridged or one by hand."""
-    connection.execute(_RESTORE, {"id": stream_table_id})

@@ -9,7 +9,6 @@ from psycopg import Connection
 
 from pgtrickle.catalog.refreshes.history import RefreshRecord, RefreshStatus, insert_refresh
 from pgtrickle.catalog.refreshes.leases import check_lease
-from pgtrickle.catalog.scheduling.fuses import restore_fuse
 from pgtrickle.catalog.scheduling.subscriptions import tell_subscribers
 from pgtrickle.catalog.stream_tables import update_frontier, update_plan
 from pgtrickle.catalog.successors import is_successor
@@ -64,13 +63,12 @@ def commit(writer: Connection, outcome: Outcome, *, together: bool = False) -> C
         basis.frontier,
         previous=stream_table.frontier,
         data_timestamp=basis.taken_at,
+        changed=bool(basis.changed_rows),
     )
     if outcome.decision.action in {Action.FULL, Action.REINITIALIZE}:
         update_plan(writer, stream_table.id, dict(basis.plan))
     if prepared.immediate:
         mark_ready(writer, stream_table.id)
-    if basis.changed_rows:
-        restore_fuse(writer, stream_table.id)
     refresh_id = _record(writer, outcome)
     # Nobody is notified of a successor: its contents are not visible yet.
     if refresh_id is not None and outcome.written.changed and not is_successor(stream_table.name):

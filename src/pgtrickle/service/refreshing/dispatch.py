@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from pgtrickle.catalog.circles import list_members
-from pgtrickle.catalog.graph import list_companions
+from pgtrickle.catalog.graph import list_companions, may_have_companions
 from pgtrickle.catalog.stream_tables import find_stream_table
 from pgtrickle.errors import (
     DataError,
@@ -41,8 +41,9 @@ def refresh_stream_table(
     a circle, all its members (docs/adr/0023). A ``trial`` may refresh a suspended one.
     """
     with runtime.connection() as connection:
-        names = list_companions(connection, name)
-        alone = len(names) == 1 and not list_members(connection, name)
+        together = may_have_companions(connection, name)
+        names = list_companions(connection, name) if together else [name]
+        alone = not together or (len(names) == 1 and not list_members(connection, name))
     if alone:
         return refresh_alone(runtime, name, full=full, initiated_by=initiated_by, trial=trial)
     initial = initiated_by is InitiatedBy.INITIAL
