@@ -438,7 +438,7 @@ def test_successor_is_not_shown(shop: Lab):
 
     def look() -> None:
         listed.append([str(one.name) for one in shop.trickle.list_stream_tables()])
-        listed.append(list(shop.trickle.dependencies()))
+        listed.append(list(shop.trickle.insight.dependencies()))
         listed.append(list(shop.trickle.daemon.shape().reads))
 
     shop.before_next_stage(look)
