@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pgtrickle.client.trickle import Trickle
     from pgtrickle.errors import TrickleError
     from pgtrickle.lake.reader.source import register_ducklake
-    from pgtrickle.model.cdc_mode import CdcMode
+    from pgtrickle.model.capture.cdc_mode import CdcMode
     from pgtrickle.model.lake.catalog import MovedCatalog, ShownCatalog
     from pgtrickle.model.lake.sink import DeliveryStatus, LakeCare, SinkStatus
     from pgtrickle.model.lake.source import LakeSource
@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from pgtrickle.service.insight.diagnose import Diagnosis
     from pgtrickle.service.insight.doctor import Check
     from pgtrickle.service.lifecycle.create_or_replace import Outcome
-    from pgtrickle.service.lifecycle.rebind import Mended
     from pgtrickle.service.lifecycle.rename import RenameReport
+    from pgtrickle.service.lifecycle.repair.rebind import Mended
     from pgtrickle.service.lifecycle.validate import Validation
     from pgtrickle.settings import SettingInEffect, Settings
 
@@ -146,7 +146,7 @@ _HOMES = {
     "CacheStats": "pgtrickle.model.status_report",
     "CaptureHealth": "pgtrickle.catalog.capture.health",
     "CaptureVerbs": "pgtrickle.client.capture",
-    "CdcMode": "pgtrickle.model.cdc_mode",
+    "CdcMode": "pgtrickle.model.capture.cdc_mode",
     "Check": "pgtrickle.service.insight.doctor",
     "CreateOptions": "pgtrickle.options.words",
     "Definition": "pgtrickle.options.words",
@@ -169,7 +169,7 @@ _HOMES = {
     "LakeVerbs": "pgtrickle.client.lake",
     "ListedSource": "pgtrickle.model.status_report",
     "Listing": "pgtrickle.model.text.shown",
-    "Mended": "pgtrickle.service.lifecycle.rebind",
+    "Mended": "pgtrickle.service.lifecycle.repair.rebind",
     "MovedCatalog": "pgtrickle.model.lake.catalog",
     "Notice": "pgtrickle.service.insight.channels",
     "Outcome": "pgtrickle.service.lifecycle.create_or_replace",

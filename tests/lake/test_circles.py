@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pgtrickle.service.refreshing.together import _Group
+from pgtrickle.service.refreshing.groups.together import _Group
 from tests.lake.shore import FarShore, Shore
 
 _REACH = (

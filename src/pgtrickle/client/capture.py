@@ -13,7 +13,7 @@ from pgtrickle.service.naming import Naming
 if TYPE_CHECKING:  # each verb imports its use case when it is called
     from pgtrickle.catalog.capture.health import CaptureHealth
     from pgtrickle.service.capturing.wal_slot import SlotHealth
-    from pgtrickle.service.lifecycle.rebind import Mended
+    from pgtrickle.service.lifecycle.repair.rebind import Mended
 
 
 class CaptureVerbs(Naming):

@@ -68,8 +68,8 @@ if TYPE_CHECKING:
     from pgtrickle.service.insight.channels import Notice
     from pgtrickle.service.insight.doctor import Check
     from pgtrickle.service.lifecycle.create_or_replace import Outcome
-    from pgtrickle.service.lifecycle.rebind import Mended
     from pgtrickle.service.lifecycle.rename import RenameReport
+    from pgtrickle.service.lifecycle.repair.rebind import Mended
     from pgtrickle.service.lifecycle.validate import Validation
 
 

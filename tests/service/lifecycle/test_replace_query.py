@@ -21,8 +21,8 @@ from pgtrickle.errors import (
     TrickleError,
 )
 from pgtrickle.model.stream_table import Action, Status
-from pgtrickle.service.lifecycle import replace_query
-from pgtrickle.service.lifecycle.replace_query import discard_abandoned
+from pgtrickle.service.lifecycle.replacing import replace_query
+from pgtrickle.service.lifecycle.replacing.replace_query import discard_abandoned
 from tests.labs.hearing import heard
 from tests.labs.lab import Lab
 

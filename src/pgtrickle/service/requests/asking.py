@@ -27,8 +27,8 @@ from pgtrickle.session import Session
 
 if TYPE_CHECKING:  # the compiler takes longer to import than looking at the catalog does
     from pgtrickle.service.lifecycle.create_or_replace import Outcome
-    from pgtrickle.service.lifecycle.rebind import Mended
     from pgtrickle.service.lifecycle.rename import RenameReport
+    from pgtrickle.service.lifecycle.repair.rebind import Mended
 
 # The verbs that the daemon executes for the owner of the catalog too, on request.
 DAEMONS_VERBS = (
@@ -111,7 +111,7 @@ class Asking(Naming):
 
     def repair_stream_table(self, name: str) -> Listing[Mended]:
         """Ask for a stream table to be mended."""
-        from pgtrickle.service.lifecycle.rebind import Mended  # noqa: PLC0415 - see above
+        from pgtrickle.service.lifecycle.repair.rebind import Mended  # noqa: PLC0415 - see above
 
         told = self._ask("repair_stream_table", self._get(name).name)
         return Listing(Mended(*line.split(": ", 1)) for line in told.splitlines() if ": " in line)
