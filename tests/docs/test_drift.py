@@ -147,9 +147,14 @@ def test_files_named_without_their_folder_exist() -> None:
 
 
 def test_named_objects_of_the_schema_and_the_package_exist() -> None:
-    statements = "\n".join(one.sql for one in (*list_migrations(), *list_api_files()))
+    applied = [*(one.sql for one in list_migrations()), *(one.sql for one in list_api_files())]
     modules = {path.stem for path in (ROOT / "src" / "pgtrickle").iterdir()}
-    there = {*_OBJECT.findall(statements), *dir(pgtrickle), *modules, "output"}  # a plugin of WAL
+    there = {
+        *_OBJECT.findall("\n".join(applied)),
+        *dir(pgtrickle),
+        *modules,
+        "output",
+    }  # a plugin of WAL
 
     named = {(place, name) for place, text in TEXTS.items() for name in _OBJECT.findall(text)}
 

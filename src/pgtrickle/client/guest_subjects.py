@@ -11,8 +11,7 @@ from pgtrickle.catalog.lake.catalogs import list_told_catalogs
 from pgtrickle.client.capture import CaptureVerbs
 from pgtrickle.client.insight import InsightVerbs
 from pgtrickle.client.lake import LakeVerbs
-from pgtrickle.client.scheduler import SchedulerVerbs
-from pgtrickle.errors import SettingError
+from pgtrickle.client.scheduler import SchedulerVerbs, check_watermark
 from pgtrickle.model.lake.catalog import ShownCatalog
 from pgtrickle.model.scheduling.refresh_group import DEFAULT_ISOLATION
 from pgtrickle.model.text.shown import Listing
@@ -88,11 +87,7 @@ class GuestScheduler(_OfGuest, SchedulerVerbs):
 
     def advance_watermark(self, source: str, watermark: datetime) -> None:
         """Record the moment up to which a source of the guest is complete."""
-        if watermark.tzinfo is None:
-            raise SettingError(
-                f"the watermark {watermark.isoformat()} has no time zone",
-                hint="Add one, such as +00:00 at the end.",
-            )
+        check_watermark(watermark)
         call = "advance_watermark(%s::pg_catalog.regclass, %s)"
         self._means.call(call, self._name(source).sql, watermark)
 

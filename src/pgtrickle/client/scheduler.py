@@ -113,11 +113,7 @@ class SchedulerVerbs(Naming):
 
     def advance_watermark(self, source: str, watermark: datetime) -> None:
         """Record the moment up to which a source is complete; it never moves back."""
-        if watermark.tzinfo is None:
-            raise SettingError(
-                f"the watermark {watermark.isoformat()} has no time zone",
-                hint="Add one, such as +00:00 at the end.",
-            )
+        check_watermark(watermark)
         with self._runtime.connection() as connection:
             advance_watermark(connection, self._relid(connection, source), watermark)
 
@@ -209,3 +205,12 @@ class SchedulerVerbs(Naming):
         for table in tables:
             check_owner(connection, table)
         return tables
+
+
+def check_watermark(watermark: datetime) -> None:
+    """Refuse a moment without a time zone."""
+    if watermark.tzinfo is None:
+        raise SettingError(
+            f"the watermark {watermark.isoformat()} has no time zone",
+            hint="Add one, such as +00:00 at the end.",
+        )

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from enum import Enum
 from functools import cached_property
-from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 from pgtrickle.catalog.migrate import migrate
@@ -97,12 +96,7 @@ class Trickle(Naming):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
