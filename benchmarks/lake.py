@@ -129,7 +129,7 @@ def _refresh_few(
 
 
 def _bytes_written(trickle: pgtrickle.Trickle) -> int:
-    [one] = trickle.ducklake_sink_status()
+    [one] = trickle.lake.ducklake_sink_status()
     return one.bytes_written
 
 

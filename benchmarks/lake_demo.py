@@ -186,7 +186,7 @@ def _close(trickle: pgtrickle.Trickle, lag: Lag, comparison: Comparison) -> int:
     with lake_client(trickle.dsn, _SCHEMA) as client:
         comparison.compare(client)
         [(arrived,)] = client.execute("SELECT count(*) FROM pulse").fetchall()
-    for one in trickle.ducklake_sink_status():
+    for one in trickle.lake.ducklake_sink_status():
         say(
             f"{one.stream_table}: {one.deliveries} deliveries, {one.rows_written:,} rows,"
             f" {one.bytes_written:,} bytes"

@@ -13,12 +13,18 @@ from typing import Any
 from typer.main import get_command
 
 import pgtrickle
-from pgtrickle import Trickle
+from pgtrickle import CaptureVerbs, InsightVerbs, LakeVerbs, SchedulerVerbs, Trickle
 from pgtrickle.cli.main import app
 from pgtrickle.client.table import Table
 from pgtrickle.model import words
 from tools.verbs import VERBS, Verb
 
+SUBJECTS = {
+    "scheduler": SchedulerVerbs,
+    "capture": CaptureVerbs,
+    "lake": LakeVerbs,
+    "insight": InsightVerbs,
+}  # by the attribute of the client that holds their verbs
 _PYTHON_INTRODUCTION = (
     "The functions and types on this page are imported from `pgtrickle`. Names of stream tables"
     ' are written as in a query: `"revenue"`, `"shop.revenue"`, `\'shop."Daily Sales"\'`; without'
@@ -26,7 +32,8 @@ _PYTHON_INTRODUCTION = (
     " one of the role's search path is meant. Every error is a `pgtrickle.errors.TrickleError`, of"
     " one of the [families](../errors.md). Where a word is a choice, the member of its enum is as"
     ' good: `refresh_mode=RefreshMode.FULL` or `"FULL"`. Reports and listings print well, and'
-    " render in notebooks. The same verbs in the shell and in SQL: [verbs.md](verbs.md)."
+    " render in notebooks. Verbs on one subject are behind an attribute of the client:"
+    " `trickle.scheduler.drain()`. The same verbs in the shell and in SQL: [verbs.md](verbs.md)."
 )
 _CLI_INTRODUCTION = (
     "What each command takes. How they are used, and their exit codes: [cli.md](../cli.md). The"
@@ -48,7 +55,8 @@ def verbs_page() -> Iterator[str]:
 
 
 def _verb_row(verb: Verb) -> list[str]:
-    python = f"[`{verb.python}`](python.md#{verb.python})" if verb.python else ""
+    name = verb.python.replace(".", "")
+    python = f"[`{verb.python}`](python.md#{name})" if verb.python else ""
     anchor = verb.cli.replace(" ", "-")
     cli = f"[`{verb.cli}`](cli.md#{anchor})" if verb.cli else ""
     sql = f"[`{verb.sql}`](../sql_reference.md#{verb.sql})" if verb.sql else ""
@@ -68,7 +76,7 @@ def python_page() -> Iterator[str]:
         if names:
             yield f"## {section}"
         for name in dict.fromkeys(names):
-            yield from _function(name, getattr(Trickle, name))
+            yield from _function(name, verb_of(name))
     yield "## A table in the hand"
     yield _prose(Table.__doc__ or "")
     for name, method in vars(Table).items():
@@ -79,8 +87,15 @@ def python_page() -> Iterator[str]:
     yield "## Types"
     for name in pgtrickle.__all__:
         found = getattr(pgtrickle, name)
-        if inspect.isclass(found) and found not in (Trickle, Table):
+        if inspect.isclass(found) and found not in (Trickle, Table, *SUBJECTS.values()):
             yield from _type(name, found)
+
+
+def verb_of(name: str) -> Callable[..., Any]:
+    """Return the method that is called so, as in ``scheduler.drain``."""
+    *subject, verb = name.split(".")
+    found: Callable[..., Any] = getattr(SUBJECTS[subject[0]] if subject else Trickle, verb)
+    return found
 
 
 def _function(name: str, function: Callable[..., Any]) -> Iterator[str]:

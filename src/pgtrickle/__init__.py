@@ -14,11 +14,15 @@ if TYPE_CHECKING:
     from pgtrickle.bootstrap import connect
     from pgtrickle.catalog.capture.health import CaptureHealth
     from pgtrickle.catalog.refreshes.history import Refresh, RefreshStatus
+    from pgtrickle.client.capture import CaptureVerbs
+    from pgtrickle.client.insight import InsightVerbs
+    from pgtrickle.client.lake import LakeVerbs
+    from pgtrickle.client.scheduler import SchedulerVerbs
     from pgtrickle.client.table import Table
     from pgtrickle.client.trickle import Trickle
     from pgtrickle.errors import TrickleError
     from pgtrickle.lake.reader.source import register_ducklake
-    from pgtrickle.model.cdc_mode import CdcMode
+    from pgtrickle.model.capture.cdc_mode import CdcMode
     from pgtrickle.model.lake.catalog import MovedCatalog, ShownCatalog
     from pgtrickle.model.lake.sink import DeliveryStatus, LakeCare, SinkStatus
     from pgtrickle.model.lake.source import LakeSource
@@ -56,10 +60,10 @@ if TYPE_CHECKING:
     from pgtrickle.service.insight.diagnose import Diagnosis
     from pgtrickle.service.insight.doctor import Check
     from pgtrickle.service.lifecycle.create_or_replace import Outcome
-    from pgtrickle.service.lifecycle.rebind import Mended
     from pgtrickle.service.lifecycle.rename import RenameReport
+    from pgtrickle.service.lifecycle.repair.rebind import Mended
     from pgtrickle.service.lifecycle.validate import Validation
-    from pgtrickle.settings import SettingInEffect, Settings, UnknownSetting
+    from pgtrickle.settings import SettingInEffect, Settings
 
 __version__ = VERSION
 
@@ -70,6 +74,7 @@ __all__ = [
     "BufferSize",
     "CacheStats",
     "CaptureHealth",
+    "CaptureVerbs",
     "CdcMode",
     "Check",
     "CreateOptions",
@@ -86,9 +91,11 @@ __all__ = [
     "HealthCheck",
     "Hold",
     "InitiatedBy",
+    "InsightVerbs",
     "Isolation",
     "LakeCare",
     "LakeSource",
+    "LakeVerbs",
     "ListedSource",
     "Listing",
     "Mended",
@@ -103,6 +110,7 @@ __all__ = [
     "RefreshReport",
     "RefreshStatus",
     "RenameReport",
+    "SchedulerVerbs",
     "ServiceLevel",
     "SettingInEffect",
     "Settings",
@@ -119,7 +127,6 @@ __all__ = [
     "TreeLine",
     "Trickle",
     "TrickleError",
-    "UnknownSetting",
     "Validation",
     "VerifyReport",
     "Versions",
@@ -138,7 +145,8 @@ _HOMES = {
     "BufferSize": "pgtrickle.model.status_report",
     "CacheStats": "pgtrickle.model.status_report",
     "CaptureHealth": "pgtrickle.catalog.capture.health",
-    "CdcMode": "pgtrickle.model.cdc_mode",
+    "CaptureVerbs": "pgtrickle.client.capture",
+    "CdcMode": "pgtrickle.model.capture.cdc_mode",
     "Check": "pgtrickle.service.insight.doctor",
     "CreateOptions": "pgtrickle.options.words",
     "Definition": "pgtrickle.options.words",
@@ -154,12 +162,14 @@ _HOMES = {
     "HealthCheck": "pgtrickle.model.status_report",
     "Hold": "pgtrickle.model.status_report",
     "InitiatedBy": "pgtrickle.model.stream_table",
+    "InsightVerbs": "pgtrickle.client.insight",
     "Isolation": "pgtrickle.model.scheduling.refresh_group",
     "LakeCare": "pgtrickle.model.lake.sink",
     "LakeSource": "pgtrickle.model.lake.source",
+    "LakeVerbs": "pgtrickle.client.lake",
     "ListedSource": "pgtrickle.model.status_report",
     "Listing": "pgtrickle.model.text.shown",
-    "Mended": "pgtrickle.service.lifecycle.rebind",
+    "Mended": "pgtrickle.service.lifecycle.repair.rebind",
     "MovedCatalog": "pgtrickle.model.lake.catalog",
     "Notice": "pgtrickle.service.insight.channels",
     "Outcome": "pgtrickle.service.lifecycle.create_or_replace",
@@ -171,6 +181,7 @@ _HOMES = {
     "RefreshReport": "pgtrickle.model.report",
     "RefreshStatus": "pgtrickle.catalog.refreshes.history",
     "RenameReport": "pgtrickle.service.lifecycle.rename",
+    "SchedulerVerbs": "pgtrickle.client.scheduler",
     "ServiceLevel": "pgtrickle.model.status_report",
     "SettingInEffect": "pgtrickle.settings",
     "Settings": "pgtrickle.settings",
@@ -187,7 +198,6 @@ _HOMES = {
     "TreeLine": "pgtrickle.model.status_report",
     "Trickle": "pgtrickle.client.trickle",
     "TrickleError": "pgtrickle.errors",
-    "UnknownSetting": "pgtrickle.settings",
     "Validation": "pgtrickle.service.lifecycle.validate",
     "VerifyReport": "pgtrickle.model.report",
     "Versions": "pgtrickle.model.status_report",

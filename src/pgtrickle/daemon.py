@@ -19,6 +19,7 @@ from pgtrickle.catalog.capture.health import list_held_back
 from pgtrickle.catalog.graph import get_schedule_token
 from pgtrickle.catalog.migrate import check_primary, check_version
 from pgtrickle.catalog.scheduling.holds import list_holds
+from pgtrickle.catalog.settings_table import list_unknown_parameters
 from pgtrickle.errors import TrickleError
 from pgtrickle.model.lake.sink import SinkNews
 from pgtrickle.model.report import RefreshReport
@@ -42,6 +43,7 @@ from pgtrickle.service.scheduling.leadership import Leadership, standing_for_lea
 from pgtrickle.service.scheduling.prune import prune_history, pruning_history
 from pgtrickle.service.sinks.ducklake.news import SinkWatch
 from pgtrickle.service.sinks.ducklake.tend import tend_lake
+from pgtrickle.settings import UnknownSetting
 
 logger = logging.getLogger(__name__)
 
@@ -244,6 +246,11 @@ class Daemon:
         """Raise ST504 on a standby, where nothing can be refreshed."""
         with self._runtime.connection_before_catalog() as connection:
             check_primary(connection)
+
+    def unknown_parameters(self) -> list[UnknownSetting]:
+        """Return the parameters of PostgreSQL named ``pg_trickle.x`` that are not settings."""
+        with self._runtime.connection() as connection:
+            return list_unknown_parameters(connection)
 
     def check_catalog(self) -> None:
         """Raise if another version of the package, or a stranger, has taken the catalog over."""

@@ -28,7 +28,7 @@ from pgtrickle.capture.wal.messages import (
 from pgtrickle.capture.wal.slot import SlotState, check_slot
 from pgtrickle.capture.wal.transactions import read_transactions
 from pgtrickle.errors import SlotLostError, TrickleError, WalGapError, WalMessageError
-from pgtrickle.model.lsn import Lsn, format_lsn, parse_lsn
+from pgtrickle.model.capture.lsn import Lsn, format_lsn, parse_lsn
 from tests.capture import wal_messages as write
 
 OIDS = st.integers(0, 2**32 - 1)

@@ -142,7 +142,7 @@ def test_deliveries_are_counted_from_the_first_look_on(shop: Trickle) -> None:
     assert after["pgtrickle_sink_bytes_total", "public.kept"] > 0
     assert after["pgtrickle_sink_deliveries_total", "public.later"] == 1
     assert again["pgtrickle_sink_deliveries_total", "public.kept"] == 1
-    [kept] = [one for one in shop.ducklake_sink_status() if one.stream_table == "public.kept"]
+    [kept] = [one for one in shop.lake.ducklake_sink_status() if one.stream_table == "public.kept"]
     assert after["pgtrickle_sink_snapshot_id", "public.kept"] == kept.snapshot_id
     assert after["pgtrickle_sink_lag_seconds", "public.kept"] == 0
     assert after["pgtrickle_sinks", "DELIVERED"] == 2
@@ -161,7 +161,7 @@ def test_sink_that_fails_is_seen_to_lag_and_then_to_catch_up(shop: Trickle, tmp_
         lagging = scrape(address)
         data.unlink()
         (tmp_path / "away").rename(data)
-        shop.retry_sink("kept")
+        shop.lake.retry_sink("kept")
 
         found = scrape(address)
 

@@ -14,6 +14,7 @@ import pytest
 
 import pgtrickle
 from pgtrickle import Trickle
+from tools.surface_reference import SUBJECTS
 
 # Of the standard library and other packages, and the words of ``model/words.py``.
 OTHERS = {
@@ -33,9 +34,10 @@ OTHERS = {
 
 
 def verbs() -> Iterator[tuple[str, inspect.Signature]]:
-    for name, member in inspect.getmembers(Trickle, inspect.isfunction):
-        if not name.startswith("_"):
-            yield name, inspect.signature(member)
+    for kind in (Trickle, *SUBJECTS.values()):
+        for name, member in inspect.getmembers(kind, inspect.isfunction):
+            if not name.startswith("_"):
+                yield name, inspect.signature(member)
 
 
 def names_in(annotation: object) -> set[str]:

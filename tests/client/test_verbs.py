@@ -11,6 +11,7 @@ from typer.main import get_command
 from pgtrickle import Trickle
 from pgtrickle.cli.main import app
 from tools.sql_examples import EXAMPLES
+from tools.surface_reference import SUBJECTS
 from tools.verbs import VERBS, Verb
 
 ALL = [verb for verbs in VERBS.values() for verb in verbs]
@@ -22,12 +23,36 @@ def commands() -> Iterator[str]:
         yield from (f"{name} {one}" for one in inner) if inner else [name]
 
 
-def test_every_verb_of_the_client_is_in_the_table():
-    methods = inspect.getmembers(Trickle, inspect.isfunction)
+def methods(kind: type) -> Iterator[str]:
+    found = inspect.getmembers(kind, inspect.isfunction)
+    return (name for name, _ in found if not name.startswith("_"))
 
-    assert {one.python for one in ALL} - {""} == {
-        name for name, _ in methods if not name.startswith("_")
-    }
+
+def test_every_verb_of_the_client_is_in_the_table():
+    own = set(methods(Trickle))
+    by_subject = {f"{name}.{verb}" for name, kind in SUBJECTS.items() for verb in methods(kind)}
+
+    assert {one.python for one in ALL} - {""} == own | by_subject
+
+
+def test_client_has_the_verbs_of_daily_use_and_the_rest_are_behind_its_attributes():
+    public = {name for name in dir(Trickle) if not name.startswith("_")}
+
+    assert public - set(methods(Trickle)) == {*SUBJECTS, "daemon"}
+    assert len(public) <= 40
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_attribute_of_the_client_holds_the_verbs_on_its_subject(name: str):
+    [shown] = getattr(Trickle, name).func.__annotations__.values()
+
+    assert shown == SUBJECTS[name].__name__
+
+
+def test_no_verb_is_both_on_the_client_and_behind_an_attribute():
+    named = [name for kind in (Trickle, *SUBJECTS.values()) for name in methods(kind)]
+
+    assert len(named) == len(set(named))
 
 
 def test_every_command_is_in_the_table():

@@ -1,4 +1,4 @@
-"""Docs and docstrings name files that exist, and the defaults that settings really have."""
+"""Docs and docstrings name files, verbs and commands that exist, and the defaults of settings."""
 
 from __future__ import annotations
 
@@ -8,11 +8,18 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
+import pgtrickle
+from pgtrickle import Trickle
+from pgtrickle.catalog.migrate import list_api_files, list_migrations
+from pgtrickle.cli.main import app
 from pgtrickle.model.version import VERSION
 from pgtrickle.settings import SESSION_SETTINGS, Settings
+from tools.surface_reference import SUBJECTS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")))
@@ -122,3 +129,98 @@ def test_version_of_the_package_is_the_one_that_is_built() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
     assert project["version"] == VERSION
+
+
+_BARE = re.compile(r"(?<![\w/.<>*{}-])([a-z_0-9]+\.py)\b")
+_OBJECT = re.compile(r'(?<![\w"./-])pgtrickle\.([a-z_]\w*)')
+_VERB = re.compile(r"(?<![\w.])trickle\.((?:\w+\.)?\w+)\(")
+_COMMAND = re.compile(r"(?:^|[\s/])pgtrickle ((?:[a-z-]+ ?)+)")
+_FLAG = re.compile(r"(?<=\s)(--[a-z][a-z-]*)")
+
+
+def test_files_named_without_their_folder_exist() -> None:
+    there = {path.name for path in MODULES}
+    named = {(place, name) for place, text in TEXTS.items() for name in _BARE.findall(text)}
+
+    assert named
+    assert {(place, name) for place, name in named if name not in there} == set()
+
+
+def test_named_objects_of_the_schema_and_the_package_exist() -> None:
+    applied = [*(one.sql for one in list_migrations()), *(one.sql for one in list_api_files())]
+    modules = {path.stem for path in (ROOT / "src" / "pgtrickle").iterdir()}
+    there = {
+        *_OBJECT.findall("\n".join(applied)),
+        *dir(pgtrickle),
+        *modules,
+        "output",
+    }  # a plugin of WAL
+
+    named = {(place, name) for place, text in TEXTS.items() for name in _OBJECT.findall(text)}
+
+    assert {(place, name) for place, name in named if name not in there} == set()
+
+
+def test_named_verbs_of_python_exist() -> None:
+    named = {(place, name) for place, text in TEXTS.items() for name in _VERB.findall(text)}
+
+    assert len(named) > 10
+    assert {(place, name) for place, name in named if not _is_verb(name)} == set()
+
+
+def _is_verb(name: str) -> bool:
+    *subject, verb = name.split(".")
+    return hasattr(SUBJECTS[subject[0]] if subject else Trickle, verb)
+
+
+def _lines_of_shell(text: str) -> Iterator[str]:
+    """Yield the commands of a page: what is between backticks, and the lines of blocks."""
+    yield from re.findall(r"`([^`\n]+)`", text)
+    for block in re.findall(r"```\w*\n(.*?)```", text, re.DOTALL):
+        yield from block.replace("\\\n", " ").splitlines()
+
+
+def test_named_commands_and_their_options_exist() -> None:
+    root: Any = get_command(app)
+    unknown, flags = set(), 0
+    for page in PAGES:
+        for line in _lines_of_shell(page.read_text()):
+            found = _COMMAND.search(line.split("#")[0])
+            command = _command(root, found[1].split()) if found else None
+            if command is not None:
+                known = {flag for one in (*root.params, *command.params) for flag in _flags(one)}
+                given = set(_FLAG.findall(line.split("#")[0]))
+                flags += len(given)
+                unknown |= {(page.name, line, flag) for flag in given - known - {"--help"}}
+
+    assert flags > 20
+    assert unknown == set()
+
+
+def _command(root: Any, words: list[str]) -> Any:
+    """Return the command that these words begin with; None: it is prose, or a group of commands."""
+    found = root
+    for word in words:
+        commands = getattr(found, "commands", None)
+        if commands is None:
+            break
+        if word not in commands:
+            return None
+        found = commands[word]
+    return None if hasattr(found, "commands") else found
+
+
+def _flags(parameter: Any) -> list[str]:
+    return [*getattr(parameter, "opts", ()), *getattr(parameter, "secondary_opts", ())]
+
+
+def test_no_folder_of_the_package_holds_more_modules_than_a_reader_can_look_through() -> None:
+    folders = {path.parent for path in MODULES if (ROOT / "src") in path.parents}
+    sizes = {
+        folder.relative_to(ROOT / "src").as_posix(): len(
+            [path for path in folder.glob("*.py") if path.name != "__init__.py"]
+        )
+        for folder in folders
+    }
+
+    assert {folder: size for folder, size in sizes.items() if size > 15} == {}

@@ -175,7 +175,7 @@ def from_log(large_trickle: Trickle, monkeypatch: pytest.MonkeyPatch) -> Iterato
     yield large_trickle
     for stream_table in large_trickle.list_stream_tables():
         large_trickle.drop_stream_table(str(stream_table.name))
-    assert large_trickle.slot_health() is None
+    assert large_trickle.capture.slot_health() is None
 
 
 @pytest.mark.parametrize("query", [_JOIN, _NESTED])
@@ -190,7 +190,7 @@ def test_executors_read_a_large_window_that_came_from_the_log(
     assert report.action.value == "DIFFERENTIAL"
     assert _in_parts(report)["public.orders changes"] > 10_000
     assert from_log.verify_stream_table("t").ok
-    assert from_log.slot_health() is not None
+    assert from_log.capture.slot_health() is not None
     assert _leftovers(from_log) == []
 
 

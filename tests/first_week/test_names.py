@@ -94,9 +94,9 @@ def test_refresh_groups_are_made_alike_everywhere(shop: Newcomer):
     assert shop.type("group", "create", "pair", *members).status == 0
     typed = shop.value(isolation)
     assert shop.type("group", "drop", "pair").status == 0
-    shop.trickle.create_refresh_group("pair", members)
+    shop.trickle.scheduler.create_refresh_group("pair", members)
     python = shop.value(isolation)
-    shop.trickle.drop_refresh_group("pair")
+    shop.trickle.scheduler.drop_refresh_group("pair")
     with shop.serving():
         said = shop.psql("CALL pgtrickle.create_refresh_group('pair', '{revenue, largest}');")
 

@@ -88,7 +88,7 @@ class Shore:
 
     def status(self) -> tuple[str, int, str | None]:
         """Return the status, the attempts and the error of the only sink."""
-        [one] = self.trickle.ducklake_sink_status()
+        [one] = self.trickle.lake.ducklake_sink_status()
         return one.status.value, one.attempt_count, one.last_error
 
     def known(self) -> set[Path]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pgtrickle.service.refreshing.together import _Group
+from pgtrickle.service.refreshing.groups.together import _Group
 from tests.lake.shore import FarShore, Shore
 
 _REACH = (
@@ -39,7 +39,7 @@ def test_members_of_a_circle_are_delivered_with_their_transaction(shore: Shore):
         shore.window("reach", statement)
         shore.check("onward")
 
-    assert {one.status.value for one in shore.trickle.ducklake_sink_status()} == {"DELIVERED"}
+    assert {one.status.value for one in shore.trickle.lake.ducklake_sink_status()} == {"DELIVERED"}
 
 
 def test_circle_with_a_transaction_of_its_own_is_delivered_elsewhere_at_once(
@@ -51,4 +51,4 @@ def test_circle_with_a_transaction_of_its_own_is_delivered_elsewhere_at_once(
     far.window("reach", "INSERT INTO t VALUES (200, 300, 1, 'a'), (300, 7, 1, 'b')")
 
     far.check("onward")
-    assert {one.status.value for one in far.trickle.ducklake_sink_status()} == {"DELIVERED"}
+    assert {one.status.value for one in far.trickle.lake.ducklake_sink_status()} == {"DELIVERED"}

@@ -47,7 +47,7 @@ def _history(shore: Shore, name: str, first: int = 1) -> list[Counter[tuple[Any,
 
 
 def _maintain(shore: Shore, older_than: timedelta = _LATER) -> SinkCare:
-    [care] = shore.trickle.maintain_lake(older_than).sinks
+    [care] = shore.trickle.lake.maintain_lake(older_than).sinks
     assert care.error is None
     return care
 
@@ -79,11 +79,11 @@ def test_deliveries_go_on_with_the_difference_after_a_merge(shore: Shore):
     _maintain(shore)
 
     _work(shore, "copies", 9)
-    [status] = shore.trickle.ducklake_sink_status()
+    [status] = shore.trickle.lake.ducklake_sink_status()
     _maintain(shore, _AT_ONCE)
     shore.window("copies", "UPDATE t SET v = 0 WHERE id IN (1, 101, 105)")
 
-    [after] = shore.trickle.ducklake_sink_status()
+    [after] = shore.trickle.lake.ducklake_sink_status()
     assert status.deliveries == 20
     assert (after.rows_written - status.rows_written) == 3
     assert _live_files(shore) == 2
@@ -101,12 +101,12 @@ def test_rows_that_the_lake_lacks_are_found_after_a_merge(shore: Shore):
     directory.unlink()
     directory.with_name("aside").rename(directory)
 
-    [before] = shore.trickle.ducklake_sink_status()
+    [before] = shore.trickle.lake.ducklake_sink_status()
     assert _maintain(shore).merged > 1
-    shore.trickle.retry_sink("copies")
+    shore.trickle.lake.retry_sink("copies")
 
     shore.check("copies")
-    [after] = shore.trickle.ducklake_sink_status()
+    [after] = shore.trickle.lake.ducklake_sink_status()
     assert after.rows_written == before.rows_written + 1
     assert after.rows_deleted == before.rows_deleted + 3
 
@@ -162,15 +162,15 @@ def test_places_that_were_used_again_are_followed_after_a_merge(
 
     for number in range(10):
         shore.window("copies", f"UPDATE t SET v = -{number} WHERE id <= 10", "VACUUM copies")
-    assert shore.trickle.ducklake_sink_status()[0].rows_written == 100 + 20 * 10
+    assert shore.trickle.lake.ducklake_sink_status()[0].rows_written == 100 + 20 * 10
 
 
 def test_rows_that_no_snapshot_shows_are_left_out_of_merged_files(shore: Shore):
     shore.create("copies", COPY)
     _work(shore, "copies")
-    shore.trickle.maintain_lake(_AT_ONCE, keep=_AT_ONCE)
+    shore.trickle.lake.maintain_lake(_AT_ONCE, keep=_AT_ONCE)
     _work(shore, "copies", 9)
-    shore.trickle.maintain_lake(_AT_ONCE, keep=_AT_ONCE)
+    shore.trickle.lake.maintain_lake(_AT_ONCE, keep=_AT_ONCE)
     shore.window("copies", "DELETE FROM t WHERE id % 2 = 0")
     _work(shore, "copies", 8)
     before = _history(shore, "copies", first=_oldest(shore))
@@ -184,7 +184,7 @@ def test_rows_that_no_snapshot_shows_are_left_out_of_merged_files(shore: Shore):
         "SELECT (SELECT count(*) FROM copies), (SELECT sum(record_count) FROM"
         " lake.ducklake_data_file WHERE end_snapshot IS NULL)"
     )
-    [status] = shore.trickle.ducklake_sink_status()
+    [status] = shore.trickle.lake.ducklake_sink_status()
     assert live < left < status.rows_written
     _work(shore, "copies", 4)
 
@@ -195,10 +195,10 @@ def test_files_of_which_nothing_is_left_give_no_file(shore: Shore, monkeypatch: 
     _work(shore, "copies", 2)
     shore.window("copies", "DELETE FROM t WHERE id < 50", "DELETE FROM t")
     shore.ask("CREATE TABLE other (id int)")
-    shore.trickle.maintain_lake(_AT_ONCE, keep=_AT_ONCE)
+    shore.trickle.lake.maintain_lake(_AT_ONCE, keep=_AT_ONCE)
 
     for _ in range(2):
-        shore.trickle.maintain_lake(_AT_ONCE, keep=_AT_ONCE)
+        shore.trickle.lake.maintain_lake(_AT_ONCE, keep=_AT_ONCE)
 
     assert (_live_files(shore), shore.files()) == (0, [])
     shore.check("copies")

@@ -55,7 +55,7 @@ def test_lake_that_was_down_for_twenty_refreshes_is_right_after_one_delivery(sho
     assert shore.in_lake("copy") == before
     assert shore.tell("SELECT count(*) FROM copy") == [(83,)]
 
-    status = shore.trickle.retry_sink("copy")
+    status = shore.trickle.lake.retry_sink("copy")
 
     shore.check("copy")
     assert status.status.value == "DELIVERED"
@@ -96,7 +96,7 @@ def test_failures_that_last_are_counted_until_they_are_permanent_and_an_alert_te
     shore.run("ALTER SCHEMA hidden RENAME TO lake")
     shore.trickle.refresh_stream_table("sums")
     assert shore.status()[0] == "FAILED_PERMANENT"
-    shore.trickle.retry_sink("sums")
+    shore.trickle.lake.retry_sink("sums")
     shore.check("sums")
 
 
@@ -178,7 +178,7 @@ def test_first_load_that_cannot_be_delivered_is_delivered_later(shore: Shore):
         assert shore.status()[0] == "FAILED_RETRYABLE"
     shore.run("UPDATE t SET v = 0 WHERE id = 1")
     shore.trickle.refresh_stream_table("sums")
-    shore.trickle.retry_sink("sums")
+    shore.trickle.lake.retry_sink("sums")
 
     shore.check("sums")
 
@@ -213,7 +213,7 @@ def test_retry_of_a_stream_table_without_a_sink_is_refused(shore: Shore):
     shore.trickle.create_stream_table("sums", SUMS)
 
     with pytest.raises(TrickleError):
-        shore.trickle.retry_sink("sums")
+        shore.trickle.lake.retry_sink("sums")
 
 
 def test_lock_on_the_catalog_is_not_waited_for_without_end(
@@ -227,5 +227,5 @@ def test_lock_on_the_catalog_is_not_waited_for_without_end(
         shore.trickle.refresh_stream_table("sums")
 
     assert shore.status()[0] == "FAILED_RETRYABLE"
-    shore.trickle.retry_sink("sums")
+    shore.trickle.lake.retry_sink("sums")
     shore.check("sums")

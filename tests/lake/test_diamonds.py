@@ -35,4 +35,4 @@ def test_clients_commit_between_the_refreshes_of_a_diamond(shore: Shore):
         shore.window("joint", f"UPDATE t SET v = v + 20 WHERE id % 3 = {number}")
 
     assert shore.ask("SELECT count(*) FROM notes") == [(3,)]
-    assert {one.status.value for one in shore.trickle.ducklake_sink_status()} == {"DELIVERED"}
+    assert {one.status.value for one in shore.trickle.lake.ducklake_sink_status()} == {"DELIVERED"}

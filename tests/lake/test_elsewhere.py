@@ -82,11 +82,11 @@ def test_twenty_refreshes_while_the_other_database_is_down_and_then_one_delivery
         far.trickle.refresh_stream_table("copy")
     status, _, error = far.status()
     assert (status, (error or "")[:5]) == ("FAILED_RETRYABLE", "ST707")
-    care = far.trickle.maintain_lake(timedelta(0), timedelta(days=1))
+    care = far.trickle.lake.maintain_lake(timedelta(0), timedelta(days=1))
     assert [one.error is not None for one in care.sinks] == [True]
     own_server.start()
 
-    assert far.trickle.retry_sink("copy").status.value == "DELIVERED"
+    assert far.trickle.lake.retry_sink("copy").status.value == "DELIVERED"
 
     with psycopg.connect(own_server.dsn, autocommit=True) as connection:
         # A load and one difference, of the rows that are not as they were.
@@ -95,7 +95,7 @@ def test_twenty_refreshes_while_the_other_database_is_down_and_then_one_delivery
         ).fetchall()
     assert counted == [(2,)]
     [(rows,)] = far.tell("SELECT count(*) FROM copy")
-    [one] = far.trickle.ducklake_sink_status()
+    [one] = far.trickle.lake.ducklake_sink_status()
     assert rows == 83
     assert one.rows_written < 200
 
@@ -127,7 +127,7 @@ def test_lake_directory_that_was_down_is_caught_up_with(far: FarShore):
     assert far.in_lake("copies") == before
     assert far.intents() == 0
 
-    far.trickle.retry_sink("copies")
+    far.trickle.lake.retry_sink("copies")
 
     far.check("copies")
 
@@ -173,7 +173,7 @@ def test_commit_in_doubt_is_settled_by_the_next_delivery(
     far.trickle.refresh_stream_table("copies")
     assert far.intents() == 1
 
-    far.trickle.retry_sink("copies")
+    far.trickle.lake.retry_sink("copies")
 
     far.check("copies")
     assert far.intents() == 0
@@ -200,11 +200,11 @@ def test_first_load_in_doubt_is_settled_while_refreshes_go_on(
     far.trickle.refresh_stream_table("sums")
     assert far.intents() == 1
 
-    far.trickle.retry_sink("sums")
+    far.trickle.lake.retry_sink("sums")
 
     far.check("sums")
     assert far.provenance() == far.snapshots()
-    [one] = far.trickle.ducklake_sink_status()
+    [one] = far.trickle.lake.ducklake_sink_status()
     assert one.rows_written == (6 if committed else 5)
     assert set(far.files()) == far.known()
 
@@ -221,7 +221,7 @@ def test_merge_in_doubt_is_settled_while_refreshes_go_on(
             f"INSERT INTO t SELECT {number} * 10 + i, 1, 1, 'm' FROM generate_series(1001, 1005) i",
         )
     _lose(monkeypatch, lake_maintain, "_compact", committed=committed)
-    [care] = far.trickle.maintain_lake(timedelta(0)).sinks
+    [care] = far.trickle.lake.maintain_lake(timedelta(0)).sinks
     assert care.error is not None
     assert far.intents() == 1
     far.run("DELETE FROM t WHERE id IN (1002, 1013, 7)", "UPDATE t SET s = 'u' WHERE id = 1024")
@@ -229,7 +229,7 @@ def test_merge_in_doubt_is_settled_while_refreshes_go_on(
 
     far.check("copies")
     assert far.intents() == 0
-    [care] = far.trickle.maintain_lake(timedelta(0)).sinks
+    [care] = far.trickle.lake.maintain_lake(timedelta(0)).sinks
     assert care.error is None
     far.check("copies")
     assert set(far.files()) == far.known()
@@ -256,7 +256,7 @@ def test_connection_that_is_ended_before_its_commit_leaves_nothing(
     status, _, error = far.status()
     assert (status, (error or "")[:5]) == ("FAILED_RETRYABLE", "ST707")
 
-    far.trickle.retry_sink("sums")
+    far.trickle.lake.retry_sink("sums")
 
     far.check("sums")
     assert len(far.snapshots()) == 2
@@ -291,14 +291,14 @@ def test_large_load_and_large_difference_are_written_in_parts_and_settled(
         far.trickle.refresh_stream_table("groups")
         assert far.intents() == 1
         far.run("UPDATE t SET v = v + 1 WHERE id % 2 = 0")
-        far.trickle.retry_sink("groups")
+        far.trickle.lake.retry_sink("groups")
         far.window("groups", _MORE.format(2001, 3000), "DELETE FROM t WHERE id % 20 = 3")
 
         assert far.intents() == 0
         assert far.provenance() == far.snapshots()
         after = dict(far.ask("SELECT g, rowid FROM groups"))
         assert after == {g: row_id for g, row_id in row_ids.items() if g % 20 != 3}
-        far.trickle.maintain_lake(older_than=timedelta(0))
+        far.trickle.lake.maintain_lake(older_than=timedelta(0))
         assert set(far.files()) == far.known()
 
 
@@ -335,7 +335,7 @@ def test_process_that_was_thought_dead_between_its_commits_delivers_nothing_twic
         first = threads.submit(zombie.refresh_stream_table, "copies")
         assert committed.wait(PATIENCE)
         far.run("DELETE FROM pgtrickle.pgt_leases")
-        second = threads.submit(far.trickle.retry_sink, "copies")
+        second = threads.submit(far.trickle.lake.retry_sink, "copies")
         # It waits for the lock of the lake, which the first one holds until its commit.
         while not far.in_catalog(_WAITING):
             assert not second.done()
@@ -361,7 +361,7 @@ def test_snapshot_that_has_expired_in_doubt_is_made_good_by_a_load(
     far.ask("CREATE TABLE theirs (id int)")
     far.ask("CALL ducklake_expire_snapshots('lake', older_than => now())")
 
-    far.trickle.retry_sink("copies")
+    far.trickle.lake.retry_sink("copies")
 
     far.check("copies")
     assert far.intents() == 0
@@ -515,13 +515,13 @@ def test_maintenance_merges_flushes_expires_and_sweeps(
     stray = next(one for one in far.files()).with_name("ducklake-stray.parquet")
     stray.write_bytes(b"")
 
-    [care] = far.trickle.maintain_lake(timedelta(0)).sinks
+    [care] = far.trickle.lake.maintain_lake(timedelta(0)).sinks
 
     assert care.merged >= 3
     assert care.orphans == (str(stray),)
     assert care.error is None
     far.check("copies")
-    assert far.trickle.maintain_lake(timedelta(0), timedelta(0)).expired > 0
+    assert far.trickle.lake.maintain_lake(timedelta(0), timedelta(0)).expired > 0
     far.check("copies")
     far.window("copies", "DELETE FROM t WHERE id % 2 = 0")
     assert far.intents() == 0
@@ -561,7 +561,7 @@ def test_password_of_the_environment_reaches_neither_catalog_nor_log_nor_error(
         far.run("UPDATE t SET v = 0 WHERE id = 1")
         far.trickle.refresh_stream_table("sums")
         away.setenv(LAKE_DSN, "hunter2 is no DSN")
-        far.trickle.retry_sink("sums")
+        far.trickle.lake.retry_sink("sums")
     kept = far.tell("SELECT s::text, d::text FROM pgtrickle.pgt_ducklake_sinks AS s,"
                     " pgtrickle.pgt_ducklake_sink_delivery AS d")  # fmt: skip
     assert "hunter2" not in f"{kept} {caplog.text}"
@@ -580,7 +580,7 @@ def test_variable_that_is_not_set_fails_the_delivery_and_not_the_refresh(
         assert far.trickle.refresh_stream_table("sums").rows_inserted == 1
     assert "ST501" in (far.status()[2] or "")
 
-    far.trickle.retry_sink("sums")
+    far.trickle.lake.retry_sink("sums")
 
     far.check("sums")
 
@@ -589,11 +589,11 @@ def test_what_another_database_cannot_do_is_refused(far: FarShore, database: str
     with pytest.raises(LakeSinkError, match="cannot fail with a delivery"):
         _create_with(far, f"${{ENV:{LAKE_DSN}}}", ducklake_sink_failure_mode="error")
     with pytest.raises(LakeSourceError, match="in this database"):
-        far.trickle.attach_ducklake_table("visits", "main.visits")
+        far.trickle.lake.attach_ducklake_table("visits", "main.visits")
     with pytest.raises(LakeUnreachableError, match="cannot be reached"):
         _create_with(far, "host=/nowhere")
     with pytest.raises(TrickleError):
-        far.trickle.retry_sink("sums")
+        far.trickle.lake.retry_sink("sums")
 
 
 def _create_with(far: FarShore, catalog_dsn: str, **more: Any) -> None:
@@ -631,14 +631,14 @@ def test_random_refreshes_with_commits_in_doubt(far: FarShore, monkeypatch: pyte
             continue
         if draw.random() < 0.3:
             _lose(monkeypatch, lake_maintain, "_compact", committed=draw.random() < 0.5)
-            far.trickle.maintain_lake(timedelta(0))
+            far.trickle.lake.maintain_lake(timedelta(0))
         _settle(far, name)
     for name in names:
         _settle(far, name)
         assert far.trickle.verify_stream_table(name).ok
     assert far.provenance() == far.snapshots()
     for _ in range(2):  # the merge that was about to be lost was the first one
-        care = far.trickle.maintain_lake(timedelta(0))
+        care = far.trickle.lake.maintain_lake(timedelta(0))
     assert [one.error for one in care.sinks] == [None, None]
     for name in names:
         far.check(name)
@@ -648,6 +648,6 @@ def test_random_refreshes_with_commits_in_doubt(far: FarShore, monkeypatch: pyte
 
 def _settle(far: FarShore, name: str) -> None:
     """Deliver until nothing is in doubt, and compare."""
-    while far.trickle.retry_sink(name).status.value != "DELIVERED":
+    while far.trickle.lake.retry_sink(name).status.value != "DELIVERED":
         pass  # the commit that was about to be lost was this one
     far.check(name)

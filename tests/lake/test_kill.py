@@ -248,7 +248,7 @@ def test_kill_at_any_step_of_a_delivery_to_another_database_delivers_exactly_onc
     refreshes = [refresh for _, refresh in far.provenance() if refresh is not None]
     assert len(set(refreshes)) == len(refreshes)
     assert not far.tell("SELECT FROM pgtrickle.pgt_ducklake_sinks WHERE needs_load")
-    far.trickle.maintain_lake(older_than=timedelta(0))
+    far.trickle.lake.maintain_lake(older_than=timedelta(0))
     assert set(far.files()) == far.known()
     for name in _NAMES:
         far.check(name)
@@ -270,7 +270,7 @@ def _refresh(shore: Shore, name: str) -> None:
 def _sweep(shore: Shore) -> None:
     """Let housekeeping find all that the dead have left, and nothing else."""
     orphans = set(shore.files()) - _known(shore)
-    care = shore.trickle.maintain_lake(older_than=timedelta(0))
+    care = shore.trickle.lake.maintain_lake(older_than=timedelta(0))
     assert {path for one in care.sinks for path in one.orphans} == {str(one) for one in orphans}
     assert set(shore.files()) == _known(shore)
 

@@ -33,7 +33,7 @@ def test_file_that_no_snapshot_knows_is_removed_and_all_others_stay(shore: Shore
     before = shore.files()
     orphan = _leave(before[0].parent, "ducklake-left.parquet")
 
-    [care] = shore.trickle.maintain_lake(_AT_ONCE).sinks
+    [care] = shore.trickle.lake.maintain_lake(_AT_ONCE).sinks
 
     assert (care.orphans, care.error) == ((str(orphan),), None)
     assert shore.files() == before
@@ -47,7 +47,7 @@ def test_file_that_may_be_committed_yet_stays(shore: Shore):
     fresh = _leave(directory, "ducklake-fresh.parquet")
     old = _leave(directory, "ducklake-old.parquet", timedelta(days=2))
 
-    [care] = shore.trickle.maintain_lake(_DAY).sinks
+    [care] = shore.trickle.lake.maintain_lake(_DAY).sinks
 
     assert care.orphans == (str(old),)
     assert fresh.exists()
@@ -57,7 +57,7 @@ def test_files_of_other_programs_stay(shore: Shore):
     shore.create("sums", SUMS)
     other = _leave(shore.files()[0].parent, "notes.txt")
 
-    shore.trickle.maintain_lake(_AT_ONCE)
+    shore.trickle.lake.maintain_lake(_AT_ONCE)
 
     assert other.exists()
 
@@ -70,7 +70,7 @@ def test_files_of_a_table_of_the_same_name_before_stay_for_time_travel(shore: Sh
     shore.run("DELETE FROM t WHERE k = 1")
     shore.create("sums", SUMS)
 
-    [care] = shore.trickle.maintain_lake(_AT_ONCE).sinks
+    [care] = shore.trickle.lake.maintain_lake(_AT_ONCE).sinks
 
     assert care.orphans == ()
     assert shore.in_lake("sums", snapshot) == before
@@ -85,9 +85,9 @@ def test_delete_file_that_was_replaced_is_removed_when_it_is_old(
     [first] = [path for path in shore.files() if "delete" in path.name]
     shore.window("copies", "DELETE FROM t WHERE id <= 6")
 
-    [early] = shore.trickle.maintain_lake(_DAY).sinks
+    [early] = shore.trickle.lake.maintain_lake(_DAY).sinks
     assert (early.replaced, first.exists()) == ((), True)
-    [care] = shore.trickle.maintain_lake(_AT_ONCE).sinks
+    [care] = shore.trickle.lake.maintain_lake(_AT_ONCE).sinks
 
     assert care.replaced == (str(first),)
     assert not first.exists()
@@ -106,7 +106,7 @@ def test_sink_whose_stream_table_is_being_refreshed_is_left_alone(shore: Shore):
         )
         rival.commit()
 
-        [care] = shore.trickle.maintain_lake(_AT_ONCE).sinks
+        [care] = shore.trickle.lake.maintain_lake(_AT_ONCE).sinks
 
     assert (care.error or "").startswith("ST209")
     assert orphan.exists()
@@ -135,17 +135,17 @@ def test_old_snapshots_are_forgotten_and_their_files_go(shore: Shore):
     [(before,)] = shore.ask("SELECT count(*) FROM lake.snapshots()")
     files = len(shore.files())
 
-    care = shore.trickle.maintain_lake(_AT_ONCE, keep=_AT_ONCE)
-    again = shore.trickle.maintain_lake(_AT_ONCE, keep=_AT_ONCE)
+    care = shore.trickle.lake.maintain_lake(_AT_ONCE, keep=_AT_ONCE)
+    again = shore.trickle.lake.maintain_lake(_AT_ONCE, keep=_AT_ONCE)
 
     assert (care.expired, again.expired) == (before - 1, 0)
     assert len(again.sinks[0].replaced) > 0
     assert len(shore.files()) < files
     shore.check("copies")
     assert shore.ask("SELECT count(*) FROM lake.snapshots()") == [(1,)]
-    [status] = shore.trickle.ducklake_sink_status()
+    [status] = shore.trickle.lake.ducklake_sink_status()
     shore.window("copies", "UPDATE t SET v = 9 WHERE id = 1")
-    [after] = shore.trickle.ducklake_sink_status()
+    [after] = shore.trickle.lake.ducklake_sink_status()
     assert after.rows_written == status.rows_written + 1
 
 
@@ -162,6 +162,6 @@ def test_snapshots_of_others_since_the_last_delivery_stay_until_they_are_seen(sh
     shore.create("copies", COPY)
     shore.ask("INSERT INTO copies VALUES (1, 1, 'theirs')")
 
-    shore.trickle.maintain_lake(_AT_ONCE, keep=_AT_ONCE)
+    shore.trickle.lake.maintain_lake(_AT_ONCE, keep=_AT_ONCE)
 
     shore.window("copies", "UPDATE t SET v = 9 WHERE id = 1")

@@ -164,7 +164,7 @@ def test_housekeeping_disturbs_neither_readers_nor_writers(
         other = stack.enter_context(lake_client(dsn, "lake", *PERSISTENT))
 
         def keep_house() -> None:
-            cares.append(keeper.maintain_lake(_LONGER_THAN_A_READ, keep=_AT_ONCE))
+            cares.append(keeper.lake.maintain_lake(_LONGER_THAN_A_READ, keep=_AT_ONCE))
 
         def write_beside() -> None:
             other.execute("INSERT INTO theirs SELECT 1 FROM range(20)")
@@ -187,8 +187,8 @@ def test_housekeeping_disturbs_neither_readers_nor_writers(
         await_(lambda: company.errors or len(company.rounds) == 3, 300)
 
     assert company.errors == []
-    last = shore.trickle.maintain_lake(_AT_ONCE, keep=_AT_ONCE)
-    again = shore.trickle.maintain_lake(_AT_ONCE, keep=_AT_ONCE)
+    last = shore.trickle.lake.maintain_lake(_AT_ONCE, keep=_AT_ONCE)
+    again = shore.trickle.lake.maintain_lake(_AT_ONCE, keep=_AT_ONCE)
     tended = [one for care in (*cares, last, again) for one in care.sinks]
     assert {one.error[:5] for one in tended if one.error} <= {"ST209"}  # a refresh was at it
     assert {path for one in tended for path in one.orphans} == orphans

@@ -77,7 +77,7 @@ def test_catalog_goes_to_a_schema_of_its_own_and_the_line_that_is_shown_reads_it
     make(plain)
 
     assert schemas(plain) == ["ducklake"]
-    [shown] = plain.trickle.ducklake_catalogs()
+    [shown] = plain.trickle.lake.ducklake_catalogs()
     assert (shown.catalog_schema, shown.sinks, shown.sources) == ("ducklake", 1, 0)
     assert "METADATA_SCHEMA 'ducklake'" in shown.attach
     with lake_client(plain.trickle.dsn, "ducklake") as client:
@@ -100,13 +100,13 @@ def test_catalog_moves_with_everything_that_names_it(plain: Shore):
         with lake_client(dsn, "public") as client:
             client.execute("CREATE TABLE small (a INT)")
             client.execute("INSERT INTO small VALUES (1), (2)")  # rows that lie in the catalog
-        before.attach_ducklake_table("landed", "main.small")
+        before.lake.attach_ducklake_table("landed", "main.small")
         before.create_stream_table("counted", "SELECT count(*) AS n FROM landed")
         plain.run("CREATE VIEW heads AS SELECT max(snapshot_id) AS head FROM ducklake_snapshot")
         [(head,)] = plain.tell("TABLE heads")
         assert schemas(plain) == ["public"]
 
-        moved = before.move_ducklake_catalog()
+        moved = before.lake.move_ducklake_catalog()
 
         assert (moved.from_schema, moved.to_schema) == ("public", "ducklake")
         assert (moved.sinks, moved.sources) == (1, 1)
@@ -123,17 +123,17 @@ def test_catalog_moves_with_everything_that_names_it(plain: Shore):
             client.execute("INSERT INTO small VALUES (3)")
         before.refresh_stream_table("counted")
         assert plain.tell("TABLE counted") == [(3,)]
-        assert before.move_ducklake_catalog().tables == 0
+        assert before.lake.move_ducklake_catalog().tables == 0
     assert {one.name: one.value for one in trickle.list_settings()}[
         "ducklake_catalog_schema"
     ] == "ducklake"
-    assert [one.status.value for one in trickle.ducklake_sink_status()] == ["DELIVERED"] * 2
+    assert [one.status.value for one in trickle.lake.ducklake_sink_status()] == ["DELIVERED"] * 2
 
 
 def test_catalog_moves_back_and_forth(plain: Shore):
     make(plain)
     for schema in ("one", "two words", "ducklake"):
-        plain.trickle.move_ducklake_catalog(schema)
+        plain.trickle.lake.move_ducklake_catalog(schema)
         plain.run("UPDATE t SET v = v + 1 WHERE id < 10")
         plain.trickle.refresh_stream_table("copy")
         assert schemas(plain) == [schema]
@@ -153,13 +153,13 @@ def test_client_that_holds_locks_is_named_and_nothing_has_moved(
         client.execute("SELECT count(*) FROM copy").fetchall()
 
         with pytest.raises(ServerBusyError) as caught:
-            hasty.move_ducklake_catalog("elsewhere")
+            hasty.lake.move_ducklake_catalog("elsewhere")
 
         assert "holds AccessShareLock" in str(caught.value)
         client.execute("ROLLBACK")
     assert schemas(plain) == ["ducklake"]
     assert plain.tell("SELECT to_regnamespace('elsewhere')") == [(None,)]
-    plain.trickle.move_ducklake_catalog("elsewhere")
+    plain.trickle.lake.move_ducklake_catalog("elsewhere")
     assert read(plain.trickle.dsn, "elsewhere", "copy") == rows(plain)
 
 
@@ -180,12 +180,12 @@ def test_moves_that_cannot_be_made_are_refused(plain: Shore, empty_database: str
             ("closed", PrivilegeError),
         ):
             with pytest.raises(error):
-                plain.trickle.move_ducklake_catalog(schema, "ducklake")
+                plain.trickle.lake.move_ducklake_catalog(schema, "ducklake")
         with pytest.raises(LakeCatalogError):
-            plain.trickle.move_ducklake_catalog("new", "nowhere")
+            plain.trickle.lake.move_ducklake_catalog("new", "nowhere")
         admin.execute(f"ALTER TABLE ducklake.ducklake_tag OWNER TO {other}".encode())
         with pytest.raises(LakeCatalogError) as caught:
-            plain.trickle.move_ducklake_catalog("new", "ducklake")
+            plain.trickle.lake.move_ducklake_catalog("new", "ducklake")
         assert "OWNER TO" in caught.value.hint
         admin.execute(f"ALTER TABLE ducklake.ducklake_tag OWNER TO {role}".encode())
         admin.execute(b"DROP SCHEMA theirs")
@@ -228,7 +228,7 @@ def test_rights_on_the_catalog_are_good_for_the_new_schema(plain: Shore, empty_d
             f"GRANT SELECT ON ALL TABLES IN SCHEMA ducklake TO {reader}",
         )
 
-        plain.trickle.move_ducklake_catalog("moved")
+        plain.trickle.lake.move_ducklake_catalog("moved")
 
         asked = read(make_conninfo(empty_database, user=reader), "moved", "copy")
         assert asked == rows(plain)
@@ -252,14 +252,14 @@ def test_whoever_looks_in_the_wrong_schema_is_told_where_the_catalog_is(plain: S
     with pytest.raises(LakeCatalogError) as caught:
         plain.trickle.alter_stream_table("sums", sink="ducklake")
     with pytest.raises(LakeCatalogError) as attached:
-        plain.trickle.attach_ducklake_table("visits", "main.visits")
+        plain.trickle.lake.attach_ducklake_table("visits", "main.visits")
     with pytest.raises(LakeReadError) as asked:
         describe(LakeRead.from_options({"dsn": plain.trickle.dsn, "table": "sums"}))
 
     assert '"public"' in caught.value.hint
     assert '"public"' in attached.value.hint
     assert '"public"' in asked.value.hint
-    assert plain.trickle.move_ducklake_catalog().from_schema == "public"
+    assert plain.trickle.lake.move_ducklake_catalog().from_schema == "public"
     plain.trickle.alter_stream_table("sums", sink="ducklake")
     assert read(plain.trickle.dsn, "ducklake", "sums") == rows(plain, "sums")
 
@@ -267,7 +267,7 @@ def test_whoever_looks_in_the_wrong_schema_is_told_where_the_catalog_is(plain: S
 def test_catalog_in_another_database_moves_and_records_follow(far: FarShore, other_database: str):
     far.create("copy", COPY)
 
-    moved = far.trickle.move_ducklake_catalog("ducklake")
+    moved = far.trickle.lake.move_ducklake_catalog("ducklake")
 
     assert (moved.from_schema, moved.sinks) == ("lake", 1)
     far.run("UPDATE t SET s = 'moved' WHERE id < 50")
@@ -275,7 +275,7 @@ def test_catalog_in_another_database_moves_and_records_follow(far: FarShore, oth
     assert read(other_database, "ducklake", "copy") == rows(far)
     # Where it was moved and the records here did not follow, the same command lets them.
     far.run("UPDATE pgtrickle.pgt_ducklake_sinks SET catalog_schema = 'lake'")
-    again = far.trickle.move_ducklake_catalog("ducklake", "lake")
+    again = far.trickle.lake.move_ducklake_catalog("ducklake", "lake")
     assert (again.tables, again.sinks) == (0, 1)
     far.run("UPDATE t SET s = 'again' WHERE id < 50")
     far.trickle.refresh_stream_table("copy")

@@ -113,8 +113,8 @@ def test_lake_that_is_away_for_long_is_told_of_and_caught_up_with(
         status, attempts, error = shore.status()
         severity, detail = health(shore)
         checked = doctor(shore.trickle)
-        [told] = shore.trickle.diagnose_errors("copy")
-        [shown] = shore.trickle.ducklake_sink_status()
+        [told] = shore.trickle.insight.diagnose_errors("copy")
+        [shown] = shore.trickle.lake.ducklake_sink_status()
         shore.trickle.daemon.tend_lake()
         news = shore.trickle.daemon.sink_news()
 
@@ -140,7 +140,7 @@ def test_lake_that_is_away_for_long_is_told_of_and_caught_up_with(
     assert shore.status() == ("DELIVERED", 0, None)
     assert health(shore) == ("OK", "")
     assert doctor(shore.trickle).ok
-    assert shore.trickle.diagnose_errors("copy") == []
+    assert shore.trickle.insight.diagnose_errors("copy") == []
     assert [one.recovered for one in shore.trickle.daemon.sink_news()] == [True]
     shore.window("copy", "UPDATE t SET s = 'after' WHERE id < 30")
 
@@ -191,7 +191,7 @@ def test_what_does_not_heal_is_given_up_and_critical_until_somebody_asks(shore: 
     assert "pgtrickle sink retry public.sums" in doctor(shore.trickle).hint
     shore.run("ALTER SCHEMA hidden RENAME TO lake")
 
-    shore.trickle.retry_sink("sums")
+    shore.trickle.lake.retry_sink("sums")
 
     shore.check("sums")
     assert health(shore) == ("OK", "")
@@ -214,7 +214,7 @@ def test_directory_that_cannot_be_written_is_refused_when_the_sink_is_made(
     shore.trickle.create_stream_table("sums", SUMS)
     with down(shore), pytest.raises(LakeWriteError):
         shore.trickle.alter_stream_table("sums", sink="ducklake")
-    assert shore.trickle.ducklake_sink_status() == []
+    assert shore.trickle.lake.ducklake_sink_status() == []
     shore.trickle.alter_stream_table("sums", sink="ducklake")
     shore.check("sums")
 
@@ -232,7 +232,7 @@ def test_new_copy_does_not_make_a_directory_in_the_place_of_one_that_is_away(sho
 def test_source_in_a_lake_that_is_away_suspends_nothing(shore: Shore):
     shore.ask("CREATE TABLE visits (id INT, page VARCHAR)")
     shore.ask("INSERT INTO visits SELECT i, 'p' || i FROM range(100) AS r (i)")
-    shore.trickle.attach_ducklake_table("visits", "visits")
+    shore.trickle.lake.attach_ducklake_table("visits", "visits")
     shore.trickle.create_stream_table("pages", "SELECT count(*) AS n FROM visits")
     shore.ask("INSERT INTO visits SELECT i, 'q' || i FROM range(100, 200) AS r (i)")
     with moved_away(shore):

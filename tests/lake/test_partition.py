@@ -97,7 +97,7 @@ def test_small_files_are_merged_within_their_partition(shore: Shore) -> None:
     # Five for k = 0 and four for k = 1, with the one of the first load; eight are worth merging.
     for number in range(9, 15):
         shore.window("copied", f"INSERT INTO t VALUES ({1000 + number}, 0, 1, 'x')")
-    [care] = shore.trickle.maintain_lake(timedelta(days=1), None).sinks
+    [care] = shore.trickle.lake.maintain_lake(timedelta(days=1), None).sinks
     assert care.error is None
     assert care.merged == 12
     shore.check("copied")

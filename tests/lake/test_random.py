@@ -105,7 +105,7 @@ def _in_lake(shore: Shore, name: str, version: int | None = None) -> Counter[tup
 
 def _compact(shore: Shore) -> None:
     """Merge the small files of every copy, and let the replaced ones go at once."""
-    tended = shore.trickle.maintain_lake(timedelta(0)).sinks
+    tended = shore.trickle.lake.maintain_lake(timedelta(0)).sinks
     assert [one.error for one in tended] == [None] * len(_TABLES)
 
 
@@ -201,7 +201,7 @@ def _refresh_at_random(shore: Shore, monkeypatch: pytest.MonkeyPatch) -> None:
 
     print(f"{others.commits} commits of DuckDB meanwhile")
     assert shore.ask("SELECT count(*) FROM theirs") == [(others.rows,)]
-    assert {one.status.value for one in shore.trickle.ducklake_sink_status()} == {"DELIVERED"}
+    assert {one.status.value for one in shore.trickle.lake.ducklake_sink_status()} == {"DELIVERED"}
     for name, snapshot, stored in draw.sample(history, min(60, len(history))):
         assert _in_lake(shore, name, snapshot) == stored, f"{name} at {snapshot}"
     for name in _TABLES:

@@ -94,10 +94,10 @@ def test_many_deletes_and_merged_files_lie_in_the_store_too(far_shore: Shore, st
     for number in range(8):
         shore.window("copied", f"INSERT INTO t VALUES ({5000 + number}, 1, 1, 'n')")
     before = len(store.list_keys())
-    [care] = shore.trickle.maintain_lake(_AT_ONCE).sinks
+    [care] = shore.trickle.lake.maintain_lake(_AT_ONCE).sinks
     assert (care.error, care.merged) == (None, 9)
     shore.check("copied")
-    [care] = shore.trickle.maintain_lake(_AT_ONCE).sinks
+    [care] = shore.trickle.lake.maintain_lake(_AT_ONCE).sinks
     assert len(store.list_keys()) < before
     shore.check("copied")
 
@@ -136,9 +136,9 @@ def test_orphans_are_swept_from_the_store(far_shore: Shore, store: Store) -> Non
     key = "data dir/main/sums/ducklake-00000000-0000-0000-0000-000000000000.parquet"
     store.put(key, b"left by a writer that was killed")
     store.put("data dir/main/sums/notes.txt", b"not ours")
-    [young] = shore.trickle.maintain_lake(timedelta(days=1)).sinks
+    [young] = shore.trickle.lake.maintain_lake(timedelta(days=1)).sinks
     assert young.orphans == ()
-    [care] = shore.trickle.maintain_lake(_AT_ONCE).sinks
+    [care] = shore.trickle.lake.maintain_lake(_AT_ONCE).sinks
     assert care.orphans == (f"s3://lake/{key}",)
     assert "data dir/main/sums/notes.txt" in store.list_keys()
     shore.check("sums")
@@ -169,7 +169,7 @@ def test_a_store_that_is_down_catches_up_with_one_delivery(
     assert error is not None
     assert SECRET not in error
     store.failing.clear()
-    shore.trickle.retry_sink("sums")
+    shore.trickle.lake.retry_sink("sums")
     shore.check("sums")
     assert shore.status()[0] == "DELIVERED"
 
@@ -184,7 +184,7 @@ def test_a_file_that_failed_leaves_nothing_behind(far_shore: Shore, store: Store
     store.failing.clear()
     assert shore.status()[0] == "FAILED_RETRYABLE"
     assert store.list_keys() == before
-    shore.trickle.retry_sink("sums")
+    shore.trickle.lake.retry_sink("sums")
     shore.check("sums")
 
 

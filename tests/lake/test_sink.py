@@ -248,7 +248,7 @@ def test_copy_that_duckdb_has_compacted_is_followed_on(shore: Shore):
 
 def test_sink_is_turned_on_off_and_on_again(shore: Shore):
     shore.trickle.create_stream_table("sums", SUMS)
-    assert shore.trickle.ducklake_sink_status() == []
+    assert shore.trickle.lake.ducklake_sink_status() == []
 
     shore.trickle.alter_stream_table("sums", sink="ducklake")
     shore.check("sums")

@@ -43,7 +43,7 @@ EXPIRE = "CALL ducklake_expire_snapshots('lake', older_than => now())"
 def orders(shore: Shore) -> Shore:
     """Give the lake a table, and a stream table that joins it with one of PostgreSQL."""
     duck(shore, *ORDERS)
-    shore.trickle.attach_ducklake_table("orders", "orders")
+    shore.trickle.lake.attach_ducklake_table("orders", "orders")
     shore.trickle.create_stream_table("joined", JOINED, refresh_mode="DIFFERENTIAL")
     check(shore)
     return shore
@@ -196,7 +196,7 @@ def test_partitioned_tables_are_followed(shore: Shore) -> None:
         "ALTER TABLE orders SET PARTITIONED BY (region)",
         "INSERT INTO orders SELECT i, 'r' || i % 3 FROM range(60) AS r (i)",
     )
-    shore.trickle.attach_ducklake_table("orders", "orders")
+    shore.trickle.lake.attach_ducklake_table("orders", "orders")
     rows_are_those_of_the_lake(shore)
     catch_up(shore, "UPDATE orders SET region = 'r9' WHERE id % 2 = 0")
     catch_up(shore, "DELETE FROM orders WHERE region = 'r1'", "INSERT INTO orders VALUES (99, 'n')")
@@ -227,7 +227,7 @@ def test_daemon_follows_before_anything_is_due(orders: Shore) -> None:
     duck(orders, "CREATE TABLE other (a INT)", "INSERT INTO other VALUES (1)")
     orders.trickle.daemon.tend_lake()
     [(head,)] = orders.tell("SELECT max(snapshot_id) FROM lake.ducklake_snapshot")
-    assert [one.snapshot_id for one in orders.trickle.ducklake_sources()] == [head]
+    assert [one.snapshot_id for one in orders.trickle.lake.ducklake_sources()] == [head]
     assert window(orders) is Action.DIFFERENTIAL
 
 
@@ -251,7 +251,7 @@ def test_expired_snapshot_makes_it_read_all(orders: Shore) -> None:
 
 def test_expired_snapshot_may_be_an_error(shore: Shore) -> None:
     duck(shore, *ORDERS)
-    shore.trickle.attach_ducklake_table("orders", "orders", compaction_policy="error")
+    shore.trickle.lake.attach_ducklake_table("orders", "orders", compaction_policy="error")
     shore.trickle.create_stream_table("joined", JOINED)
     before = shore.tell("TABLE joined")
     duck(shore, "DELETE FROM orders WHERE id < 100", EXPIRE)
@@ -259,7 +259,7 @@ def test_expired_snapshot_may_be_an_error(shore: Shore) -> None:
         shore.trickle.refresh_stream_table("joined")
     assert (raised.value.code, "fallback" in raised.value.hint) == ("ST706", True)
     assert Counter(shore.tell("TABLE joined")) == Counter(before)
-    [source] = shore.trickle.ducklake_sources()
+    [source] = shore.trickle.lake.ducklake_sources()
     assert (source.last_error or "").startswith("ST706: ")
     [latest, *_] = shore.trickle.refresh_history("joined")
     assert latest.error_code == "ST706"
@@ -275,14 +275,14 @@ def test_file_that_only_the_last_snapshot_needed_may_be_gone(orders: Shore) -> N
 
 
 def test_file_that_is_missing_leaves_everything_as_it_was(orders: Shore) -> None:
-    [before] = orders.trickle.ducklake_sources()
+    [before] = orders.trickle.lake.ducklake_sources()
     rows = orders.tell("TABLE orders")
     duck(orders, "INSERT INTO orders SELECT i, 1, 1, 'y' FROM range(600, 650) AS r (i)")
     lost = max(orders.files(), key=lambda path: path.stat().st_mtime_ns)
     aside = lost.rename(lost.with_suffix(".aside"))
     with pytest.raises(LakeReadError):
         orders.trickle.refresh_stream_table("joined")
-    [after] = orders.trickle.ducklake_sources()
+    [after] = orders.trickle.lake.ducklake_sources()
     assert (after.snapshot_id, orders.tell("TABLE orders")) == (before.snapshot_id, rows)
     aside.rename(lost)
     assert window(orders) is Action.DIFFERENTIAL
@@ -339,7 +339,10 @@ def test_nobody_else_writes_the_rows(orders: Shore) -> None:
 
 
 def test_attach_and_detach(orders: Shore) -> None:
-    attach, detach = orders.trickle.attach_ducklake_table, orders.trickle.detach_ducklake_table
+    attach, detach = (
+        orders.trickle.lake.attach_ducklake_table,
+        orders.trickle.lake.detach_ducklake_table,
+    )
     with pytest.raises(NameTakenError):
         attach("t", "orders")
     with pytest.raises(LakeReadError, match=r'no table "main\.nothing"'):
@@ -359,7 +362,7 @@ def test_attach_and_detach(orders: Shore) -> None:
     detach("few")
     orders.trickle.drop_stream_table("joined")
     detach("orders")
-    assert orders.trickle.ducklake_sources() == []
+    assert orders.trickle.lake.ducklake_sources() == []
     assert orders.tell("SELECT to_regclass('orders'), to_regclass('pgtrickle_state.landed_1')") == [
         (None, None)
     ]
@@ -383,7 +386,7 @@ def test_values_of_every_type_are_carried_exactly(shore: Shore) -> None:
     )
     shore.run("SET TimeZone = 'UTC'")
     duck(shore, f"CREATE TABLE orders ({kinds})", f"INSERT INTO orders VALUES {values}")
-    shore.trickle.attach_ducklake_table("orders", "orders")
+    shore.trickle.lake.attach_ducklake_table("orders", "orders")
     listed = (
         "SELECT id, b, t, u, w::varchar, f::varchar, g::varchar, d, s, x, j::varchar, i, day, ts,"
         " tz::timestamp FROM orders"
@@ -415,9 +418,9 @@ def test_what_cannot_be_carried_is_refused_by_name(shore: Shore) -> None:
             f"INSERT INTO odd SELECT i, {value} FROM range(30) AS r (i)",
         )
         with pytest.raises(LakeSourceError, match=told) as raised:
-            shore.trickle.attach_ducklake_table("odd", "odd")
+            shore.trickle.lake.attach_ducklake_table("odd", "odd")
         assert '"v"' in str(raised.value)
-    shore.trickle.attach_ducklake_table("odd", "odd", ["id"])
+    shore.trickle.lake.attach_ducklake_table("odd", "odd", ["id"])
     assert shore.tell("SELECT count(*) FROM odd") == [(30,)]
 
 
@@ -426,7 +429,7 @@ def test_housekeeping_keeps_the_snapshot_that_was_read_last(orders: Shore) -> No
     duck(orders, "DELETE FROM orders WHERE id < 50")
     orders.run("UPDATE t SET id = id + 1000")
     orders.trickle.refresh_stream_table("copied")
-    orders.trickle.maintain_lake(timedelta(days=1), keep=timedelta())
+    orders.trickle.lake.maintain_lake(timedelta(days=1), keep=timedelta())
     assert catch_up(orders).gap is None
 
 
@@ -441,7 +444,7 @@ def test_lake_tables_are_attached_from_sql(shore: Shore) -> None:
             "SELECT count(*), sum(amount) FROM orders"
         )
         shore.tell("CALL pgtrickle.detach_ducklake_table('orders')")
-    assert shore.trickle.ducklake_sources() == []
+    assert shore.trickle.lake.ducklake_sources() == []
 
 
 def test_rows_and_position_are_of_one_transaction(orders: Shore) -> None:
@@ -484,7 +487,7 @@ def test_several_follow_at_once(orders: Shore) -> None:
         for one in followers:
             one.result()
     assert window(orders) is Action.DIFFERENTIAL
-    assert [one.last_error for one in orders.trickle.ducklake_sources()] == [None]
+    assert [one.last_error for one in orders.trickle.lake.ducklake_sources()] == [None]
 
 
 def test_file_with_two_delete_files_is_read_once(orders: Shore) -> None:

@@ -81,7 +81,7 @@ def _in_postgres(draw: random.Random) -> Iterator[str]:
 def test_after_each_refresh_everything_is_as_duckdb_and_postgresql_say(shore: Shore) -> None:
     draw = random.Random(_SEED)
     shore.client.execute("CREATE TABLE events (id INT, t_id INT, v DECIMAL(9,2), n VARCHAR)")
-    shore.trickle.attach_ducklake_table("events", "events")
+    shore.trickle.lake.attach_ducklake_table("events", "events")
     for name, query in _QUERIES.items():
         shore.trickle.create_stream_table(name, query, refresh_mode="DIFFERENTIAL")
     for number in range(_REFRESHES):

@@ -155,7 +155,7 @@ def test_refreshes_after_a_difference_that_failed_add_to_it(
     assert shore.in_lake("groups") == before
 
     spreading.meanwhile = None
-    shore.trickle.retry_sink("groups")
+    shore.trickle.lake.retry_sink("groups")
 
     assert spreading.spreads == [_PARTS, _PARTS]
     assert shore.status() == ("DELIVERED", 0, None)

@@ -99,7 +99,7 @@ def test_load_that_fails_leaves_no_file_and_the_refresh_stands(
     assert shore.files() == []
     assert shore.tell("SELECT count(*) FROM copy") == [(3000,)]
     spreading.meanwhile = None
-    shore.trickle.retry_sink("copy")
+    shore.trickle.lake.retry_sink("copy")
     shore.window("copy", "DELETE FROM t WHERE id % 3 = 0")
 
 
@@ -119,7 +119,7 @@ def test_part_that_fails_takes_its_own_files_away(shore: Shore, monkeypatch: pyt
     assert shore.status()[0] == "FAILED_RETRYABLE"
     assert shore.files() == []
 
-    shore.trickle.retry_sink("copy")
+    shore.trickle.lake.retry_sink("copy")
     shore.check("copy")
 
 

@@ -95,4 +95,4 @@ def test_without_the_catalog_a_sink_is_turned_off_all_the_same(
     shore.run("DROP SCHEMA lake CASCADE")
     shore.trickle.alter_stream_table("sums", sink="none")
     assert "the catalog of the lake is gone" in caplog.text
-    assert shore.trickle.ducklake_sink_status() == []
+    assert shore.trickle.lake.ducklake_sink_status() == []

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from pgtrickle.errors import SettingError
-from pgtrickle.model.cdc_mode import CdcMode, parse_cdc_mode
-from pgtrickle.model.modes import parse_refresh_mode, parse_status
+from pgtrickle.model.capture.cdc_mode import CdcMode, parse_cdc_mode
 from pgtrickle.model.scheduling.fuse import FuseMode, parse_fuse_mode
 from pgtrickle.model.scheduling.refresh_group import Isolation, parse_isolation
 from pgtrickle.model.scheduling.tier import Tier, parse_tier
 from pgtrickle.model.stream_table import RefreshMode, Status
+from pgtrickle.model.text.modes import parse_refresh_mode, parse_status
 
 PARSERS: list[tuple[Any, Any]] = [
     (RefreshMode, parse_refresh_mode),

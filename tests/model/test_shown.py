@@ -22,6 +22,7 @@ from pgtrickle.model.status_report import (
     Severity,
     StatusReport,
 )
+from tools.surface_reference import SUBJECTS
 
 NASTY = "<script>alert(1)</script>\x1b[2J\nerror: forged & \u202e'quoted\""
 READ = SourceRead("public.t", "changes", "the window", 3, 128)
@@ -94,9 +95,19 @@ def test_status_shows_its_parts():
 def test_every_verb_that_lists_returns_a_listing():
     plain = [
         name
-        for name, member in vars(Trickle).items()
-        if str(getattr(member, "__annotations__", {}).get("return", "")).startswith("list[")
+        for kind in (Trickle, *SUBJECTS.values())
+        for name, member in vars(kind).items()
+        if not name.startswith("_")
+        and str(getattr(member, "__annotations__", {}).get("return", "")).startswith("list[")
     ]
 
     # Of names and numbers.
-    assert sorted(plain) == ["bulk_drop_stream_tables", "drop_stream_table", "init", "migrate"]
+    assert sorted(plain) == [
+        "bulk_drop_stream_tables",
+        "drop_stream_table",
+        "init",
+        "migrate",
+        "pause_cdc",
+        "resume_cdc",
+        "set_buffer_durability",
+    ]

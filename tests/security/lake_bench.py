@@ -41,12 +41,12 @@ class LakeBench:
 
     def sink_error(self) -> str:
         """Return why the last delivery failed."""
-        [status] = self.trickle.ducklake_sink_status()
+        [status] = self.trickle.lake.ducklake_sink_status()
         return status.last_error or ""
 
     def tidy(self) -> str:
         """Keep house, as a daemon does; return what went wrong."""
-        [care] = self.trickle.maintain_lake(timedelta(0)).sinks
+        [care] = self.trickle.lake.maintain_lake(timedelta(0)).sinks
         return care.error or ""
 
     def victim(self, name: str = "ducklake-victim.parquet") -> Path:

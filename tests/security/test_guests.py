@@ -13,6 +13,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 import pgtrickle
+from pgtrickle.client.commands import when_free
 from pgtrickle.client.trickle import Trickle
 from pgtrickle.errors import TrickleError
 from tests.fixtures.engines import Borrowed
@@ -54,14 +55,14 @@ def test_guests_look(shared: Bench, who: str):
         shared.run("owner", "INSERT INTO shop.orders VALUES (9, 'east; ''x'' %s', 1)")
         trickle.refresh_stream_table("shop.revenue")
         seen = trickle.list_stream_tables(), trickle.refresh_history("shop.revenue")
-        parents, settings = trickle.dependencies(), trickle.list_settings()
+        parents, settings = trickle.insight.dependencies(), trickle.list_settings()
 
     with shared.trickle(who) as guest:
         assert (guest.list_stream_tables(), guest.refresh_history("shop.revenue")) == seen
         assert guest.get_stream_table("shop.revenue") == seen[0][0]
         assert code_of(lambda: guest.get_stream_table("shop.nothing")) == "ST201"
-        assert guest.dependencies() == parents
-        assert guest.diagnose_errors("shop.revenue") == []
+        assert guest.insight.dependencies() == parents
+        assert guest.insight.diagnose_errors("shop.revenue") == []
         assert [one.name for one in guest.list_settings()] == [one.name for one in settings]
         assert "shop.orders" in guest.explain_stream_table("shop.revenue")
         assert all(one.ok for one in guest.doctor() if one.name not in {"java", "spark"})
@@ -69,13 +70,13 @@ def test_guests_look(shared: Bench, who: str):
 
 def test_guest_who_trusts_sees_what_functions_tell(shared: Bench):
     with shared.trickle("reader") as guest:
-        assert code_of(guest.list_holds) == "ST215"
-        assert code_of(guest.check_cdc_health) == "ST215"
+        assert code_of(guest.scheduler.list_holds) == "ST215"
+        assert code_of(guest.capture.check_cdc_health) == "ST215"
     trust(shared)
 
     with shared.trickle("reader") as guest:
-        assert guest.list_holds() == []
-        assert len(guest.check_cdc_health()) == 1
+        assert guest.scheduler.list_holds() == []
+        assert len(guest.capture.check_cdc_health()) == 1
         assert len(guest.list_stream_tables()) == 1
 
 
@@ -89,18 +90,18 @@ def test_reader_sees_the_lake(shared: Bench, tmp_path: Path):
             ducklake_sink_path=path,
             ducklake_table=lake_table,
         )
-        trickle.attach_ducklake_table("shop.landed", lake_table)
-        seen = trickle.ducklake_sources()
-        [catalog] = trickle.ducklake_catalogs()
+        trickle.lake.attach_ducklake_table("shop.landed", lake_table)
+        seen = trickle.lake.ducklake_sources()
+        [catalog] = trickle.lake.ducklake_catalogs()
 
     with shared.trickle("reader") as guest:
-        assert guest.ducklake_sources() == seen
-        assert code_of(guest.ducklake_catalogs) == "ST215"
+        assert guest.lake.ducklake_sources() == seen
+        assert code_of(guest.lake.ducklake_catalogs) == "ST215"
     trust(shared)
 
     with shared.trickle("reader") as guest:
-        assert guest.ducklake_sources() == seen
-        [told] = guest.ducklake_catalogs()
+        assert guest.lake.ducklake_sources() == seen
+        [told] = guest.lake.ducklake_catalogs()
     assert replace(told, attach=catalog.attach) == catalog
     assert "METADATA_SCHEMA 'ducklake'" in told.attach
 
@@ -112,12 +113,15 @@ def test_reader_who_trusts_sees_the_state_of_everything(shared: Bench):
         report = guest.status()
         assert (report.stream_tables, report.severity.value) == (1, "CRITICAL")  # no daemon
         assert report.checks == guest.health_check()
-        assert [one.node for one in guest.dependency_tree()] == ["shop.revenue", "shop.orders"]
-        assert [one.stream_table for one in guest.fuse_status()] == ["shop.revenue"]
-        assert guest.bootstrap_gate_status() == []
-        assert guest.refresh_groups() == []
-        assert guest.watermarks() == []
-        assert guest.watermark_status() == []
+        assert [one.node for one in guest.insight.dependency_tree()] == [
+            "shop.revenue",
+            "shop.orders",
+        ]
+        assert [one.stream_table for one in guest.scheduler.fuse_status()] == ["shop.revenue"]
+        assert guest.scheduler.bootstrap_gate_status() == []
+        assert guest.scheduler.refresh_groups() == []
+        assert guest.scheduler.watermarks() == []
+        assert guest.scheduler.watermark_status() == []
         assert list(guest.follow(["shop.revenue"], seconds=0.1)) == []
 
 
@@ -126,10 +130,10 @@ def test_setting_of_the_guests_own_says_whom_he_trusts(
 ):
     monkeypatch.setenv("PGTRICKLE_TRUSTED_OWNER", shared.roles["owner"])
     with shared.trickle("reader") as guest:
-        assert guest.list_holds() == []
+        assert guest.scheduler.list_holds() == []
     monkeypatch.setenv("PGTRICKLE_TRUSTED_OWNER", shared.roles["attacker"])
     with shared.trickle("reader") as guest:
-        assert code_of(guest.list_holds) == "ST215"
+        assert code_of(guest.scheduler.list_holds) == "ST215"
 
 
 HELD = (
@@ -144,12 +148,12 @@ CHANGES: dict[str, Callable[[Trickle], object]] = {
     "alter": lambda guest: guest.alter_stream_table("shop.revenue", "5m"),
     "drop": lambda guest: guest.drop_stream_table("shop.revenue"),
     "repair": lambda guest: guest.repair_stream_table("shop.revenue"),
-    "pause": lambda guest: guest.pause_scheduler("shop.revenue"),
-    "gate": lambda guest: guest.gate_source("shop.orders"),
+    "pause": lambda guest: guest.scheduler.pause_scheduler("shop.revenue"),
+    "gate": lambda guest: guest.scheduler.gate_source("shop.orders"),
     "create": lambda guest: guest.create_stream_table("shop.other", REVENUE),
-    "reset fuse": lambda guest: guest.reset_fuse("shop.revenue"),
+    "reset fuse": lambda guest: guest.scheduler.reset_fuse("shop.revenue"),
     "resume": lambda guest: guest.resume_stream_table("shop.revenue"),
-    "explain delta": lambda guest: guest.explain_delta("shop.revenue"),
+    "explain delta": lambda guest: guest.insight.explain_delta("shop.revenue"),
     "create several": lambda guest: guest.bulk_create([{"name": "shop.o", "query": REVENUE}]),
     "alter several": lambda guest: guest.bulk_alter_stream_tables(["shop.revenue"], schedule="5m"),
     "drop several": lambda guest: guest.bulk_drop_stream_tables(["shop.revenue"]),
@@ -157,13 +161,13 @@ CHANGES: dict[str, Callable[[Trickle], object]] = {
 OWNERS: dict[str, Callable[[Trickle], object]] = {
     "init": lambda guest: guest.init(),
     "set": lambda guest: guest.set_setting("lease_seconds", "9"),
-    "drain": lambda guest: guest.drain(),
-    "cdc": lambda guest: guest.pause_cdc(),
+    "drain": lambda guest: guest.scheduler.drain(),
+    "cdc": lambda guest: guest.capture.pause_cdc(),
     "lead": lambda guest: guest.daemon,
     "run": lambda guest: guest.run(once=True),
     "grant": lambda guest: guest.grant_access("pg_monitor", "admin"),
     "revoke": lambda guest: guest.revoke_access("pg_monitor"),
-    "rewrite": lambda guest: guest.explain_query_rewrite(REVENUE),
+    "rewrite": lambda guest: guest.insight.explain_query_rewrite(REVENUE),
 }
 
 
@@ -224,7 +228,7 @@ def test_operator_asks_the_daemon(shared: Bench):
         shared.trickle("writer") as guest,
     ):
         assert code_of(lambda: guest.refresh_stream_table("shop.revenue")) == "ST206"
-        assert code_of(lambda: guest.gate_source("shop.orders")) == "ST206"
+        assert code_of(lambda: guest.scheduler.gate_source("shop.orders")) == "ST206"
         assert "shop.orders" in guest.explain_stream_table("shop.revenue")
         shared.run("admin", "GRANT {owner} TO {writer}")
         shared.run("writer", "INSERT INTO shop.orders VALUES (9, 'east', 1)")
@@ -236,19 +240,19 @@ def test_operator_asks_the_daemon(shared: Bench):
         assert code_of(lambda: guest.rename_stream_table("shop.revenue", "x" * 9000)) == "ST605"
         shared.run("owner", HELD)
         refresh = partial(guest.refresh_stream_table, "shop.revenue")
-        assert code_of(lambda: guest.when_free(refresh, 0, print)) == "ST209"
+        assert code_of(lambda: when_free(guest, refresh, 0, print)) == "ST209"
         shared.run("owner", "DELETE FROM pgtrickle.pgt_leases")
         assert "operators:" in guest.explain_stream_table("shop.revenue")
         assert guest.alter_stream_table("shop.revenue", "5m").schedule == "5m"
-        guest.pause_scheduler("shop.revenue")
-        assert [one.stream_table for one in guest.list_holds()] == ["shop.revenue"]
-        guest.resume_scheduler("shop.revenue")
-        guest.gate_source("shop.orders")
-        guest.ungate_source("shop.orders")
+        guest.scheduler.pause_scheduler("shop.revenue")
+        assert [one.stream_table for one in guest.scheduler.list_holds()] == ["shop.revenue"]
+        guest.scheduler.resume_scheduler("shop.revenue")
+        guest.scheduler.gate_source("shop.orders")
+        guest.scheduler.ungate_source("shop.orders")
         created = guest.create_stream_table("shop.other", REVENUE)
         assert created is not None
-        guest.create_refresh_group("pair", ["shop.other", "shop.revenue"])
-        guest.drop_refresh_group("pair")
+        guest.scheduler.create_refresh_group("pair", ["shop.other", "shop.revenue"])
+        guest.scheduler.drop_refresh_group("pair")
         assert guest.drop_stream_table("shop.other") == ["shop.other"]
 
 
@@ -290,10 +294,10 @@ def look_and_ask(guest: Trickle) -> None:
         guest.list_stream_tables,
         guest.refresh_history,
         guest.list_settings,
-        guest.dependencies,
+        guest.insight.dependencies,
         guest.doctor,
-        guest.list_holds,
-        guest.check_cdc_health,
+        guest.scheduler.list_holds,
+        guest.capture.check_cdc_health,
         lambda: guest.get_stream_table("shop.revenue"),
         lambda: guest.refresh_stream_table("shop.revenue"),
         lambda: guest.explain_stream_table("shop.revenue"),
@@ -349,7 +353,7 @@ def test_trust_cannot_be_declared_by_the_catalog(empty_bench: Bench):
         f" VALUES ('trusted_owner', '{name}', 'str', '', '', '{{}}', '')",
     )
     with empty_bench.trickle("reader") as guest:
-        assert code_of(guest.list_holds) == "ST215"
+        assert code_of(guest.scheduler.list_holds) == "ST215"
 
 
 def test_stranger_in_the_catalog_keeps_guests_out(shared: Bench):
@@ -375,7 +379,7 @@ def test_catalog_of_a_superuser_is_trusted(empty_bench: Bench):
         "admin", f"SELECT pgtrickle.grant_access('{empty_bench.roles['reader']}', 'reader')"
     )
     with empty_bench.trickle("reader") as guest:
-        assert guest.list_holds() == []
+        assert guest.scheduler.list_holds() == []
 
 
 def test_long_history_is_read_to_the_newest(shared: Bench):

@@ -95,7 +95,7 @@ def test_tables_of_others_must_hold_no_code(lake: LakeBench, kind: str):
     assert lake.sink_error().startswith("ST701")
     assert maintained.startswith("ST701")
     for attempt in (
-        lambda: lake.trickle.attach_ducklake_table("shop.followed", "main.revenue"),
+        lambda: lake.trickle.lake.attach_ducklake_table("shop.followed", "main.revenue"),
         lambda: describe(
             LakeRead(lake.bench.dsn_of("owner"), "lake", QualifiedName("main", "revenue"))
         ),
@@ -155,7 +155,7 @@ def test_a_row_cannot_name_another_relation_as_rows_of_a_table(lake: LakeBench):
     )
 
     with pytest.raises(TrickleError) as raised:
-        lake.trickle.attach_ducklake_table("shop.followed", "main.revenue")
+        lake.trickle.lake.attach_ducklake_table("shop.followed", "main.revenue")
 
     assert raised.value.code == "ST701"
     assert _seen(lake) == 0

@@ -231,7 +231,7 @@ def test_nothing_is_written_outside_the_directory_on_record(lake: LakeBench, att
 
 
 def test_rows_of_a_file_of_others_are_not_read(lake: LakeBench):
-    lake.trickle.attach_ducklake_table("shop.followed", "main.revenue")
+    lake.trickle.lake.attach_ducklake_table("shop.followed", "main.revenue")
     victim = lake.victim()
     before = lake.rows("SELECT * FROM shop.followed ORDER BY 1")
     for path, relative in (
@@ -251,7 +251,7 @@ def test_rows_of_a_file_of_others_are_not_read(lake: LakeBench):
             lake.trickle.create_stream_table("shop.copied", "SELECT * FROM shop.followed")
         assert raised.value.code == "ST708"
         with pytest.raises(TrickleError) as raised:
-            lake.trickle.attach_ducklake_table("shop.another", "main.revenue")
+            lake.trickle.lake.attach_ducklake_table("shop.another", "main.revenue")
         assert raised.value.code == "ST708"
         read = LakeRead(lake.bench.dsn_of("owner"), "lake", QualifiedName("main", "revenue"))
         snapshot_id, columns = describe(read)

@@ -68,14 +68,14 @@ def test_owner_of_a_source_adds_partitions(sales: Bench):
 def test_owner_of_a_source_adds_partitions_while_its_capture_is_paused(sales: Bench):
     with sales.lab() as lab:
         lab.create("shop.counts", COUNTS)
-        lab.trickle.pause_cdc()
+        lab.trickle.capture.pause_cdc()
 
         sales.run(
             "writer",
             "CREATE TABLE sales.month_2 PARTITION OF sales.months FOR VALUES IN (2)",
             "INSERT INTO sales.months VALUES (3, 2, 2)",
         )
-        lab.trickle.resume_cdc()
+        lab.trickle.capture.resume_cdc()
 
         lab.refresh("shop.counts", "REINITIALIZE")
 

@@ -111,10 +111,10 @@ def test_differential_refreshes_call_nothing_of_the_path(bench: Bench):
         lab.trickle.daemon.refresh_unit(["shop.regions", "shop.whole", "shop.meeting"])
         lab.trickle.repair_stream_table("shop.joined")
         lab.refresh("shop.joined", "REINITIALIZE")
-        lab.trickle.check_cdc_health()
-        lab.trickle.pause_cdc()
-        lab.trickle.resume_cdc()
-        lab.trickle.rebuild_cdc_triggers()
+        lab.trickle.capture.check_cdc_health()
+        lab.trickle.capture.pause_cdc()
+        lab.trickle.capture.resume_cdc()
+        lab.trickle.capture.rebuild_cdc_triggers()
         lab.trickle.doctor()
         lab.trickle.refresh_history()
         lab.trickle.daemon.prune_history()
@@ -195,10 +195,10 @@ def test_copies_in_the_lake_call_nothing_of_the_path(bench: Bench, tmp_path: Pat
 
         lab.window(*CHANGES)
 
-        delivered = {one.status.value for one in lab.trickle.ducklake_sink_status()}
+        delivered = {one.status.value for one in lab.trickle.lake.ducklake_sink_status()}
         assert delivered == {"DELIVERED"}
-        lab.trickle.attach_ducklake_table("shop.landed", "main.joined")
-        lab.trickle.maintain_lake(timedelta(0))
+        lab.trickle.lake.attach_ducklake_table("shop.landed", "main.joined")
+        lab.trickle.lake.maintain_lake(timedelta(0))
 
 
 def test_executors_call_nothing_of_the_path(bench: Bench):

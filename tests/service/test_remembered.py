@@ -15,7 +15,7 @@ def shop(lab: Lab) -> Lab:
     """Make a table and a stream table of it."""
     lab.run("CREATE TABLE t (id int PRIMARY KEY, k int)", "INSERT INTO t VALUES (1, 1), (2, 1)")
     lab.create("s", QUERY)
-    lab.trickle.clear_caches()
+    lab.trickle.insight.clear_caches()
     return lab
 
 
@@ -24,11 +24,11 @@ def change(lab: Lab) -> None:
 
 
 def test_second_refresh_finds_the_query_compiled(shop: Lab) -> None:
-    before = shop.trickle.cache_stats()
+    before = shop.trickle.insight.cache_stats()
     for _ in range(2):
         change(shop)
         shop.trickle.refresh_stream_table("s")
-    after = shop.trickle.cache_stats()
+    after = shop.trickle.insight.cache_stats()
 
     assert (after.misses - before.misses, after.hits - before.hits) == (1, 1)
     assert after.entries == 1
@@ -39,11 +39,11 @@ def test_cleared_caches_compile_again(shop: Lab) -> None:
     change(shop)
     shop.refresh("s")
 
-    assert shop.trickle.clear_caches() == 1
-    assert shop.trickle.cache_stats().entries == 0
+    assert shop.trickle.insight.clear_caches() == 1
+    assert shop.trickle.insight.cache_stats().entries == 0
     change(shop)
     shop.refresh("s")
-    assert shop.trickle.cache_stats().entries == 1
+    assert shop.trickle.insight.cache_stats().entries == 1
 
 
 def test_limit_forgets_the_query_that_was_not_used_for_longest(
@@ -55,7 +55,7 @@ def test_limit_forgets_the_query_that_was_not_used_for_longest(
     for name in ("s", "a", "b"):
         change(shop)
         shop.refresh(name)
-    stats = shop.trickle.cache_stats()
+    stats = shop.trickle.insight.cache_stats()
 
     assert (stats.entries, stats.max_entries) == (2, 2)
     assert stats.evictions >= 1
@@ -67,7 +67,7 @@ def test_dropped_stream_table_is_forgotten(shop: Lab) -> None:
 
     shop.trickle.drop_stream_table("s")
 
-    assert shop.trickle.cache_stats().entries == 0
+    assert shop.trickle.insight.cache_stats().entries == 0
 
 
 def test_scheduler_forgets_what_another_process_has_dropped(shop: Lab) -> None:
@@ -75,12 +75,12 @@ def test_scheduler_forgets_what_another_process_has_dropped(shop: Lab) -> None:
     change(shop)
     shop.refresh("s")
     shop.refresh("other")
-    assert shop.trickle.cache_stats().entries == 2
+    assert shop.trickle.insight.cache_stats().entries == 2
     shop.run("DROP TABLE other", "DELETE FROM pgtrickle.pgt_stream_tables WHERE pgt_name = 'other'")
 
     shop.trickle.daemon.list_stream_tables()
 
-    assert shop.trickle.cache_stats().entries == 1
+    assert shop.trickle.insight.cache_stats().entries == 1
 
 
 def test_many_alterations_leave_one_entry(shop: Lab) -> None:
@@ -89,4 +89,4 @@ def test_many_alterations_leave_one_entry(shop: Lab) -> None:
         change(shop)
         shop.trickle.refresh_stream_table("s")
 
-    assert shop.trickle.cache_stats().entries == 1
+    assert shop.trickle.insight.cache_stats().entries == 1

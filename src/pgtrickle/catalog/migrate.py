@@ -23,6 +23,7 @@ from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
 from pgtrickle.catalog.access.trust import check_trust
+from pgtrickle.catalog.asking_procedures import write_asking_procedures
 from pgtrickle.catalog.capture.event_triggers import install_watch
 from pgtrickle.catalog.option_routines import write_option_routines
 from pgtrickle.catalog.settings_table import list_known_settings
@@ -90,14 +91,15 @@ def list_migrations() -> tuple[Migration, ...]:
 def list_api_files() -> tuple[ApiFile, ...]:
     """Read the files that are applied again when they change, in order of their names.
 
-    One is made from the definition of the options, and the last one lists the settings that this
-    package knows.
+    Some are made by Python: the procedures that ask the daemon, the routines that list every
+    option, and the list of the settings that this package knows.
     """
     texts = {
         file.name.removesuffix(".sql"): file.read_text(encoding="utf-8")
         for file in resources.files("pgtrickle.catalog.sql_api").iterdir()
         if file.name.endswith(".sql")
     }
+    texts["50_asking"] = write_asking_procedures()
     texts["62_options"] = write_option_routines()
     texts["99_known_settings"] = list_known_settings()
     return tuple(

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TypeAlias
 
+from pgtrickle.catalog.asking_procedures import Argument, Procedure, write_procedure
 from pgtrickle.model.text.names import quote_literal
 from pgtrickle.options.option import Option, OptionVerb
 from pgtrickle.options.stream_table import OPTIONS, options_of
-
-Argument: TypeAlias = tuple[str, str, str | None]  # its name, type and default
 
 _CREATE = {
     "create_stream_table": "Create a stream table and, unless initialize is false, load it. With"
@@ -51,28 +49,6 @@ STORED: Mapping[str, str] = MappingProxyType(
     }
 )
 
-_PROCEDURE = """CREATE OR REPLACE PROCEDURE pgtrickle.{name}(
-    {arguments})
-LANGUAGE plpgsql
-AS $$
-DECLARE
-    failure pgtrickle.pgt_failure;
-BEGIN
-    CALL pgtrickle.await_request('{name}', pg_catalog.jsonb_build_object(
-        {pairs}), result, failure);
-    IF failure.detail IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = failure.code, MESSAGE = failure.message,
-              DETAIL = failure.detail, HINT = failure.hint;
-    ELSIF failure.code IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = failure.code, MESSAGE = failure.message,
-              HINT = failure.hint;
-    END IF;
-END
-$$;
-
-COMMENT ON PROCEDURE pgtrickle.{name}({types}) IS
-    {comment};
-"""
 _SPEC = """
 CREATE OR REPLACE FUNCTION pgtrickle.stream_table_spec(
     name text, schemas name[] DEFAULT current_schemas(false))
@@ -125,12 +101,12 @@ def write_option_routines() -> str:
 
 
 def _procedures() -> Iterator[str]:
-    name = ("name", "text", None)
-    for verb, comment in _CREATE.items():
-        listed = [name, ("query", "text", None), *_arguments(OptionVerb.CREATE)]
-        yield _procedure(verb, comment, listed)
-    listed = [name, ("query", "text", "NULL"), *_arguments(OptionVerb.ALTER)]
-    yield _procedure("alter_stream_table", _ALTER, listed)
+    name: Argument = ("name", "text", None)
+    for verb, meaning in _CREATE.items():
+        arguments = (name, ("query", "text", None), *_arguments(OptionVerb.CREATE))
+        yield write_procedure(Procedure(verb, arguments, meaning))
+    arguments = (name, ("query", "text", "NULL"), *_arguments(OptionVerb.ALTER))
+    yield write_procedure(Procedure("alter_stream_table", arguments, _ALTER))
 
 
 def _arguments(verb: OptionVerb) -> Iterator[Argument]:
@@ -144,21 +120,6 @@ def _literal(value: object) -> str:
     if value is None:
         return "NULL"
     return str(value).lower() if isinstance(value, bool) else quote_literal(str(value))
-
-
-def _procedure(name: str, comment: str, arguments: list[Argument]) -> str:
-    listed = [
-        f"{argument} pg_catalog.{kind}{'' if default is None else f' DEFAULT {default}'}"
-        for argument, kind, default in arguments
-    ]
-    pairs = [f"'{argument}', {name}.{argument}" for argument, _, _ in arguments]
-    return _PROCEDURE.format(
-        name=name,
-        arguments=",\n    ".join([*listed, "INOUT result pg_catalog.jsonb DEFAULT NULL"]),
-        pairs=",\n        ".join(pairs),
-        types=", ".join([*(kind for _, kind, _ in arguments), "jsonb"]),
-        comment=quote_literal(comment),
-    )
 
 
 def _spec() -> str:

@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 
 from pgtrickle.catalog.renamed_tables import find_new_name, follow_renamed_tables
 from pgtrickle.errors import LeaseLostError, NameTakenError, StreamTableNotFoundError
-from pgtrickle.model.cdc_mode import CdcMode
+from pgtrickle.model.capture.cdc_mode import CdcMode
 from pgtrickle.model.engine import EngineMode
 from pgtrickle.model.frontier import Frontier
 from pgtrickle.model.scheduling.tier import Tier

@@ -45,6 +45,8 @@ def connected(
 
 
 def _beside_daemon(ctx: typer.Context, trickle: Trickle) -> Trickle:
+    from pgtrickle.client.commands import beside_daemon  # noqa: PLC0415 - see above
+
     quiet, console = ctx.ensure_object(Setup).quiet, stderr()
     told: set[str] = set()
 
@@ -53,7 +55,7 @@ def _beside_daemon(ctx: typer.Context, trickle: Trickle) -> Trickle:
             told.add(text)
             console.print(Text(text))
 
-    return trickle.beside_daemon(tell)
+    return beside_daemon(trickle, tell)
 
 
 def tell_where(ctx: typer.Context, dsn: str | None) -> None:

@@ -30,13 +30,14 @@ def when_free(trickle: Trickle, name: str, act: Callable[[], T], *, wait: bool) 
 
     ``pg_trickle.request_timeout`` bounds the wait; Ctrl-C ends it.
     """
+    from pgtrickle.client import commands  # noqa: PLC0415 - takes longer than --help should
 
     def tell(why: str) -> None:
         stderr().print(Text(f"waiting for {name}: {printable_line(why)}"))
 
-    seconds = (trickle.request_timeout or None) if wait else 0
+    seconds = (commands.request_timeout(trickle) or None) if wait else 0
     try:
-        return trickle.when_free(act, seconds, tell)
+        return commands.when_free(trickle, act, seconds, tell)
     except LeaseHeldError as error:
         if wait:
             error.hint = (

@@ -30,12 +30,12 @@ class Assisted(Asking, Trickle):
         self._tell = tell
         self._daemon_lives = True
 
-    def when_free(
+    def _when_free(
         self, act: Callable[[], T], seconds: float | None, waiting: Callable[[str], object]
     ) -> T:
         """Wait for leases in the daemon, or here."""
-        ask = partial(Asking.when_free, self, act, seconds, waiting)
-        return Trickle.when_free(self, ask, seconds, waiting)
+        ask = partial(Asking._when_free, self, act, seconds, waiting)  # noqa: SLF001 - our own
+        return Trickle._when_free(self, ask, seconds, waiting)  # noqa: SLF001 - our own
 
     def _give_up(self, verb: str) -> NoReturn:
         """Leave to this process what no request can carry, so that it reports the mistake."""

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.catalog.overview import list_buffer_sizes
+from pgtrickle.model.status_report import BufferSize
 from pgtrickle.model.text.shown import Listing
 from pgtrickle.model.words import AnyDurability
-from pgtrickle.service.runtime import Runtime
+from pgtrickle.service.naming import Naming
 
 if TYPE_CHECKING:  # each verb imports its use case when it is called
     from pgtrickle.catalog.capture.health import CaptureHealth
     from pgtrickle.service.capturing.wal_slot import SlotHealth
-    from pgtrickle.service.lifecycle.rebind import Mended
+    from pgtrickle.service.lifecycle.repair.rebind import Mended
 
 
-class CaptureVerbs:
-    """These verbs as ``Trickle`` has them."""
+class CaptureVerbs(Naming):
+    """See how changes of the sources are captured, pause it, and repair it.
 
-    _runtime: Runtime
-
-    def _name(self, text: str) -> QualifiedName:
-        raise NotImplementedError
+    It is ``trickle.capture``.
+    """
 
     def check_cdc_health(self) -> Listing[CaptureHealth]:
         """Return every captured source, with a row for each thing that is wrong."""
@@ -59,3 +58,8 @@ class CaptureVerbs:
 
         with self._runtime.connection() as connection:
             return find_slot_health(connection, self._runtime.settings)
+
+    def change_buffer_sizes(self) -> Listing[BufferSize]:
+        """Return the number of captured changes per source; reads the buffers to count them."""
+        with self._runtime.connection() as connection:
+            return Listing(list_buffer_sizes(connection))

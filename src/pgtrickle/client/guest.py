@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pgtrickle.catalog.access.standing import Standing
+from pgtrickle.client.guest_subjects import (
+    GuestCapture,
+    GuestInsight,
+    GuestLake,
+    GuestScheduler,
+    Means,
+)
 from pgtrickle.client.trickle import Trickle
 from pgtrickle.model.text.shown import Listing
 from pgtrickle.service.requests.guest_verbs import Visiting
@@ -32,10 +40,34 @@ class Guest(Visiting, Trickle):
         super().__init__(dsn, runtime, resources, schema=schema)
         self._standing, self._trusting = standing, trusting
 
-    def beside_daemon(self, tell: Callable[[str], object]) -> Trickle:
+    def _beside_daemon(self, tell: Callable[[str], object]) -> Trickle:
         """Return this client: the daemon does the work in any case, and ``tell`` is told so."""
         self._tell = tell
         return self
+
+    @cached_property
+    def scheduler(self) -> GuestScheduler:
+        """The verbs on the scheduler."""
+        return GuestScheduler(self._runtime, self._schema, self._means)
+
+    @cached_property
+    def capture(self) -> GuestCapture:
+        """The verbs on capture."""
+        return GuestCapture(self._runtime, self._schema, self._means)
+
+    @cached_property
+    def lake(self) -> GuestLake:
+        """The verbs on the lake."""
+        return GuestLake(self._runtime, self._schema, self._means)
+
+    @cached_property
+    def insight(self) -> GuestInsight:
+        """The verbs that explain."""
+        return GuestInsight(self._runtime, self._schema, self._means)
+
+    @property
+    def _means(self) -> Means:
+        return Means(self._ask, self._select, self._refuse)
 
     @property
     def daemon(self) -> Daemon:

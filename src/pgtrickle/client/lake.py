@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.model.text.shown import Listing
 from pgtrickle.model.words import AnyCompactionPolicy
-from pgtrickle.service.runtime import Runtime
+from pgtrickle.service.naming import Naming
 
 if TYPE_CHECKING:  # each verb imports its use case when it is called
     from datetime import timedelta
@@ -18,13 +17,11 @@ if TYPE_CHECKING:  # each verb imports its use case when it is called
     from pgtrickle.model.lake.source import LakeSource
 
 
-class LakeVerbs:
-    """These verbs as ``Trickle`` has them."""
+class LakeVerbs(Naming):
+    """Work with the lake: copies of stream tables in it, its tables as sources, its catalog.
 
-    _runtime: Runtime
-
-    def _name(self, text: str) -> QualifiedName:
-        raise NotImplementedError
+    It is ``trickle.lake``.
+    """
 
     def ducklake_sink_status(self) -> Listing[SinkStatus]:
         """Return every copy in the lake, and its position."""

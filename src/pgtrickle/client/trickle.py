@@ -1,7 +1,8 @@
-"""The client: a connection to the stream tables of one database, with every verb on them.
+"""The client: a connection to the stream tables of one database, with the verbs on them.
 
-Verbs have the names that they have in SQL (tools/verbs.py), so they stand side by side and not in
-rooms; by subject they are written in ``capture.py``, ``lake.py`` and the mixins of ``service``.
+What most programs need is a method of the client; the verbs on one subject are behind an attribute:
+``scheduler``, ``capture``, ``lake`` and ``insight``.  All have the names that they have in SQL
+(tools/verbs.py).
 
 Each verb imports its use case when it is called: most processes only look at the catalog, and need
 neither the compiler nor Arrow, which take longer to import than they have to live.
@@ -10,28 +11,21 @@ neither the compiler nor Arrow, which take longer to import than they have to li
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from enum import Enum
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+from functools import cached_property
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 from pgtrickle.catalog.migrate import migrate
-from pgtrickle.catalog.requests import is_served
-from pgtrickle.catalog.settings_table import (
-    list_stored_settings,
-    list_unknown_parameters,
-    set_setting,
-)
-from pgtrickle.client.capture import CaptureVerbs
-from pgtrickle.client.lake import LakeVerbs
+from pgtrickle.catalog.settings_table import list_stored_settings, set_setting
 from pgtrickle.client.table import Table
 from pgtrickle.errors import CatalogMissingError
 from pgtrickle.model.report import Progress, RefreshReport, VerifyReport
 from pgtrickle.model.scheduling.delta_fraction import Fraction
 from pgtrickle.model.stream_table import RefreshMode, StreamTable
-from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.model.text.shown import Listing
+from pgtrickle.model.version import VERSION
 from pgtrickle.model.words import (
     AccessLevel,
     AnyCdcMode,
@@ -51,33 +45,37 @@ from pgtrickle.options.stream_table import options_of
 from pgtrickle.options.words import AlterOptions, AlterWords, CreateOptions, Definition
 from pgtrickle.service.insight.status import (
     find_shown,
-    show_dependencies,
     show_history,
-    show_request_timeout,
     show_stream_table,
     show_stream_tables,
 )
 from pgtrickle.service.lazy import Late
 from pgtrickle.service.lease_waits import when_free
+from pgtrickle.service.naming import Naming
 from pgtrickle.service.runtime import Runtime
-from pgtrickle.service.scheduling.holds import SchedulerControl
-from pgtrickle.settings import SettingInEffect, UnknownSetting, settings_in_effect
+from pgtrickle.settings import SettingInEffect, settings_in_effect
 
 if TYPE_CHECKING:
     from pgtrickle.catalog.refreshes.history import Refresh
+    from pgtrickle.client.capture import CaptureVerbs
+    from pgtrickle.client.insight import InsightVerbs
+    from pgtrickle.client.lake import LakeVerbs
+    from pgtrickle.client.scheduler import SchedulerVerbs
     from pgtrickle.daemon import Daemon
+    from pgtrickle.model.status_report import HealthCheck, StatusReport, Versions
     from pgtrickle.scheduler.loop import Watcher
-    from pgtrickle.service.insight.diagnose import Diagnosis
+    from pgtrickle.service.insight.channels import Notice
     from pgtrickle.service.insight.doctor import Check
     from pgtrickle.service.lifecycle.create_or_replace import Outcome
-    from pgtrickle.service.lifecycle.rebind import Mended
     from pgtrickle.service.lifecycle.rename import RenameReport
+    from pgtrickle.service.lifecycle.repair.rebind import Mended
     from pgtrickle.service.lifecycle.validate import Validation
+
 
 T = TypeVar("T")
 
 
-class Trickle(SchedulerControl, CaptureVerbs, LakeVerbs):
+class Trickle(Naming):
     """A connection to the stream tables of one database; use it as a context manager."""
 
     def __init__(
@@ -89,39 +87,21 @@ class Trickle(SchedulerControl, CaptureVerbs, LakeVerbs):
         schema: str = "public",
         applied: list[str] | None = None,
     ) -> None:
+        super().__init__(runtime, schema)
         self.dsn = dsn
-        self._schema = schema  # of names that are given without one
         self._applied = applied or []  # to the catalog, since ``connect`` began
-        self._runtime = runtime
         self._resources = resources
         self._daemon = Late(self._make_daemon)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
         """Stop Spark and the embedded server, where this process started them."""
         self._resources.close()
-
-    def beside_daemon(self, tell: Callable[[str], object]) -> Trickle:
-        """Return a client that leaves Spark work to the daemon; without a daemon, this client.
-
-        ``tell`` is called with a message that says which process does the work.
-        """
-        from pgtrickle.client.assisted import Assisted
-
-        with self._runtime.connection() as connection:
-            if connection.only_looks or not is_served(connection):
-                return self
-        return Assisted(self.dsn, self._runtime, self._schema, tell)
 
     def on_progress(self, listener: Callable[[Progress], None] | None) -> None:
         """Call ``listener`` every few seconds of a large refresh, from another thread."""
@@ -160,6 +140,34 @@ class Trickle(SchedulerControl, CaptureVerbs, LakeVerbs):
     def daemon(self) -> Daemon:
         """The scheduler's own methods, behind ``run``; users need none of them."""
         return self._daemon()
+
+    @cached_property
+    def scheduler(self) -> SchedulerVerbs:
+        """The verbs on the scheduler: pauses, gates, watermarks, fuses, refresh groups."""
+        from pgtrickle.client.scheduler import SchedulerVerbs
+
+        return SchedulerVerbs(self._runtime, self._schema)
+
+    @cached_property
+    def capture(self) -> CaptureVerbs:
+        """The verbs on capture: how changes of the sources are recorded, and how well."""
+        from pgtrickle.client.capture import CaptureVerbs
+
+        return CaptureVerbs(self._runtime, self._schema)
+
+    @cached_property
+    def lake(self) -> LakeVerbs:
+        """The verbs on the lake: copies in it, its tables as sources, its catalog."""
+        from pgtrickle.client.lake import LakeVerbs
+
+        return LakeVerbs(self._runtime, self._schema)
+
+    @cached_property
+    def insight(self) -> InsightVerbs:
+        """The verbs that explain: the graph, figures of refreshes, errors, the compiler."""
+        from pgtrickle.client.insight import InsightVerbs
+
+        return InsightVerbs(self._runtime, self._schema)
 
     def create_stream_table(
         self,
@@ -317,20 +325,6 @@ class Trickle(SchedulerControl, CaptureVerbs, LakeVerbs):
         """
         return bool(self._runtime.jobs.cancel(self._runtime.engine, str(self._name(name))))
 
-    @property
-    def request_timeout(self) -> float:
-        """For how many seconds a CALL or a command waits for the daemon; 0: without limit."""
-        return show_request_timeout(self._runtime)
-
-    def when_free(
-        self, act: Callable[[], T], seconds: float | None, waiting: Callable[[str], object]
-    ) -> T:
-        """Repeat an action while others hold the leases it needs, for at most this many seconds.
-
-        ``waiting`` is called once, with the reason.
-        """
-        return when_free(act, lambda error: waiting(str(error)), seconds)
-
     def verify_stream_table(self, name: str) -> VerifyReport:
         """Compare a stream table with PostgreSQL's own answer to its query."""
         from pgtrickle.service.lifecycle.verify import verify_stream_table
@@ -342,18 +336,6 @@ class Trickle(SchedulerControl, CaptureVerbs, LakeVerbs):
         from pgtrickle.service.insight.explain import explain_stream_table
 
         return explain_stream_table(self._runtime, self._name(name), format)
-
-    def explain_delta(self, name: str) -> str:
-        """Show the statements by which the engine computes a change, stage by stage."""
-        from pgtrickle.service.insight.explain import explain_delta
-
-        return explain_delta(self._runtime, self._name(name))
-
-    def explain_query_rewrite(self, query: str) -> dict[str, Any]:
-        """Show what each pass of the compiler makes of a query."""
-        from pgtrickle.service.insight.explain import explain_query_rewrite
-
-        return explain_query_rewrite(self._runtime, query)
 
     def alter_stream_table(
         self,
@@ -481,26 +463,49 @@ class Trickle(SchedulerControl, CaptureVerbs, LakeVerbs):
         wanted = self._name(name) if name is not None else None
         return Listing(show_history(self._runtime, wanted, limit=limit))
 
-    def diagnose_errors(self, name: str) -> Listing[Diagnosis]:
-        """Return the latest errors of a stream table, what they mean and what to do."""
-        from pgtrickle.service.insight.diagnose import diagnose_errors
+    def status(self) -> StatusReport:
+        """Return the daemons, the queue, the running refreshes, and what needs attention."""
+        from pgtrickle.service.insight.overview import show_overview
 
-        return Listing(diagnose_errors(self._runtime, self._name(name)))
+        return show_overview(self._runtime)
 
-    def dependencies(self) -> dict[str, list[str]]:
-        """Return, for each stream table, the stream tables it reads."""
-        return show_dependencies(self._runtime)
+    def health_check(self) -> Listing[HealthCheck]:
+        """Return the health checks with their severities: OK, WARNING or CRITICAL."""
+        from pgtrickle.catalog.overview import list_checks
+
+        with self._runtime.connection() as connection:
+            return Listing(list_checks(connection))
+
+    def follow(
+        self,
+        names: Sequence[str] = (),
+        *,
+        listening: Callable[[], None] = lambda: None,
+        seconds: float | None = None,
+    ) -> Iterator[Notice]:
+        """Yield notices of refreshes and alerts as they happen, of these stream tables or all.
+
+        ``listening`` is called as soon as no notice can be missed. Ends after ``seconds``, if
+        given.
+        """
+        from pgtrickle.service.insight.channels import follow_notices
+
+        wanted = [str(self._name(name)) for name in names]
+        return follow_notices(self._runtime, wanted, listening=listening, seconds=seconds)
+
+    def version(self) -> Versions:
+        """Return the versions of package, catalog and server, and whether a daemon runs."""
+        from pgtrickle.catalog.overview import get_versions
+        from pgtrickle.model.status_report import Versions
+
+        with self._runtime.connection() as connection:
+            return Versions(VERSION, *get_versions(connection))
 
     def list_settings(self) -> Listing[SettingInEffect]:
         """Return every setting of this process, and where its value comes from."""
         with self._runtime.connection() as connection:
             session, table = list_stored_settings(connection)
         return Listing(settings_in_effect(self._runtime.settings, session, table))
-
-    def unknown_parameters(self) -> Listing[UnknownSetting]:
-        """Return the parameters of PostgreSQL named ``pg_trickle.x`` that are not settings."""
-        with self._runtime.connection() as connection:
-            return Listing(list_unknown_parameters(connection))
 
     def set_setting(self, name: str, value: str | None) -> None:
         """Set a setting for this database; processes that start later use the value."""
@@ -527,8 +532,19 @@ class Trickle(SchedulerControl, CaptureVerbs, LakeVerbs):
 
         return Listing([*check_machine(), *check_server(self._runtime)])
 
-    def _name(self, text: str) -> QualifiedName:
-        return QualifiedName.parse(text, self._schema)
+    def _beside_daemon(self, tell: Callable[[str], object]) -> Trickle:
+        from pgtrickle.catalog.requests import is_served
+        from pgtrickle.client.assisted import Assisted
+
+        with self._runtime.connection() as connection:
+            if connection.only_looks or not is_served(connection):
+                return self
+        return Assisted(self.dsn, self._runtime, self._schema, tell)
+
+    def _when_free(
+        self, act: Callable[[], T], seconds: float | None, waiting: Callable[[str], object]
+    ) -> T:
+        return when_free(act, lambda error: waiting(str(error)), seconds)
 
     def _make_daemon(self) -> Daemon:
         from pgtrickle.daemon import Daemon

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import Enum
 from typing import ClassVar
 
-from pgtrickle.model.cdc_mode import CdcMode
+from pgtrickle.model.capture.cdc_mode import CdcMode
 from pgtrickle.model.engine import EngineMode
 from pgtrickle.model.frontier import Frontier
 from pgtrickle.model.scheduling.tier import Tier

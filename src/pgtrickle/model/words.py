@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from pgtrickle.model.cdc_mode import CdcMode
+from pgtrickle.model.capture.cdc_mode import CdcMode
 from pgtrickle.model.engine import EngineMode
 from pgtrickle.model.scheduling.diamonds import DiamondConsistency, DiamondSchedulePolicy
 from pgtrickle.model.scheduling.fuse import FuseMode

@@ -14,9 +14,8 @@ from types import MappingProxyType
 from typing import Any
 
 from pgtrickle.errors import SettingError
-from pgtrickle.model.cdc_mode import CdcMode, parse_cdc_mode
+from pgtrickle.model.capture.cdc_mode import CdcMode, parse_cdc_mode
 from pgtrickle.model.engine import EngineMode, parse_engine
-from pgtrickle.model.modes import parse_refresh_mode, parse_status
 from pgtrickle.model.scheduling.delta_fraction import DEFAULT, read_fraction
 from pgtrickle.model.scheduling.diamonds import (
     DiamondConsistency,
@@ -29,6 +28,7 @@ from pgtrickle.model.scheduling.schedule import CALCULATED, check_schedule
 from pgtrickle.model.scheduling.tier import Tier, parse_tier
 from pgtrickle.model.stream_table import RefreshMode, Status
 from pgtrickle.model.text.lengths import shorten
+from pgtrickle.model.text.modes import parse_refresh_mode, parse_status
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.options.option import Option, OptionVerb, list_options, option, words_of
 

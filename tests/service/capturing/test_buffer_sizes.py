@@ -157,9 +157,9 @@ def test_growth_is_told_once_until_the_buffer_is_small_again(limited: Callable[.
     told = alerts_of(lab, look_twice)
 
     assert told == [{"event": "buffer_growth_warning", "source": "public.t", "rows": 6}]
-    assert [one.alert for one in lab.trickle.check_cdc_health()] == ["buffer_growth"]
+    assert [one.alert for one in lab.trickle.capture.check_cdc_health()] == ["buffer_growth"]
     lab.refresh("copy")
-    assert [one.alert for one in lab.trickle.check_cdc_health()] == [None]
+    assert [one.alert for one in lab.trickle.capture.check_cdc_health()] == [None]
     lab.run("INSERT INTO t SELECT i, 0, 0, '1' FROM generate_series(200, 205) AS i")
     assert len(alerts_of(lab, lambda: look(lab))) == 1
 
@@ -249,7 +249,7 @@ def test_back_pressure_holds_writers_up_until_the_buffer_is_small(limited: Calla
 
     assert [one["event"] for one in told] == ["change_buffer_overflow"]
     assert quick < 1.5 <= slow
-    assert [one.alert for one in lab.trickle.check_cdc_health()] == ["writers_delayed"]
+    assert [one.alert for one in lab.trickle.capture.check_cdc_health()] == ["writers_delayed"]
     lab.refresh("copy")
     assert seconds_of_a_write(lab) < 1.5
     lab.refresh("copy")

@@ -116,25 +116,25 @@ def test_scheduler_rests_while_the_database_has_pgtrickle_off(counted: Lab):
 def test_pause_holds_for_open_sessions_and_ends_in_reinitialize(counted: Lab):
     with psycopg.connect(counted.trickle.dsn) as writer:
         writer.execute("INSERT INTO t VALUES (3, 3)")  # captured, and open
-        assert counted.trickle.pause_cdc() == ["public.t"]
+        assert counted.trickle.capture.pause_cdc() == ["public.t"]
         writer.execute("INSERT INTO t VALUES (4, 4)")
         writer.commit()
     counted.run(WRITES[1])
 
     assert buffered(counted) == 1
-    assert counted.trickle.pause_cdc() == []
+    assert counted.trickle.capture.pause_cdc() == []
     report = counted.refresh("counts", "REINITIALIZE")
     assert report.reason == "changes of public.t are missing: its capture is paused"
     counted.window(WRITES[2], action="REINITIALIZE")
-    assert counted.trickle.resume_cdc("t") == ["public.t"]
-    assert counted.trickle.resume_cdc() == []
+    assert counted.trickle.capture.resume_cdc("t") == ["public.t"]
+    assert counted.trickle.capture.resume_cdc() == []
     counted.refresh("counts", "REINITIALIZE")
     counted.window("INSERT INTO t VALUES (9, 9)")
     counted.window(action="NO_DATA")
 
 
 def test_resuming_waits_for_writers_that_were_not_captured(counted: Lab):
-    counted.trickle.pause_cdc()
+    counted.trickle.capture.pause_cdc()
     with psycopg.connect(counted.trickle.dsn) as writer:
         writer.execute("INSERT INTO t VALUES (3, 3)")
         with psycopg.connect(counted.trickle.dsn) as impatient:
@@ -142,14 +142,14 @@ def test_resuming_waits_for_writers_that_were_not_captured(counted: Lab):
             with pytest.raises(psycopg.errors.LockNotAvailable):
                 impatient.execute("LOCK TABLE t IN SHARE ROW EXCLUSIVE MODE")
         writer.commit()
-    counted.trickle.resume_cdc()
+    counted.trickle.capture.resume_cdc()
 
     counted.refresh("counts", "REINITIALIZE")
     counted.window("INSERT INTO t VALUES (4, 4)")
 
 
 def test_pause_survives_what_would_renew_the_capture(counted: Lab):
-    counted.trickle.pause_cdc()
+    counted.trickle.capture.pause_cdc()
     counted.run("ALTER TABLE t ADD COLUMN note text", "INSERT INTO t VALUES (3, 3)")
     counted.refresh("counts", "REINITIALIZE")
     counted.run("INSERT INTO t VALUES (4, 4)")
@@ -157,27 +157,27 @@ def test_pause_survives_what_would_renew_the_capture(counted: Lab):
     assert buffered(counted) == 0
     with pytest.raises(CapturePausedError, match="is paused"):
         counted.trickle.create_stream_table("copy", "SELECT id FROM t")
-    assert [one.what for one in counted.trickle.rebuild_cdc_triggers()] == ["is paused"]
+    assert [one.what for one in counted.trickle.capture.rebuild_cdc_triggers()] == ["is paused"]
     assert buffered(counted) == 0
-    counted.trickle.resume_cdc()
+    counted.trickle.capture.resume_cdc()
     counted.refresh("counts", "REINITIALIZE")
 
 
 def test_paused_stream_tables_are_not_refreshed_on_a_schedule(counted: Lab):
-    counted.trickle.pause_cdc()
+    counted.trickle.capture.pause_cdc()
     counted.run(WRITES[0])
     tables = counted.trickle.list_stream_tables()
 
     assert counted.trickle.daemon.find_idle(tables) == {tables[0].id}
     [now] = counted.trickle.list_stream_tables()
     assert now.data_timestamp == tables[0].data_timestamp
-    counted.trickle.resume_cdc()
+    counted.trickle.capture.resume_cdc()
     assert counted.trickle.daemon.find_idle(tables) == frozenset()
 
 
 def test_unknown_source_cannot_be_paused(counted: Lab):
     with pytest.raises(SourceNotFoundError, match="no stream table reads"):
-        counted.trickle.pause_cdc("nothing")
+        counted.trickle.capture.pause_cdc("nothing")
 
 
 def test_partitioned_source_is_paused_whole(lab: Lab):
@@ -186,16 +186,16 @@ def test_partitioned_source_is_paused_whole(lab: Lab):
         "CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10)",
     )
     lab.create("copy", "SELECT id, k FROM p")
-    lab.trickle.pause_cdc()
+    lab.trickle.capture.pause_cdc()
     lab.run("INSERT INTO p VALUES (1, 1)", "INSERT INTO p1 VALUES (2, 2)")
 
-    lab.trickle.resume_cdc()
+    lab.trickle.capture.resume_cdc()
     lab.refresh("copy", "REINITIALIZE")
     lab.window("INSERT INTO p VALUES (3, 1)", "INSERT INTO p1 VALUES (4, 2)")
 
 
 def alerts(lab: Lab) -> list[str | None]:
-    return [one.alert for one in lab.trickle.check_cdc_health()]
+    return [one.alert for one in lab.trickle.capture.check_cdc_health()]
 
 
 DAMAGES = {
@@ -212,7 +212,7 @@ def test_damage_is_named_and_mended(counted: Lab, damage: str):
     counted.run(DAMAGES[damage])
     assert damage in alerts(counted)
 
-    mended = counted.trickle.rebuild_cdc_triggers()
+    mended = counted.trickle.capture.rebuild_cdc_triggers()
 
     assert [one.what for one in mended] == [f"triggers created again: {damage.replace('_', ' ')}"]
     assert counted.value("SELECT alert FROM pgtrickle.check_cdc_health()") == "gap"
@@ -224,14 +224,14 @@ def test_damage_is_named_and_mended(counted: Lab, damage: str):
 def test_writes_past_disabled_triggers_come_in_with_the_repair(counted: Lab):
     counted.run("ALTER TABLE t DISABLE TRIGGER ALL", *WRITES[:2])
 
-    counted.trickle.rebuild_cdc_triggers()
+    counted.trickle.capture.rebuild_cdc_triggers()
     counted.refresh("counts", "REINITIALIZE")
 
 
 def test_sound_captures_are_rebuilt_without_consequences(counted: Lab):
     counted.run(WRITES[0])
 
-    assert [one.what for one in counted.trickle.rebuild_cdc_triggers()] == [
+    assert [one.what for one in counted.trickle.capture.rebuild_cdc_triggers()] == [
         "triggers created again"
     ]
 
@@ -263,7 +263,7 @@ def test_repair_makes_a_stream_table_whole_and_may_be_repeated(counted: Lab):
 
 
 def test_health_says_paused_and_missing(counted: Lab):
-    counted.trickle.pause_cdc()
+    counted.trickle.capture.pause_cdc()
     assert alerts(counted) == ["gap", "paused"]
     with counted.unwatched():
         counted.run("DROP TABLE t")

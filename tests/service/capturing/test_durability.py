@@ -59,7 +59,7 @@ def test_unlogged_buffer_that_a_crash_emptied_leads_to_reinitialize(
 
     lab = open_lab(own_server.dsn)
     assert lab.value("SELECT count(*) FROM t") == 4
-    alerts = [one.alert for one in lab.trickle.check_cdc_health()]
+    alerts = [one.alert for one in lab.trickle.capture.check_cdc_health()]
     assert alerts == ["emptied_by_crash", "gap"]
     tables = lab.trickle.list_stream_tables()
     assert lab.trickle.daemon.find_idle(tables) == frozenset()
@@ -70,7 +70,7 @@ def test_unlogged_buffer_that_a_crash_emptied_leads_to_reinitialize(
     lab.refresh("copy", "REINITIALIZE")
     lab.window(action="NO_DATA")
     lab.window("INSERT INTO t VALUES (6, 6)")
-    assert [one.alert for one in lab.trickle.check_cdc_health()] == [None]
+    assert [one.alert for one in lab.trickle.capture.check_cdc_health()] == [None]
 
 
 @pytest.mark.parametrize("durability", ["logged", "sync"])
@@ -105,7 +105,7 @@ def test_durability_changes_while_changes_wait(lab: Lab):
     lab.create("counts", COUNTS)
     for durability, found in (("unlogged", "u"), ("sync", "p"), ("unlogged", "u"), ("logged", "p")):
         lab.run("INSERT INTO t SELECT max(id) + 1, 7 FROM t")
-        assert lab.trickle.set_buffer_durability(durability) == ["public.t"]
+        assert lab.trickle.capture.set_buffer_durability(durability) == ["public.t"]
         assert lab.rows(PERSISTENCE) == [(found,)]
         lab.window("INSERT INTO t SELECT max(id) + 1, 8 FROM t")
     assert lab.value("SELECT count(*) FROM pgtrickle.pgt_unlogged_buffers") == 0
@@ -114,7 +114,7 @@ def test_durability_changes_while_changes_wait(lab: Lab):
 def test_sync_makes_every_captured_writer_wait_for_the_disk(lab: Lab):
     lab.run(*T)
     lab.create("counts", COUNTS)
-    lab.trickle.set_buffer_durability("sync")
+    lab.trickle.capture.set_buffer_durability("sync")
 
     with psycopg.connect(lab.trickle.dsn) as writer:
         writer.execute("SET synchronous_commit = off")
@@ -126,7 +126,7 @@ def test_sync_makes_every_captured_writer_wait_for_the_disk(lab: Lab):
 
     assert (during, after) == ([("on",)], [("off",)])
     lab.refresh("counts")
-    lab.trickle.set_buffer_durability("logged")
+    lab.trickle.capture.set_buffer_durability("logged")
     with psycopg.connect(lab.trickle.dsn) as writer:
         writer.execute("SET synchronous_commit = off")
         writer.execute("INSERT INTO t VALUES (4, 4)")
@@ -136,7 +136,7 @@ def test_sync_makes_every_captured_writer_wait_for_the_disk(lab: Lab):
 
 def test_unknown_durability_is_refused(lab: Lab):
     with pytest.raises(SettingError, match="eternal") as caught:
-        lab.trickle.set_buffer_durability("eternal")
+        lab.trickle.capture.set_buffer_durability("eternal")
     assert "unlogged" in caught.value.hint
     with pytest.raises(SettingError):
         load_settings(change_buffer_durability="eternal")

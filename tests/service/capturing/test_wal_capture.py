@@ -556,13 +556,13 @@ def test_slot_lag_is_measured_and_announced(counted: Lab):
             counted.run(
                 "CREATE TABLE bulk AS SELECT repeat('x', 1000) FROM generate_series(1, 2000)"
             )
-            health = counted.trickle.slot_health()
+            health = counted.trickle.capture.slot_health()
             assert health is not None
             assert health.severity.value == "WARNING"
             assert announced(counted, listener) == "slot_lag_warning"
             counted.run("INSERT INTO bulk TABLE bulk")
             runtime.settings = replace(warned, slot_lag_critical_threshold_mb=2)
-            health = counted.trickle.slot_health()
+            health = counted.trickle.capture.slot_health()
             assert health is not None
             assert health.severity.value == "CRITICAL"
             assert not next(c for c in counted.trickle.doctor() if c.name == "logical slot").ok
@@ -594,7 +594,7 @@ def test_idle_tables_do_not_hold_the_log_back(counted: Lab):
 
 
 def test_slot_health_is_none_without_a_slot(lab: Lab):
-    assert lab.trickle.slot_health() is None
+    assert lab.trickle.capture.slot_health() is None
 
 
 def test_lost_slot_is_told_by_the_drain(counted: Lab):

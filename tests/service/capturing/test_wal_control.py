@@ -8,12 +8,12 @@ from tests.labs.wal_lab import modes, triggers
 
 
 def test_a_pause_ends_the_capture_from_the_log_until_it_is_over(counted: Lab):
-    assert counted.trickle.pause_cdc() == ["public.t"]
+    assert counted.trickle.capture.pause_cdc() == ["public.t"]
     counted.run("INSERT INTO t VALUES (3, 2, 'c')")
     settle_capture(counted.trickle._runtime)
     assert modes(counted) == {"t": "TRIGGER"}
 
-    assert counted.trickle.resume_cdc() == ["public.t"]
+    assert counted.trickle.capture.resume_cdc() == ["public.t"]
 
     counted.window(action="REINITIALIZE")
     settle_capture(counted.trickle._runtime)
@@ -22,10 +22,10 @@ def test_a_pause_ends_the_capture_from_the_log_until_it_is_over(counted: Lab):
 
 
 def test_rebuilding_leaves_the_log_in_charge(counted: Lab):
-    [before] = counted.trickle.check_cdc_health()
+    [before] = counted.trickle.capture.check_cdc_health()
     assert (before.cdc_mode, before.alert) == ("WAL", None)
 
-    counted.trickle.rebuild_cdc_triggers()
+    counted.trickle.capture.rebuild_cdc_triggers()
 
     assert triggers(counted) == 0
     counted.window("INSERT INTO t VALUES (3, 2, 'c')")

@@ -75,7 +75,7 @@ def test_log_that_the_server_has_thrown_away_leads_to_triggers_and_a_rebuild(
         for _ in range(5):
             write(server.dsn, "SELECT pg_switch_wal()", "CREATE TABLE x (); DROP TABLE x")
         write(server.dsn, "CHECKPOINT")
-        health = trickle.slot_health()
+        health = trickle.capture.slot_health()
         assert health is not None
         assert health.severity.value == "CRITICAL"
         assert "no longer keeps the log" in health.detail
@@ -85,7 +85,7 @@ def test_log_that_the_server_has_thrown_away_leads_to_triggers_and_a_rebuild(
         assert report.action.value == "REINITIALIZE"
         assert "no longer keeps the log" in report.reason
         assert trickle.verify_stream_table("counts").ok
-        assert trickle.slot_health() is None
+        assert trickle.capture.slot_health() is None
         write(server.dsn, "INSERT INTO t VALUES (1000, 1)")
         assert trickle.refresh_stream_table("counts").action.value == "DIFFERENTIAL"
         assert trickle.verify_stream_table("counts").ok

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from pgtrickle.errors import DataError
-from pgtrickle.service.lifecycle import replace_query
-from pgtrickle.service.lifecycle.replace_query import discard_abandoned
+from pgtrickle.service.lifecycle.replacing import replace_query
+from pgtrickle.service.lifecycle.replacing.replace_query import discard_abandoned
 from tests.fixtures.daemons import await_
 from tests.labs.lab import Lab
 from tests.labs.wal_lab import create, modes, slots, triggers

@@ -395,10 +395,10 @@ def test_rename_takes_all_with_it(shop: Lab, given: str, now: str):
     shop.create("best", "SELECT max(n) AS n FROM counts")
     shop.create("keys", "SELECT k FROM t")
     shop.run("CREATE INDEX mine ON counts (n)", "GRANT SELECT ON counts TO PUBLIC")
-    trickle.create_refresh_group("both", ["counts", "keys"])
-    trickle.gate_source("counts")
-    trickle.pause_scheduler("counts")
-    holds = {one.reason for one in trickle.list_holds()}
+    trickle.scheduler.create_refresh_group("both", ["counts", "keys"])
+    trickle.scheduler.gate_source("counts")
+    trickle.scheduler.pause_scheduler("counts")
+    holds = {one.reason for one in trickle.scheduler.list_holds()}
 
     report = trickle.rename_stream_table("counts", given)
 
@@ -411,13 +411,13 @@ def test_rename_takes_all_with_it(shop: Lab, given: str, now: str):
     assert shop.value("SELECT members FROM pgtrickle.refresh_groups()") == sorted(
         [now, "public.keys"]
     )
-    assert {one.reason.replace(now, "counts") for one in trickle.list_holds()} == {
+    assert {one.reason.replace(now, "counts") for one in trickle.scheduler.list_holds()} == {
         one.replace("public.counts", "counts") for one in holds
     }
     assert shop.value(f"SELECT has_table_privilege('public', '{now}', 'SELECT')")
     assert shop.value("SELECT count(*) FROM pg_indexes WHERE indexname = 'mine'") == 1
-    trickle.drop_refresh_group("both")
-    trickle.ungate_source(now)
+    trickle.scheduler.drop_refresh_group("both")
+    trickle.scheduler.ungate_source(now)
 
 
 REFUSED = {

@@ -21,8 +21,8 @@ from pgtrickle.errors import (
     TrickleError,
 )
 from pgtrickle.model.stream_table import Action, Status
-from pgtrickle.service.lifecycle import replace_query
-from pgtrickle.service.lifecycle.replace_query import discard_abandoned
+from pgtrickle.service.lifecycle.replacing import replace_query
+from pgtrickle.service.lifecycle.replacing.replace_query import discard_abandoned
 from tests.labs.hearing import heard
 from tests.labs.lab import Lab
 
@@ -438,7 +438,7 @@ def test_successor_is_not_shown(shop: Lab):
 
     def look() -> None:
         listed.append([str(one.name) for one in shop.trickle.list_stream_tables()])
-        listed.append(list(shop.trickle.dependencies()))
+        listed.append(list(shop.trickle.insight.dependencies()))
         listed.append(list(shop.trickle.daemon.shape().reads))
 
     shop.before_next_stage(look)

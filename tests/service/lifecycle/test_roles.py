@@ -112,10 +112,10 @@ def test_role_that_loses_replication_goes_back_to_triggers(
     assert "permission denied" in report.reason
     assert modes(ordinary) == {"t": "TRIGGER"}
     ordinary.window("DELETE FROM t WHERE id = 2")
-    assert ordinary.trickle.slot_health() is not None  # it is still there, and must be seen
+    assert ordinary.trickle.capture.slot_health() is not None  # it is still there, and must be seen
     admin.execute(f"ALTER ROLE {role} REPLICATION".encode())
     ordinary.trickle.drop_stream_table("copy")
-    assert ordinary.trickle.slot_health() is None
+    assert ordinary.trickle.capture.slot_health() is None
 
 
 def test_p16_transactions_that_a_role_may_not_see_are_waited_for(

@@ -94,23 +94,23 @@ def test_what_sql_tells_python_tells(counted: Lab):
     counted.window("INSERT INTO t VALUES (1)")
     trickle = counted.trickle
 
-    assert [one.source_table for one in trickle.list_sources("counted")] == ["public.t"]
-    staleness = trickle.get_staleness("counted")
+    assert [one.source_table for one in trickle.insight.list_sources("counted")] == ["public.t"]
+    staleness = trickle.insight.get_staleness("counted")
     assert staleness is not None
     assert 0 <= staleness < 300
-    assert trickle.stream_table_spec("counted")["schedule"] == "calculated"
-    assert [one.source_table for one in trickle.change_buffer_sizes()] == ["public.t"]
-    [efficiency] = trickle.refresh_efficiency()
+    assert trickle.insight.stream_table_spec("counted")["schedule"] == "calculated"
+    assert [one.source_table for one in trickle.capture.change_buffer_sizes()] == ["public.t"]
+    [efficiency] = trickle.insight.refresh_efficiency()
     assert (efficiency.stream_table, efficiency.differential_count) == ("public.counted", 1)
-    [level] = trickle.sla_summary(1)
+    [level] = trickle.insight.sla_summary(1)
     assert level.error_rate == 0
-    assert trickle.diamond_groups() == []
-    assert "counted" in trickle.explain_dag()
-    assert "digraph" in trickle.explain_dag("dot")
-    assert trickle.explain_delta("counted").startswith("-- stage ")
-    passes = trickle.explain_query_rewrite(QUERY)["passes"]
+    assert trickle.insight.diamond_groups() == []
+    assert "counted" in trickle.insight.explain_dag()
+    assert "digraph" in trickle.insight.explain_dag("dot")
+    assert trickle.insight.explain_delta("counted").startswith("-- stage ")
+    passes = trickle.insight.explain_query_rewrite(QUERY)["passes"]
     assert [one["pass"] for one in passes] == ["bind", "lower", "cut"]
-    assert trickle.is_drained() is False
+    assert trickle.scheduler.is_drained() is False
 
 
 def test_version_is_that_of_package_catalog_and_server(counted: Lab):

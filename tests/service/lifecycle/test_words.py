@@ -60,10 +60,12 @@ def test_same_members_again_change_nothing(counted: Lab):
 
 def test_fuses_and_groups_take_both(counted: Lab):
     counted.create("other", QUERY)
-    counted.trickle.set_fuse("counted", "auto", ceiling=10)
-    counted.trickle.set_fuse("other", FuseMode.ON, ceiling=10)
-    counted.trickle.create_refresh_group("one", ["counted", "other"], Isolation.READ_COMMITTED)
+    counted.trickle.scheduler.set_fuse("counted", "auto", ceiling=10)
+    counted.trickle.scheduler.set_fuse("other", FuseMode.ON, ceiling=10)
+    counted.trickle.scheduler.create_refresh_group(
+        "one", ["counted", "other"], Isolation.READ_COMMITTED
+    )
 
-    modes = {one.stream_table: one.fuse_mode for one in counted.trickle.fuse_status()}
+    modes = {one.stream_table: one.fuse_mode for one in counted.trickle.scheduler.fuse_status()}
     assert modes == {"public.counted": "auto", "public.other": "on"}
-    counted.trickle.drop_refresh_group("one")
+    counted.trickle.scheduler.drop_refresh_group("one")

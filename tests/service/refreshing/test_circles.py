@@ -17,8 +17,8 @@ from pgtrickle.errors import (
 )
 from pgtrickle.model.stream_table import InitiatedBy
 from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.service.refreshing.groups.together import refresh_together
 from pgtrickle.service.refreshing.run import refresh_alone
-from pgtrickle.service.refreshing.together import refresh_together
 from pgtrickle.storage.fixpoint import Fixpoint, Unknown
 from tests.labs.circles import EDGES, FEW, check, close, with_settings
 from tests.labs.lab import Lab

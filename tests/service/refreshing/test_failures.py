@@ -189,7 +189,7 @@ def test_advice_is_what_helps(lab: Lab):
     lab.run("ALTER TABLE t ALTER v TYPE text")
     suspend(lab)
 
-    [latest, before, *_] = lab.trickle.diagnose_errors("ratio")
+    [latest, before, *_] = lab.trickle.insight.diagnose_errors("ratio")
 
     assert (latest.error_code, latest.error_class) == ("ST302", "reinitialize")
     assert "pgtrickle drop public.ratio" in before.remedy
@@ -202,7 +202,7 @@ def test_advice_of_an_earlier_version_is_that_of_the_error(ratio: Lab):
     fail(ratio)
     ratio.run("UPDATE pgtrickle.pgt_refresh_history SET error_hint = NULL")
 
-    [found] = ratio.trickle.diagnose_errors("ratio")
+    [found] = ratio.trickle.insight.diagnose_errors("ratio")
 
     assert found.remedy == REMEDIES["ST407"].replace("NAME", "public.ratio")
 

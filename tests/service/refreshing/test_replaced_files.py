@@ -91,12 +91,12 @@ def test_first_load_does_not_miss_a_truncated_and_refilled_table(lab: Lab, betwe
 @pytest.mark.parametrize("write", ["INSERT INTO t VALUES (10, 1)", "SELECT 1"])
 def test_buffer_that_is_stored_anew_loses_nothing(lab: Lab, between: Interrupt, write: str):
     lab.run(write)
-    between(lambda: lab.trickle.set_buffer_durability("unlogged"), before="gather_facts")
+    between(lambda: lab.trickle.capture.set_buffer_durability("unlogged"), before="gather_facts")
 
     lab.trickle.refresh_stream_table("joined")
 
     lab.check("joined")
-    lab.trickle.set_buffer_durability("logged")
+    lab.trickle.capture.set_buffer_durability("logged")
 
 
 def test_sources_that_are_truncated_again_and_again_are_an_error(lab: Lab, between: Interrupt):

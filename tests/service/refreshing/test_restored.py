@@ -85,7 +85,7 @@ def test_cloned_database_starts_anew_and_the_original_goes_on(
 def test_dumped_and_restored_database_starts_anew(
     own_server: OwnServer, original: Lab, open_lab: Open, durability: str
 ):
-    original.trickle.set_buffer_durability(durability)
+    original.trickle.capture.set_buffer_durability(durability)
     # Other oids: the restored tables get those of the copy.
     dump = own_server.directory / "dump.sql"
     own_server.run("pg_dump", "-d", own_server.dsn, "-f", str(dump))
@@ -105,7 +105,7 @@ def test_dumped_and_restored_database_starts_anew(
     copy.refresh("counts")
     copy.refresh("best")
     goes_on(copy)
-    assert [one.alert for one in copy.trickle.check_cdc_health()] == [None, None]
+    assert [one.alert for one in copy.trickle.capture.check_cdc_health()] == [None, None]
     copy.trickle.drop_stream_table("counts", cascade=True)
     assert copy.leftovers() == []
 
@@ -137,7 +137,7 @@ def test_standby_is_looked_at_and_goes_on_when_it_is_promoted(
 def test_promoted_standby_has_empty_unlogged_buffers_and_starts_anew(
     own_server: OwnServer, original: Lab, open_lab: Open
 ):
-    original.trickle.set_buffer_durability("unlogged")
+    original.trickle.capture.set_buffer_durability("unlogged")
     with own_server.copy() as standby:
         standby.start()
         standby.run("pg_ctl", "-D", str(standby.data), "-w", "promote")

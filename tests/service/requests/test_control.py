@@ -307,7 +307,7 @@ def test_refresh_group_is_the_same_however_it_is_made(shop: Lab):
     isolation = "SELECT isolation FROM pgtrickle.refresh_groups()"
     found = []
     for make in (
-        lambda: shop.trickle.create_refresh_group("both", ["of_t", "of_u"]),
+        lambda: shop.trickle.scheduler.create_refresh_group("both", ["of_t", "of_u"]),
         lambda: shop.run("CALL pgtrickle.create_refresh_group('both', '{of_t, of_u}')"),
         lambda: CliRunner().invoke(
             app,
@@ -317,7 +317,7 @@ def test_refresh_group_is_the_same_however_it_is_made(shop: Lab):
     ):
         make()
         found.append(shop.value(isolation))
-        shop.trickle.drop_refresh_group("both")
+        shop.trickle.scheduler.drop_refresh_group("both")
 
     assert found == [DEFAULT_ISOLATION.value] * 3
 

@@ -14,6 +14,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import pgtrickle
+from pgtrickle.client.commands import beside_daemon
 from pgtrickle.session import BEGIN_SNAPSHOT
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.engines import Borrowed
@@ -103,7 +104,7 @@ def test_client_asks_through_the_pooler(pooled: str, duckdb_engine: DuckDbEngine
         psycopg.connect(pooled, autocommit=True, prepare_threshold=None) as connection,
     ):
         connection.execute("CREATE TABLE w (id int)")
-        client = trickle.beside_daemon(told.append)
+        client = beside_daemon(trickle, told.append)
         client.create_stream_table("asked", "SELECT id FROM w")
         connection.execute("INSERT INTO w VALUES (1)")
         report = client.refresh_stream_table("asked")

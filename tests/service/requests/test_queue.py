@@ -262,7 +262,7 @@ def test_refresh_that_its_caller_calls_off_is_no_failure(served: Lab, how: str):
     table = served.trickle.get_stream_table("counts")
     assert (table.status.value, table.consecutive_errors) == ("ACTIVE", 0)
     assert table.last_error_message is None
-    assert served.trickle.diagnose_errors("counts") == []
+    assert served.trickle.insight.diagnose_errors("counts") == []
     assert served.value("SELECT count(*) FROM pgtrickle.health_check() WHERE severity <> 'OK'") == 0
     assert ended
     served.refresh("counts")

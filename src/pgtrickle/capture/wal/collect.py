@@ -18,7 +18,7 @@ from pgtrickle.capture.wal.buffer_rows import Fit, Projection, make_projection
 from pgtrickle.capture.wal.messages import Begin, Commit, Delete, Insert, Relation, Truncate, Update
 from pgtrickle.capture.wal.transactions import Step
 from pgtrickle.errors import WalMessageError
-from pgtrickle.model.lsn import NOWHERE, Lsn
+from pgtrickle.model.capture.lsn import NOWHERE, Lsn
 
 _EPOCH = 1 << 32
 

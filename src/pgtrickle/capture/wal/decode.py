@@ -28,7 +28,7 @@ from pgtrickle.capture.wal.messages import (
     Value,
 )
 from pgtrickle.errors import WalMessageError
-from pgtrickle.model.lsn import Lsn
+from pgtrickle.model.capture.lsn import Lsn
 
 _BEGIN = struct.Struct(">xQqI")
 _COMMIT = struct.Struct(">xBQQq")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
-from pgtrickle.model.lsn import Lsn
+from pgtrickle.model.capture.lsn import Lsn
 
 
 class Unchanged(Enum):

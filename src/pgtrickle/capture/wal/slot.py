@@ -16,7 +16,7 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from pgtrickle.errors import ServerBusyError, SlotLostError, WalUnavailableError
-from pgtrickle.model.lsn import Lsn, format_lsn, parse_lsn
+from pgtrickle.model.capture.lsn import Lsn, format_lsn, parse_lsn
 from pgtrickle.model.text.search_path import OWN_PATH
 
 PLUGIN = "pgoutput"

@@ -19,7 +19,7 @@ from pgtrickle.capture.wal.messages import (
     Update,
 )
 from pgtrickle.errors import WalMessageError
-from pgtrickle.model.lsn import NOWHERE, format_lsn
+from pgtrickle.model.capture.lsn import NOWHERE, format_lsn
 
 Step = Begin | Relation | Change | Commit
 

@@ -10,8 +10,8 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from pgtrickle.catalog.capture.gaps import insert_gap
-from pgtrickle.model.cdc_mode import CdcMode
-from pgtrickle.model.lsn import Lsn, format_lsn, parse_lsn
+from pgtrickle.model.capture.cdc_mode import CdcMode
+from pgtrickle.model.capture.lsn import Lsn, format_lsn, parse_lsn
 from pgtrickle.model.text.names import QualifiedName
 
 

@@ -271,27 +271,6 @@ $$;
 COMMENT ON PROCEDURE pgtrickle.await_request(text, jsonb, jsonb, pgtrickle.pgt_failure) IS
     'Ask the daemon for something, wait until it is done, and return the error that it ended with.';
 
--- No SET clause, because it commits: so every name is qualified and nothing is computed here.
-CREATE OR REPLACE PROCEDURE pgtrickle.perform_request(
-    verb pg_catalog.text, arguments pg_catalog.jsonb, INOUT result pg_catalog.jsonb DEFAULT NULL)
-LANGUAGE plpgsql
-AS $$
-DECLARE
-    failure pgtrickle.pgt_failure;
-BEGIN
-    CALL pgtrickle.await_request(perform_request.verb, perform_request.arguments, result, failure);
-    IF failure.detail IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = failure.code, MESSAGE = failure.message,
-              DETAIL = failure.detail, HINT = failure.hint;
-    ELSIF failure.code IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = failure.code, MESSAGE = failure.message, HINT = failure.hint;
-    END IF;
-END
-$$;
-
-COMMENT ON PROCEDURE pgtrickle.perform_request(text, jsonb, jsonb) IS
-    'Ask the daemon for something, wait until it is done, pass on what it says.';
-
 CREATE OR REPLACE VIEW pgtrickle.requests WITH (security_invoker = true) AS
     SELECT r.request_id, r.verb, r.arguments, r.caller, r.requested_at, r.status, r.started_at,
            r.ended_at, s.cancelled_at IS NOT NULL AS cancelled, r.notices, r.result, r.error

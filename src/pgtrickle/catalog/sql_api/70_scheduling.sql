@@ -301,51 +301,6 @@ $$;
 COMMENT ON FUNCTION pgtrickle.is_drained() IS
     'Whether the scheduler was told to begin nothing more, and nothing is in flight.';
 
--- Of stream tables: asked for as requests, for which the daemon looks who owns them.
-CREATE OR REPLACE PROCEDURE pgtrickle.pause_scheduler(
-    nodes pg_catalog.text[],
-    INOUT result pg_catalog.jsonb DEFAULT NULL)
-LANGUAGE plpgsql
-AS $$
-DECLARE
-    failure pgtrickle.pgt_failure;
-BEGIN
-    CALL pgtrickle.await_request('pause_scheduler', pg_catalog.jsonb_build_object(
-        'names', pause_scheduler.nodes), result, failure);
-    IF failure.detail IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = failure.code, MESSAGE = failure.message,
-              DETAIL = failure.detail, HINT = failure.hint;
-    ELSIF failure.code IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = failure.code, MESSAGE = failure.message, HINT = failure.hint;
-    END IF;
-END
-$$;
-
-COMMENT ON PROCEDURE pgtrickle.pause_scheduler(text[], jsonb) IS
-    'Let the scheduler leave stream tables alone; a refresh in progress comes to its end.';
-
-CREATE OR REPLACE PROCEDURE pgtrickle.resume_scheduler(
-    nodes pg_catalog.text[],
-    INOUT result pg_catalog.jsonb DEFAULT NULL)
-LANGUAGE plpgsql
-AS $$
-DECLARE
-    failure pgtrickle.pgt_failure;
-BEGIN
-    CALL pgtrickle.await_request('resume_scheduler', pg_catalog.jsonb_build_object(
-        'names', resume_scheduler.nodes), result, failure);
-    IF failure.detail IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = failure.code, MESSAGE = failure.message,
-              DETAIL = failure.detail, HINT = failure.hint;
-    ELSIF failure.code IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = failure.code, MESSAGE = failure.message, HINT = failure.hint;
-    END IF;
-END
-$$;
-
-COMMENT ON PROCEDURE pgtrickle.resume_scheduler(text[], jsonb) IS
-    'Let the scheduler go on with stream tables that were paused.';
-
 -- A group is out of step by those of its sources that have a watermark at all.  It concerns what
 -- reads several of its sources, directly or through others.  The planner expects many rows of the
 -- recursion, and PostgreSQL would compile the query to machine code for a second.
@@ -399,55 +354,6 @@ $$;
 COMMENT ON FUNCTION pgtrickle.list_holds() IS
     'Which stream tables the scheduler leaves alone, and each reason why.';
 
--- What is left out is decided by the daemon, as it is for the client and the command.
-CREATE OR REPLACE PROCEDURE pgtrickle.create_refresh_group(
-    group_name pg_catalog.text,
-    members pg_catalog.text[],
-    isolation pg_catalog.text DEFAULT NULL,
-    INOUT result pg_catalog.jsonb DEFAULT NULL)
-LANGUAGE plpgsql
-AS $$
-DECLARE
-    failure pgtrickle.pgt_failure;
-BEGIN
-    CALL pgtrickle.await_request('create_refresh_group', pg_catalog.jsonb_build_object(
-        'group_name', create_refresh_group.group_name,
-        'names', create_refresh_group.members,
-        'isolation', create_refresh_group.isolation), result, failure);
-    IF failure.detail IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = failure.code, MESSAGE = failure.message,
-              DETAIL = failure.detail, HINT = failure.hint;
-    ELSIF failure.code IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = failure.code, MESSAGE = failure.message, HINT = failure.hint;
-    END IF;
-END
-$$;
-
-COMMENT ON PROCEDURE pgtrickle.create_refresh_group(text, text[], text, jsonb) IS
-    'Put stream tables into a group: they are refreshed at one moment and committed together; with'
-    ' read_committed, each on its own.';
-
-CREATE OR REPLACE PROCEDURE pgtrickle.drop_refresh_group(
-    group_name pg_catalog.text,
-    INOUT result pg_catalog.jsonb DEFAULT NULL)
-LANGUAGE plpgsql
-AS $$
-DECLARE
-    failure pgtrickle.pgt_failure;
-BEGIN
-    CALL pgtrickle.await_request('drop_refresh_group', pg_catalog.jsonb_build_object(
-        'group_name', drop_refresh_group.group_name), result, failure);
-    IF failure.detail IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = failure.code, MESSAGE = failure.message,
-              DETAIL = failure.detail, HINT = failure.hint;
-    ELSIF failure.code IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = failure.code, MESSAGE = failure.message, HINT = failure.hint;
-    END IF;
-END
-$$;
-
-COMMENT ON PROCEDURE pgtrickle.drop_refresh_group(text, jsonb) IS 'Forget a refresh group.';
-
 CREATE OR REPLACE FUNCTION pgtrickle.refresh_groups()
 RETURNS TABLE (group_name text, members text[], isolation text, created_at timestamptz)
 LANGUAGE sql STABLE SECURITY DEFINER
@@ -481,27 +387,3 @@ $$;
 
 COMMENT ON FUNCTION pgtrickle.fuse_status() IS
     'The fuse of each stream table: armed, blown, disabled, or bridged for the next refresh.';
-
-CREATE OR REPLACE PROCEDURE pgtrickle.reset_fuse(
-    name pg_catalog.text,
-    action pg_catalog.text DEFAULT 'apply',
-    INOUT result pg_catalog.jsonb DEFAULT NULL)
-LANGUAGE plpgsql
-AS $$
-DECLARE
-    failure pgtrickle.pgt_failure;
-BEGIN
-    CALL pgtrickle.await_request('reset_fuse', pg_catalog.jsonb_build_object(
-        'name', reset_fuse.name,
-        'action', reset_fuse.action), result, failure);
-    IF failure.detail IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = failure.code, MESSAGE = failure.message,
-              DETAIL = failure.detail, HINT = failure.hint;
-    ELSIF failure.code IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = failure.code, MESSAGE = failure.message, HINT = failure.hint;
-    END IF;
-END
-$$;
-
-COMMENT ON PROCEDURE pgtrickle.reset_fuse(text, text, jsonb) IS
-    'After a fuse has blown: let the next refresh apply what it found, or reinitialize.';

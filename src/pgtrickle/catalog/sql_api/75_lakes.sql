@@ -64,58 +64,6 @@ $$;
 COMMENT ON FUNCTION pgtrickle.find_failing_sinks() IS
     'Copies in the lake whose last delivery failed: since when, how often, what to do about it.';
 
-CREATE OR REPLACE PROCEDURE pgtrickle.attach_ducklake_table(
-    name pg_catalog.text,
-    lake_table pg_catalog.text,
-    columns pg_catalog.text[] DEFAULT NULL,
-    catalog_schema pg_catalog.text DEFAULT NULL,
-    compaction_policy pg_catalog.text DEFAULT NULL,
-    INOUT result pg_catalog.jsonb DEFAULT NULL)
-LANGUAGE plpgsql
-AS $$
-DECLARE
-    failure pgtrickle.pgt_failure;
-BEGIN
-    CALL pgtrickle.await_request('attach_ducklake_table', pg_catalog.jsonb_build_object(
-        'name', attach_ducklake_table.name,
-        'lake_table', attach_ducklake_table.lake_table,
-        'columns', attach_ducklake_table.columns,
-        'catalog_schema', attach_ducklake_table.catalog_schema,
-        'compaction_policy', attach_ducklake_table.compaction_policy), result, failure);
-    IF failure.detail IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = failure.code, MESSAGE = failure.message,
-              DETAIL = failure.detail, HINT = failure.hint;
-    ELSIF failure.code IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = failure.code, MESSAGE = failure.message, HINT = failure.hint;
-    END IF;
-END
-$$;
-
-COMMENT ON PROCEDURE pgtrickle.attach_ducklake_table(text, text, text[], text, text, jsonb) IS
-    'Let PostgreSQL follow a table of the lake, under this name, so that stream tables can read it.';
-
-CREATE OR REPLACE PROCEDURE pgtrickle.detach_ducklake_table(
-    name pg_catalog.text,
-    INOUT result pg_catalog.jsonb DEFAULT NULL)
-LANGUAGE plpgsql
-AS $$
-DECLARE
-    failure pgtrickle.pgt_failure;
-BEGIN
-    CALL pgtrickle.await_request('detach_ducklake_table', pg_catalog.jsonb_build_object(
-        'name', detach_ducklake_table.name), result, failure);
-    IF failure.detail IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = failure.code, MESSAGE = failure.message,
-              DETAIL = failure.detail, HINT = failure.hint;
-    ELSIF failure.code IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = failure.code, MESSAGE = failure.message, HINT = failure.hint;
-    END IF;
-END
-$$;
-
-COMMENT ON PROCEDURE pgtrickle.detach_ducklake_table(text, jsonb) IS
-    'Follow a table of the lake no longer, and drop its rows; no stream table may read it.';
-
 CREATE OR REPLACE FUNCTION pgtrickle.ducklake_sources()
 RETURNS TABLE (landing text, lake_table text, catalog_schema text, columns text[],
                compaction_policy text, snapshot_id bigint, followed_at timestamptz,
@@ -164,27 +112,3 @@ $$;
 
 COMMENT ON FUNCTION pgtrickle.ducklake_catalogs() IS
     'Where the catalogs of lakes are, and the line with which DuckDB attaches each; add the host.';
-
-CREATE OR REPLACE PROCEDURE pgtrickle.move_ducklake_catalog(
-    to_schema pg_catalog.text DEFAULT NULL,
-    from_schema pg_catalog.text DEFAULT NULL,
-    INOUT result pg_catalog.jsonb DEFAULT NULL)
-LANGUAGE plpgsql
-AS $$
-DECLARE
-    failure pgtrickle.pgt_failure;
-BEGIN
-    CALL pgtrickle.await_request('move_ducklake_catalog', pg_catalog.jsonb_build_object(
-        'to_schema', move_ducklake_catalog.to_schema,
-        'from_schema', move_ducklake_catalog.from_schema), result, failure);
-    IF failure.detail IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = failure.code, MESSAGE = failure.message,
-              DETAIL = failure.detail, HINT = failure.hint;
-    ELSIF failure.code IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = failure.code, MESSAGE = failure.message, HINT = failure.hint;
-    END IF;
-END
-$$;
-
-COMMENT ON PROCEDURE pgtrickle.move_ducklake_catalog(text, text, jsonb) IS
-    'Move the tables of a lake''s catalog to another schema, with everything that names them.';

@@ -107,7 +107,7 @@ def run(
 
 def _tell_unknown(ctx: typer.Context, trickle: Trickle) -> None:
     """Say which settings in the database nobody knows; those of the environment are told of."""
-    for unknown in [] if ctx.ensure_object(Setup).quiet else trickle.unknown_parameters():
+    for unknown in [] if ctx.ensure_object(Setup).quiet else trickle.daemon.unknown_parameters():
         stderr().print(f"warning: {unknown}", markup=False)
 
 

@@ -13,7 +13,7 @@ from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout
 def errors(ctx: typer.Context, name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
     """Show the latest errors of a stream table, what they mean and what to do."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
-        found = trickle.diagnose_errors(name)
+        found = trickle.insight.diagnose_errors(name)
         if as_json:
             print_json({"errors": [values_document(one) for one in found]})
             return

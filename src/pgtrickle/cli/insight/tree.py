@@ -15,7 +15,7 @@ from pgtrickle.model.text.printable import printable_line
 def tree(ctx: typer.Context, dsn: Dsn = None, as_json: Json = False) -> None:
     """Draw the stream tables as a tree, each above its sources."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
-        found = trickle.dependency_tree()
+        found = trickle.insight.dependency_tree()
         if as_json:
             print_json({"nodes": [asdict(one) for one in found]})
         for one in () if as_json else found:

@@ -83,7 +83,7 @@ def attach(
         connected(ctx, dsn, new_server=True) as trickle,
     ):
         with working(f"Reading {lake_table}"):
-            found = trickle.attach_ducklake_table(
+            found = trickle.lake.attach_ducklake_table(
                 name,
                 lake_table,
                 None if columns is None else [one.strip() for one in columns.split(",")],
@@ -100,7 +100,7 @@ def attach(
 def show(ctx: typer.Context, dsn: Dsn = None, as_json: Json = False) -> None:
     """Show where the catalog of the lake is, and the line with which DuckDB attaches it."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
-        found = trickle.ducklake_catalogs()
+        found = trickle.lake.ducklake_catalogs()
         if as_json:
             print_json({"catalogs": [asdict(one) for one in found]})
             return
@@ -139,7 +139,7 @@ def move(
     """
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
         with working("Moving the catalog"):
-            found = trickle.move_ducklake_catalog(to_schema, from_schema)
+            found = trickle.lake.move_ducklake_catalog(to_schema, from_schema)
         if as_json:
             print_json(asdict(found))
             return
@@ -156,7 +156,7 @@ def move(
 def detach(ctx: typer.Context, name: Landing, dsn: Dsn = None, as_json: Json = False) -> None:
     """Detach a lake table, and drop the copy of its rows."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
-        found = trickle.detach_ducklake_table(name)
+        found = trickle.lake.detach_ducklake_table(name)
         if as_json:
             print_json({"detached": str(found.landing)})
         else:
@@ -167,7 +167,7 @@ def detach(ctx: typer.Context, name: Landing, dsn: Dsn = None, as_json: Json = F
 def list_attached(ctx: typer.Context, dsn: Dsn = None, as_json: Json = False) -> None:
     """Show the attached lake tables, and the snapshot that each was read to."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
-        found = trickle.ducklake_sources()
+        found = trickle.lake.ducklake_sources()
         if as_json:
             print_json({"sources": [source_document(one) for one in found]})
             return
@@ -198,12 +198,14 @@ def maintain(
 
     Refreshes of the stream table wait meanwhile; readers do not.
     """
+    from pgtrickle.client.commands import request_timeout  # noqa: PLC0415 - takes longer than --help should
+
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
         age = parse_duration(older_than)
         kept = None if keep is None else parse_duration(keep)
         with working("Tending the lake"):
-            seconds = (trickle.request_timeout or math.inf) if wait else 0.0
-            found = trickle.maintain_lake(age, kept, wait_seconds=seconds)
+            seconds = (request_timeout(trickle) or math.inf) if wait else 0.0
+            found = trickle.lake.maintain_lake(age, kept, wait_seconds=seconds)
         if as_json:
             print_json(care_document(found))
         else:

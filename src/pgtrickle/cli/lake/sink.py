@@ -27,7 +27,7 @@ def status(
 ) -> None:
     """Show every copy in the lake: its position, deliveries and errors."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
-        found = trickle.ducklake_sink_status()
+        found = trickle.lake.ducklake_sink_status()
         if as_json:
             print_json({"sinks": [sink_document(one) for one in found]})
         for one in [] if as_json else found:
@@ -45,7 +45,7 @@ def retry(
     """Deliver the missing rows of a stream table to the lake now; exit 1 if that fails."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
         with working(f"Delivering {name}"):
-            found = when_free(trickle, name, lambda: trickle.retry_sink(name), wait=wait)
+            found = when_free(trickle, name, lambda: trickle.lake.retry_sink(name), wait=wait)
         if as_json:
             print_json(sink_document(found))
         else:

@@ -19,7 +19,7 @@ fuse = typer.Typer(no_args_is_help=True, help="Stop before a sudden mass change.
 def status(ctx: typer.Context, dsn: Dsn = None, as_json: Json = False) -> None:
     """Show the fuse of each stream table: armed, blown and why, bridged or disabled."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
-        found = trickle.fuse_status()
+        found = trickle.scheduler.fuse_status()
         if as_json:
             print_json({"fuses": [values_document(one) for one in found]})
             return
@@ -60,7 +60,7 @@ def set_(
 ) -> None:
     """Give a stream table a fuse."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
-        trickle.set_fuse(name, mode, ceiling=ceiling, sensitivity=sensitivity)
+        trickle.scheduler.set_fuse(name, mode, ceiling=ceiling, sensitivity=sensitivity)
         if as_json:
             print_json({"stream_table": name, "fuse": mode.value})
         else:
@@ -82,7 +82,7 @@ def reset(
 ) -> None:
     """Let the next refresh apply the change that blew the fuse."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
-        trickle.reset_fuse(name, reinitialize=reinitialize)
+        trickle.scheduler.reset_fuse(name, reinitialize=reinitialize)
         action = "reinitialize" if reinitialize else "apply"
         if as_json:
             print_json({"stream_table": name, "action": action})

@@ -23,7 +23,7 @@ Sources = Annotated[list[str], typer.Argument(metavar="SOURCE...", help="Source 
 def list_gates(ctx: typer.Context, dsn: Dsn = None, as_json: Json = False) -> None:
     """Show the sources that are or were gated, since when, and their consumers."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
-        found = trickle.bootstrap_gate_status()
+        found = trickle.scheduler.bootstrap_gate_status()
         if as_json:
             print_json({"gates": [values_document(one) for one in found]})
             return
@@ -47,7 +47,7 @@ def close(ctx: typer.Context, sources: Sources, dsn: Dsn = None, as_json: Json =
     """Hold back the consumers of these sources."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
         for source in sources:
-            trickle.gate_source(source)
+            trickle.scheduler.gate_source(source)
         _tell("gated", sources, as_json=as_json)
 
 
@@ -56,7 +56,7 @@ def open_(ctx: typer.Context, sources: Sources, dsn: Dsn = None, as_json: Json =
     """Release the consumers of these sources."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
         for source in sources:
-            trickle.ungate_source(source)
+            trickle.scheduler.ungate_source(source)
         _tell("ungated", sources, as_json=as_json)
 
 

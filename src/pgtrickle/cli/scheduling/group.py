@@ -21,7 +21,7 @@ GroupName = Annotated[str, typer.Argument(help="Name of the refresh group.", sho
 def list_groups(ctx: typer.Context, dsn: Dsn = None, as_json: Json = False) -> None:
     """Show the refresh groups and their members."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
-        found = trickle.refresh_groups()
+        found = trickle.scheduler.refresh_groups()
         if as_json:
             print_json({"groups": [values_document(one) for one in found]})
             return
@@ -48,7 +48,7 @@ def create(
 ) -> None:
     """Put stream tables into a group; each can belong to one group."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
-        trickle.create_refresh_group(name, members, isolation.value)
+        trickle.scheduler.create_refresh_group(name, members, isolation.value)
         if as_json:
             print_json({"group": name, "members": members, "isolation": isolation.value})
         else:
@@ -59,7 +59,7 @@ def create(
 def drop(ctx: typer.Context, name: GroupName, dsn: Dsn = None, as_json: Json = False) -> None:
     """Drop a refresh group; its members stay."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
-        trickle.drop_refresh_group(name)
+        trickle.scheduler.drop_refresh_group(name)
         if as_json:
             print_json({"dropped": name})
         else:

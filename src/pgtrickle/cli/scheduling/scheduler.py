@@ -20,7 +20,7 @@ Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Stream tabl
 def holds(ctx: typer.Context, dsn: Dsn = None, as_json: Json = False) -> None:
     """Show the stream tables that the scheduler does not refresh, and why."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
-        found = trickle.list_holds()
+        found = trickle.scheduler.list_holds()
         if as_json:
             print_json({"holds": [asdict(one) for one in found]})
             return
@@ -34,7 +34,7 @@ def holds(ctx: typer.Context, dsn: Dsn = None, as_json: Json = False) -> None:
 def pause(ctx: typer.Context, names: Names, dsn: Dsn = None, as_json: Json = False) -> None:
     """Hold back stream tables; running refreshes finish."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
-        trickle.pause_scheduler(*names)
+        trickle.scheduler.pause_scheduler(*names)
         _tell("paused", names, as_json=as_json)
 
 
@@ -42,7 +42,7 @@ def pause(ctx: typer.Context, names: Names, dsn: Dsn = None, as_json: Json = Fal
 def resume(ctx: typer.Context, names: Names, dsn: Dsn = None, as_json: Json = False) -> None:
     """Release stream tables that were paused."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
-        trickle.resume_scheduler(*names)
+        trickle.scheduler.resume_scheduler(*names)
         _tell("resumed", names, as_json=as_json)
 
 
@@ -56,7 +56,7 @@ def drain(
     """Start no more refreshes and wait for the running ones; exit 1 on timeout."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
         with working("Waiting for the refreshes in flight"):
-            drained = trickle.drain(timeout)
+            drained = trickle.scheduler.drain(timeout)
         if as_json:
             print_json({"drained": drained})
         else:
@@ -69,7 +69,7 @@ def drain(
 def undrain(ctx: typer.Context, dsn: Dsn = None, as_json: Json = False) -> None:
     """Let the scheduler start refreshes again after a drain."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
-        trickle.undrain()
+        trickle.scheduler.undrain()
         if as_json:
             print_json({"drained": False})
         else:

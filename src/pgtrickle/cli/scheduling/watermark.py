@@ -33,7 +33,7 @@ def _moment(text: str) -> datetime:
 def status(ctx: typer.Context, dsn: Dsn = None, as_json: Json = False) -> None:
     """Show the watermarks of sources, and whether those of each group agree."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
-        marks, groups = trickle.watermarks(), trickle.watermark_status()
+        marks, groups = trickle.scheduler.watermarks(), trickle.scheduler.watermark_status()
         if as_json:
             print_json(
                 {
@@ -77,7 +77,7 @@ def advance(
 ) -> None:
     """Record the moment up to which a source is complete."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
-        trickle.advance_watermark(source, moment)
+        trickle.scheduler.advance_watermark(source, moment)
         if as_json:
             print_json({"source": source, "watermark": moment.isoformat()})
         else:
@@ -97,7 +97,7 @@ def group(
 ) -> None:
     """Hold back the consumers of several of these sources until the watermarks agree."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
-        trickle.create_watermark_group(name, sources, tolerance)
+        trickle.scheduler.create_watermark_group(name, sources, tolerance)
         if as_json:
             print_json({"group": name, "sources": sources, "tolerance_secs": tolerance})
         else:
@@ -108,7 +108,7 @@ def group(
 def ungroup(ctx: typer.Context, name: Group, dsn: Dsn = None, as_json: Json = False) -> None:
     """Drop a watermark group."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
-        trickle.drop_watermark_group(name)
+        trickle.scheduler.drop_watermark_group(name)
         if as_json:
             print_json({"dropped": name})
         else:

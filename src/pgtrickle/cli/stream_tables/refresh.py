@@ -83,7 +83,7 @@ def _refresh_all(trickle: Trickle, *, full: bool, wait: bool, as_json: bool) -> 
     ]
     reports: list[Document] = []
     errors: list[Document] = []
-    for name in in_dependency_order(names, trickle.dependencies()):
+    for name in in_dependency_order(names, trickle.insight.dependencies()):
         try:
             report = _refresh(trickle, name, full=full, wait=wait)
         except TrickleError as error:

@@ -31,7 +31,7 @@ class Durability(Enum):
 def health(ctx: typer.Context, dsn: Dsn = None, as_json: Json = False) -> None:
     """Show every captured source and the problems of its capture; exit 1 if there are any."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
-        found = trickle.check_cdc_health()
+        found = trickle.capture.check_cdc_health()
         if as_json:
             print_json({"sources": [asdict(one) for one in found]})
         for one in [] if as_json else found:
@@ -50,7 +50,7 @@ def pause(
 ) -> None:
     """Stop capturing changes, for every session, until resumed."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
-        _tell("paused", trickle.pause_cdc(*sources or ()), as_json=as_json)
+        _tell("paused", trickle.capture.pause_cdc(*sources or ()), as_json=as_json)
 
 
 @cdc.command()
@@ -60,7 +60,7 @@ def resume(
     """Capture changes again; the next refresh reloads the stream tables."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
         with working("Waiting for writers"):
-            resumed = trickle.resume_cdc(*sources or ())
+            resumed = trickle.capture.resume_cdc(*sources or ())
         _tell("resumed", resumed, as_json=as_json)
 
 
@@ -69,7 +69,7 @@ def rebuild(ctx: typer.Context, dsn: Dsn = None, as_json: Json = False) -> None:
     """Create the capture triggers of every source again."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
         with working("Waiting for writers"):
-            mended = trickle.rebuild_cdc_triggers()
+            mended = trickle.capture.rebuild_cdc_triggers()
         if as_json:
             print_json({"mended": [asdict(one) for one in mended]})
         for one in [] if as_json else mended:
@@ -86,7 +86,7 @@ def durability(
     """Change how change buffers are stored."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
         with working("Waiting for writers"):
-            changed = trickle.set_buffer_durability(durability.value)
+            changed = trickle.capture.set_buffer_durability(durability.value)
         _tell(durability.value, changed, as_json=as_json)
 
 

@@ -38,7 +38,7 @@ from pgtrickle.catalog.capture.wal_capture import (
     update_wal_position,
 )
 from pgtrickle.errors import ServerBusyError, WalGapError
-from pgtrickle.model.lsn import Lsn
+from pgtrickle.model.capture.lsn import Lsn
 from pgtrickle.service.lock_waits import impatient
 from pgtrickle.service.runtime import Runtime
 

@@ -31,7 +31,7 @@ from pgtrickle.errors import (
     WalMessageError,
     WalUnavailableError,
 )
-from pgtrickle.model.cdc_mode import CdcMode, combine_modes, parse_cdc_mode
+from pgtrickle.model.capture.cdc_mode import CdcMode, combine_modes, parse_cdc_mode
 from pgtrickle.service.capturing.drain_wal import drain_wal
 from pgtrickle.service.capturing.wal_hand_over import hand_over_to_triggers, hand_over_to_wal
 from pgtrickle.service.capturing.wal_slot import drop_unused_slot, ensure_slot, warn_of_lag

@@ -32,7 +32,7 @@ from pgtrickle.errors import SettingError, SourceNotFoundError
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.service.capturing.mode import leave_wal
 from pgtrickle.service.capturing.wal_hand_over import install_source
-from pgtrickle.service.lifecycle.rebind import Mended, bind_again
+from pgtrickle.service.lifecycle.repair.rebind import Mended, bind_again
 from pgtrickle.service.lock_waits import until_free
 from pgtrickle.service.ownership import check_owner
 from pgtrickle.service.runtime import Runtime

@@ -14,8 +14,8 @@ from pgtrickle.catalog.refreshes.leases import check_lease
 from pgtrickle.immediate.install import Excess, install_immediate
 from pgtrickle.model.text.trusted import trusted
 from pgtrickle.service.immediate.plans import make_blueprint
+from pgtrickle.service.refreshing.groups.shared_transaction import GET_OWN, rolled_back
 from pgtrickle.service.refreshing.refresh import Prepared
-from pgtrickle.service.refreshing.shared_transaction import GET_OWN, rolled_back
 from pgtrickle.service.refreshing.snapshot import BufferView, Snapshot
 from pgtrickle.service.runtime import translated_errors
 from pgtrickle.session import FIX_PATH

@@ -7,7 +7,7 @@ from psycopg import Connection
 from pgtrickle.capture.sources import Source, get_source
 from pgtrickle.errors import LakeSinkError, SettingError, UnsupportedSourceError
 from pgtrickle.immediate.blueprint import Blueprint
-from pgtrickle.model.cdc_mode import CdcMode
+from pgtrickle.model.capture.cdc_mode import CdcMode
 from pgtrickle.model.stream_table import RefreshMode, StreamTable
 from pgtrickle.service.compile import Compiled
 

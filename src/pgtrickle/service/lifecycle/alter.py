@@ -16,7 +16,7 @@ from pgtrickle.catalog.stream_tables import (
     update_refresh_mode,
 )
 from pgtrickle.errors import ServerBusyError, StatusForbidsError
-from pgtrickle.model.cdc_mode import CdcMode
+from pgtrickle.model.capture.cdc_mode import CdcMode
 from pgtrickle.model.stream_table import RefreshMode, Status, StreamTable
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.options.changes import Changes
@@ -24,9 +24,9 @@ from pgtrickle.service.capturing.mode import settle_capture
 from pgtrickle.service.compile import check_refresh_mode, compile_stream_table, effective_mode
 from pgtrickle.service.immediate.plans import check_immediate, no_log, no_sink
 from pgtrickle.service.immediate.switch import enter_immediate, leave_immediate
-from pgtrickle.service.lifecycle.close_circle import check_mode
 from pgtrickle.service.lifecycle.record_options import record_options
-from pgtrickle.service.lifecycle.replace_query import is_another_query, replace_query
+from pgtrickle.service.lifecycle.replacing.close_circle import check_mode
+from pgtrickle.service.lifecycle.replacing.replace_query import is_another_query, replace_query
 from pgtrickle.service.lock_waits import until_free
 from pgtrickle.service.ownership import check_owner
 from pgtrickle.service.runtime import Runtime

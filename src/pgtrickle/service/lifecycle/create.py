@@ -20,7 +20,7 @@ from pgtrickle.errors import (
     ReservedColumnError,
     TrickleError,
 )
-from pgtrickle.model.cdc_mode import CdcMode, parse_cdc_mode
+from pgtrickle.model.capture.cdc_mode import CdcMode, parse_cdc_mode
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import InitiatedBy, RefreshMode, StreamTable
 from pgtrickle.model.text.names import QualifiedName, quote_identifier
@@ -35,7 +35,7 @@ from pgtrickle.service.compile import Compiled, check_refresh_mode, compile_quer
 from pgtrickle.service.immediate.plans import check_immediate
 from pgtrickle.service.lifecycle.drop import drop_stream_table
 from pgtrickle.service.lifecycle.record_options import record_options
-from pgtrickle.service.lifecycle.sweep_lost import sweep_lost
+from pgtrickle.service.lifecycle.repair.sweep_lost import sweep_lost
 from pgtrickle.service.lock_waits import until_free
 from pgtrickle.service.refreshing.dispatch import refresh_when_free
 from pgtrickle.service.runtime import Runtime, translated_errors

@@ -11,7 +11,7 @@ from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.model.text.shown import Shown
 from pgtrickle.options.changes import Changes, read_options
 from pgtrickle.options.stream_table import stated_words
-from pgtrickle.service.lifecycle.replace_query import is_another_query
+from pgtrickle.service.lifecycle.replacing.replace_query import is_another_query
 from pgtrickle.service.runtime import Runtime
 
 CREATED, REPLACED, ALTERED, UNCHANGED = "created", "replaced", "altered", "unchanged"

@@ -32,7 +32,7 @@ from pgtrickle.model.text.trusted import trusted
 from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import compile_stream_table
 from pgtrickle.service.lease_keeper import keep_lease
-from pgtrickle.service.lifecycle.copied_members import (
+from pgtrickle.service.lifecycle.replacing.copied_members import (
     Copy,
     copy_rows,
     create_temporary,
@@ -40,14 +40,14 @@ from pgtrickle.service.lifecycle.copied_members import (
     list_copies,
     write_over_copies,
 )
-from pgtrickle.service.refreshing.circle import find_least, least_rows
 from pgtrickle.service.refreshing.commit import Committed, deliver_rest
 from pgtrickle.service.refreshing.failures import recorded
+from pgtrickle.service.refreshing.groups.circle import find_least, least_rows
+from pgtrickle.service.refreshing.groups.together import refresh_together
 from pgtrickle.service.refreshing.refresh import Prepared, Refresh
 from pgtrickle.service.refreshing.run import run_refresh
 from pgtrickle.service.refreshing.snapshot import Snapshot, open_snapshot
 from pgtrickle.service.refreshing.start_again import StartAgainError
-from pgtrickle.service.refreshing.together import refresh_together
 from pgtrickle.service.runtime import Runtime, translated_errors
 
 _SAMPLE = 10

@@ -20,8 +20,8 @@ from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.service.lease_waits import when_free
 from pgtrickle.service.lock_waits import is_lock_timeout
 from pgtrickle.service.refreshing.failures import tell_resumed
+from pgtrickle.service.refreshing.groups.together import refresh_together
 from pgtrickle.service.refreshing.run import refresh_alone
-from pgtrickle.service.refreshing.together import refresh_together
 from pgtrickle.service.runtime import Runtime
 
 _LOCK_LOOKED_AT = 1.0  # seconds

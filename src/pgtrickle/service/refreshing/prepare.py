@@ -15,7 +15,7 @@ from pgtrickle.catalog.stream_tables import get_stream_table_by_id
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.service.compile import Compiled, compile_stream_table
 from pgtrickle.service.lease_keeper import keep_lease
-from pgtrickle.service.lifecycle.reinitialize import prepare_reinitialize
+from pgtrickle.service.lifecycle.repair.reinitialize import prepare_reinitialize
 from pgtrickle.service.refreshing.findings import look_at_ground
 from pgtrickle.service.refreshing.foreign_frontier import settle_in
 from pgtrickle.service.refreshing.refresh import Prepared, Refresh

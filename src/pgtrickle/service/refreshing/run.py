@@ -38,9 +38,9 @@ from pgtrickle.service.refreshing.execute import Work, execute
 from pgtrickle.service.refreshing.failures import recorded
 from pgtrickle.service.refreshing.findings import look
 from pgtrickle.service.refreshing.fuse_check import check_fuse
+from pgtrickle.service.refreshing.groups.shared_transaction import open_writing_moment
 from pgtrickle.service.refreshing.prepare import prepare
 from pgtrickle.service.refreshing.refresh import Prepared, Refresh
-from pgtrickle.service.refreshing.shared_transaction import open_writing_moment
 from pgtrickle.service.refreshing.snapshot import BufferView, Snapshot, open_moment, open_writer
 from pgtrickle.service.refreshing.stages.staging import Staging
 from pgtrickle.service.refreshing.start_again import check_meaning, excused, until_it_counts

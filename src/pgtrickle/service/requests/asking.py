@@ -13,7 +13,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pgtrickle.catalog.refreshes.history import find_refresh
-from pgtrickle.catalog.stream_tables import get_stream_table
 from pgtrickle.errors import RequestRefusedError
 from pgtrickle.model.report import CostRecord, RefreshReport, VerifyReport
 from pgtrickle.model.stream_table import Action, RefreshMode, StreamTable
@@ -21,15 +20,15 @@ from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.model.text.shown import Listing
 from pgtrickle.model.words import AnyRefreshMode, AnyStatus
 from pgtrickle.service.insight.status import show_request_timeout
+from pgtrickle.service.naming import Naming
 from pgtrickle.service.requests.arguments import can_carry
 from pgtrickle.service.requests.ask_daemon import Listeners, ask
-from pgtrickle.service.scheduling.holds import SchedulerControl
 from pgtrickle.session import Session
 
 if TYPE_CHECKING:  # the compiler takes longer to import than looking at the catalog does
     from pgtrickle.service.lifecycle.create_or_replace import Outcome
-    from pgtrickle.service.lifecycle.rebind import Mended
     from pgtrickle.service.lifecycle.rename import RenameReport
+    from pgtrickle.service.lifecycle.repair.rebind import Mended
 
 # The verbs that the daemon executes for the owner of the catalog too, on request.
 DAEMONS_VERBS = (
@@ -54,7 +53,7 @@ class NotAskedError(Exception):
     """No request was made: the caller does the work itself."""
 
 
-class Asking(SchedulerControl):
+class Asking(Naming):
     """The verbs that the daemon executes."""
 
     _owns_catalog = False
@@ -112,7 +111,7 @@ class Asking(SchedulerControl):
 
     def repair_stream_table(self, name: str) -> Listing[Mended]:
         """Ask for a stream table to be mended."""
-        from pgtrickle.service.lifecycle.rebind import Mended  # noqa: PLC0415 - see above
+        from pgtrickle.service.lifecycle.repair.rebind import Mended  # noqa: PLC0415 - see above
 
         told = self._ask("repair_stream_table", self._get(name).name)
         return Listing(Mended(*line.split(": ", 1)) for line in told.splitlines() if ": " in line)
@@ -134,7 +133,7 @@ class Asking(SchedulerControl):
         )
         return VerifyReport(found["name"], bool(found["ok"]), rows, missing, extra, *samples)
 
-    def when_free(
+    def _when_free(
         self, act: Callable[[], T], seconds: float | None, waiting: Callable[[str], object]
     ) -> T:
         """Let the daemon wait while others work on what is asked for."""
@@ -182,10 +181,6 @@ class Asking(SchedulerControl):
             f'the arguments of "{verb}" are too long for a request, or not text',
             hint="Shorten them; leave out NUL characters and halves of surrogate pairs.",
         )
-
-    def _get(self, name: str) -> StreamTable:
-        with self._runtime.connection() as connection:
-            return get_stream_table(connection, self._name(name))
 
     def _report(self, answer: dict[str, Any]) -> RefreshReport | None:
         """Return what a refresh did: the history knows more of it than the answer."""

@@ -1,8 +1,8 @@
 """The verbs of requests: what SQL sessions may ask for, and what each does.
 
-Adding one is a function here, a line in ``VERBS`` and a procedure in ``sql_api``, which asks with
-``await_request`` and raises what that returns, as ``pgtrickle.explain`` does: psql then shows one
-line of context.  tests/service/requests/ fails until each verb has such a procedure.
+Adding one is a function here, a line in ``VERBS`` and an entry in
+``catalog/asking_procedures.py``, which makes its procedure.  That raises the error itself, so that
+psql shows one line of context.  tests/service/requests/ fails until each verb has a procedure.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ from pgtrickle.errors import (
     StreamTableNotFoundError,
     TrickleError,
 )
-from pgtrickle.model.cdc_mode import CdcMode, parse_cdc_mode
+from pgtrickle.model.capture.cdc_mode import CdcMode, parse_cdc_mode
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import Action, InitiatedBy, RefreshMode, StreamTable
 from pgtrickle.model.text.names import QualifiedName
@@ -57,9 +57,9 @@ from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import Compiled, check_refresh_mode, compile_query
 from pgtrickle.service.lease_keeper import keep_lease
 from pgtrickle.service.lease_waits import when_free
-from pgtrickle.service.lifecycle.close_circle import Closing, find_closed
 from pgtrickle.service.lifecycle.create import check_columns, declare
 from pgtrickle.service.lifecycle.drop import drop_stream_table
+from pgtrickle.service.lifecycle.replacing.close_circle import Closing, find_closed
 from pgtrickle.service.lock_waits import until_free
 from pgtrickle.service.ownership import check_owner
 from pgtrickle.service.periodic import repeated

@@ -21,8 +21,8 @@ from pgtrickle.service.refreshing.commit import Committed, Outcome, commit, comm
 from pgtrickle.service.refreshing.contents import Rows, follow_change, replace_contents
 from pgtrickle.service.refreshing.findings import look
 from pgtrickle.service.refreshing.fuse_check import check_fuse
+from pgtrickle.service.refreshing.groups.shared_transaction import drop_temporary_tables
 from pgtrickle.service.refreshing.refresh import Basis, Prepared, Refresh
-from pgtrickle.service.refreshing.shared_transaction import drop_temporary_tables
 from pgtrickle.service.refreshing.snapshot import BufferView, Snapshot
 from pgtrickle.service.refreshing.start_again import excused
 from pgtrickle.service.runtime import translated_errors

@@ -37,12 +37,12 @@ from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import Compiled, compile_stream_table, set_search_path
 from pgtrickle.service.lease_waits import when_free
 from pgtrickle.service.lock_waits import try_again
-from pgtrickle.service.refreshing.circle import CircleMember, apply_fixpoint
 from pgtrickle.service.refreshing.commit import Committed, deliver_rest
 from pgtrickle.service.refreshing.findings import look
+from pgtrickle.service.refreshing.groups.circle import CircleMember, apply_fixpoint
+from pgtrickle.service.refreshing.groups.shared_transaction import open_together, rolled_back
 from pgtrickle.service.refreshing.prepare import prepare
 from pgtrickle.service.refreshing.refresh import Prepared, Refresh
-from pgtrickle.service.refreshing.shared_transaction import open_together, rolled_back
 from pgtrickle.service.refreshing.snapshot import BufferView, Snapshot
 from pgtrickle.service.refreshing.start_again import StartAgainError
 from pgtrickle.service.runtime import Runtime, translated_errors

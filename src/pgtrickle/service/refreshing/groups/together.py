@@ -17,18 +17,18 @@ from pgtrickle.service.capturing.mode import LOSSES, hand_back
 from pgtrickle.service.capturing.sources import renew_captures
 from pgtrickle.service.capturing.trim import trim_sources
 from pgtrickle.service.claim import claimed
-from pgtrickle.service.refreshing.circle import refresh_circle
 from pgtrickle.service.refreshing.commit import Committed, deliver_rest
 from pgtrickle.service.refreshing.failures import recorded
-from pgtrickle.service.refreshing.inputs.of_stage import TooMuchUnseenError
-from pgtrickle.service.refreshing.prepare import prepare
-from pgtrickle.service.refreshing.refresh import Prepared, Refresh
-from pgtrickle.service.refreshing.run import AfterRefresh, refresh_to, run_refresh
-from pgtrickle.service.refreshing.shared_transaction import (
+from pgtrickle.service.refreshing.groups.circle import refresh_circle
+from pgtrickle.service.refreshing.groups.shared_transaction import (
     drop_temporary_tables,
     open_together,
     rolled_back,
 )
+from pgtrickle.service.refreshing.inputs.of_stage import TooMuchUnseenError
+from pgtrickle.service.refreshing.prepare import prepare
+from pgtrickle.service.refreshing.refresh import Prepared, Refresh
+from pgtrickle.service.refreshing.run import AfterRefresh, refresh_to, run_refresh
 from pgtrickle.service.refreshing.snapshot import BufferView, Snapshot, open_buffers
 from pgtrickle.service.refreshing.start_again import StartAgainError, until_it_counts
 from pgtrickle.service.runtime import Runtime

@@ -20,8 +20,8 @@ from pgtrickle.model.sql_type import Column
 from pgtrickle.model.text.names import QualifiedName, quote_identifier, quote_literal
 from pgtrickle.model.text.trusted import trusted
 from pgtrickle.service.refreshing.commit import Committed
+from pgtrickle.service.refreshing.groups.shared_transaction import rolled_back
 from pgtrickle.service.refreshing.refresh import Prepared
-from pgtrickle.service.refreshing.shared_transaction import rolled_back
 from pgtrickle.service.refreshing.snapshot import Snapshot
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.session import BEGIN_SNAPSHOT

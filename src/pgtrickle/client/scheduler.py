@@ -1,4 +1,4 @@
-"""The verbs with which a user holds back the scheduler, and releases it.
+"""The verbs on the scheduler: what holds it back, and what releases it.
 
 The scheduler asks the catalog before each refresh, so nothing here has to reach it.
 """
@@ -12,6 +12,14 @@ from datetime import datetime
 
 from psycopg import Connection
 
+from pgtrickle.catalog.overview import (
+    list_fuses,
+    list_gates,
+    list_groups,
+    list_hold_reasons,
+    list_watermark_groups,
+    list_watermarks,
+)
 from pgtrickle.catalog.scheduling.fuses import get_fuse, reset_fuse, set_fuse
 from pgtrickle.catalog.scheduling.holds import (
     advance_watermark,
@@ -30,57 +38,29 @@ from pgtrickle.catalog.stream_tables import get_stream_table
 from pgtrickle.errors import SettingError, SourceNotFoundError
 from pgtrickle.model.scheduling.fuse import Fuse, check_fuse, parse_fuse_mode
 from pgtrickle.model.scheduling.refresh_group import DEFAULT_ISOLATION, parse_isolation
+from pgtrickle.model.status_report import (
+    FuseStatus,
+    GateStatus,
+    Hold,
+    RefreshGroup,
+    Watermark,
+    WatermarkGroup,
+)
 from pgtrickle.model.stream_table import StreamTable
-from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.model.text.shown import Listing
 from pgtrickle.model.words import AnyFuseMode, AnyIsolation
-from pgtrickle.service.insight.overview import Overview
+from pgtrickle.service.naming import Naming
 from pgtrickle.service.ownership import check_owner
-from pgtrickle.service.runtime import Runtime
 
 _LOOK = 0.1  # seconds between two checks whether all refreshes have ended
 _FIND_RELID = "SELECT pg_catalog.to_regclass(%(name)s)::pg_catalog.oid"
 
 
-class SchedulerControl(Overview):
-    """These verbs, as methods of ``Trickle``; names are given as users write them."""
+class SchedulerVerbs(Naming):
+    """Hold back the scheduler, by stream table or source, release it, and see what is held.
 
-    _runtime: Runtime
-
-    def _name(self, text: str) -> QualifiedName:
-        raise NotImplementedError
-
-    def gate_source(self, source: str) -> None:
-        """Hold back the consumers of a source while it is being loaded."""
-        with self._runtime.connection() as connection:
-            gate_source(connection, self._relid(connection, source))
-
-    def ungate_source(self, source: str) -> None:
-        """Release the consumers of a source."""
-        with self._runtime.connection() as connection:
-            ungate_source(connection, self._relid(connection, source))
-
-    def advance_watermark(self, source: str, watermark: datetime) -> None:
-        """Record the moment up to which a source is complete; it never moves back."""
-        if watermark.tzinfo is None:
-            raise SettingError(
-                f"the watermark {watermark.isoformat()} has no time zone",
-                hint="Add one, such as +00:00 at the end.",
-            )
-        with self._runtime.connection() as connection:
-            advance_watermark(connection, self._relid(connection, source), watermark)
-
-    def create_watermark_group(
-        self, name: str, sources: Sequence[str], tolerance_secs: float = 0
-    ) -> None:
-        """Hold back the consumers of several of these sources until the watermarks agree."""
-        with self._runtime.connection() as connection:
-            relids = [self._relid(connection, source) for source in sources]
-            create_watermark_group(connection, name, relids, tolerance_secs)
-
-    def drop_watermark_group(self, name: str) -> None:
-        """Drop a watermark group."""
-        with self._runtime.connection() as connection:
-            drop_watermark_group(connection, name)
+    It is ``trickle.scheduler``; ``trickle.run`` runs the scheduler itself.
+    """
 
     def pause_scheduler(self, *names: str) -> None:
         """Hold back stream tables; running refreshes finish."""
@@ -91,6 +71,11 @@ class SchedulerControl(Overview):
         """Release stream tables that were paused."""
         with self._runtime.connection() as connection:
             resume_scheduler(connection, [one.id for one in self._own(connection, names)])
+
+    def list_holds(self) -> Listing[Hold]:
+        """Return the stream tables that the scheduler does not refresh, with each reason."""
+        with self._runtime.connection() as connection:
+            return Listing(list_hold_reasons(connection))
 
     def drain(self, timeout: float = 60) -> bool:
         """Start no more refreshes; return whether all running ones ended in time."""
@@ -110,6 +95,50 @@ class SchedulerControl(Overview):
         """Let the scheduler start refreshes again."""
         with self._runtime.connection() as connection:
             undrain_scheduler(connection)
+
+    def gate_source(self, source: str) -> None:
+        """Hold back the consumers of a source while it is being loaded."""
+        with self._runtime.connection() as connection:
+            gate_source(connection, self._relid(connection, source))
+
+    def ungate_source(self, source: str) -> None:
+        """Release the consumers of a source."""
+        with self._runtime.connection() as connection:
+            ungate_source(connection, self._relid(connection, source))
+
+    def bootstrap_gate_status(self) -> Listing[GateStatus]:
+        """Return the sources that are or were gated, and their consumers."""
+        with self._runtime.connection() as connection:
+            return Listing(list_gates(connection))
+
+    def advance_watermark(self, source: str, watermark: datetime) -> None:
+        """Record the moment up to which a source is complete; it never moves back."""
+        check_watermark(watermark)
+        with self._runtime.connection() as connection:
+            advance_watermark(connection, self._relid(connection, source), watermark)
+
+    def watermarks(self) -> Listing[Watermark]:
+        """Return the watermarks of the sources."""
+        with self._runtime.connection() as connection:
+            return Listing(list_watermarks(connection))
+
+    def create_watermark_group(
+        self, name: str, sources: Sequence[str], tolerance_secs: float = 0
+    ) -> None:
+        """Hold back the consumers of several of these sources until the watermarks agree."""
+        with self._runtime.connection() as connection:
+            relids = [self._relid(connection, source) for source in sources]
+            create_watermark_group(connection, name, relids, tolerance_secs)
+
+    def drop_watermark_group(self, name: str) -> None:
+        """Drop a watermark group."""
+        with self._runtime.connection() as connection:
+            drop_watermark_group(connection, name)
+
+    def watermark_status(self) -> Listing[WatermarkGroup]:
+        """Return the watermark groups, and whether their watermarks agree."""
+        with self._runtime.connection() as connection:
+            return Listing(list_watermark_groups(connection))
 
     def set_fuse(
         self,
@@ -135,6 +164,11 @@ class SchedulerControl(Overview):
             [table] = self._own(connection, [name])
             reset_fuse(connection, table.id, reinitialize=reinitialize)
 
+    def fuse_status(self) -> Listing[FuseStatus]:
+        """Return the fuse of each stream table."""
+        with self._runtime.connection() as connection:
+            return Listing(list_fuses(connection))
+
     def create_refresh_group(
         self, name: str, members: Sequence[str], isolation: AnyIsolation = DEFAULT_ISOLATION
     ) -> None:
@@ -152,6 +186,11 @@ class SchedulerControl(Overview):
         with self._runtime.connection() as connection:
             drop_refresh_group(connection, name)
 
+    def refresh_groups(self) -> Listing[RefreshGroup]:
+        """Return the refresh groups and their members."""
+        with self._runtime.connection() as connection:
+            return Listing(list_groups(connection))
+
     def _relid(self, connection: Connection, source: str) -> int:
         name = self._name(source)
         [(relid,)] = connection.execute(_FIND_RELID, {"name": name.sql}).fetchall()
@@ -166,3 +205,12 @@ class SchedulerControl(Overview):
         for table in tables:
             check_owner(connection, table)
         return tables
+
+
+def check_watermark(watermark: datetime) -> None:
+    """Refuse a moment without a time zone."""
+    if watermark.tzinfo is None:
+        raise SettingError(
+            f"the watermark {watermark.isoformat()} has no time zone",
+            hint="Add one, such as +00:00 at the end.",
+        )

@@ -1,0 +1,281 @@
+"""The procedures of SQL that ask the daemon, and raise the error with which it answers.
+
+They are one of the files of ``sql_api``: see ``migrate.py``.  Each writes a request and waits (see
+40_requests.sql).  They commit, so they have no SET clause, and every name in them is qualified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pgtrickle.model.text.names import quote_literal
+
+Argument: TypeAlias = tuple[str, str, str | None]  # its name, type and default
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """A procedure that asks for what has its name, with its arguments under their names."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+    meaning: str
+    result: str = "jsonb"
+    names_of: str = ""  # the argument that the request calls ``names``
+
+
+# What is NULL is left to the daemon, as it is for the client and the commands.
+_NAME: Argument = ("name", "text", None)
+_GROUP: Argument = ("group_name", "text", None)
+_NODES: Argument = ("nodes", "text[]", None)
+_PROCEDURES = (
+    Procedure(
+        "rename_stream_table",
+        (_NAME, ("new_name", "text", None)),
+        "Give a stream table another name or, with schema.name, another schema; all that reads it"
+        " follows.",
+    ),
+    Procedure(
+        "drop_stream_table",
+        (_NAME, ("cascade", "bool", "false")),
+        "Drop a stream table; with cascade also what reads it.",
+    ),
+    Procedure(
+        "refresh_stream_table",
+        (_NAME, ('"full"', "bool", "false")),
+        'Bring a stream table up to date; with "full" by recomputing it.',
+    ),
+    Procedure("resume_stream_table", (_NAME,), "Let a suspended stream table be refreshed again."),
+    Procedure(
+        "repair_stream_table",
+        (_NAME,),
+        "Restore the capture, the guard and the status of a stream table; the next refresh reloads"
+        " it.",
+        result="text",
+    ),
+    Procedure(
+        "verify_stream_table",
+        (_NAME,),
+        "Compare a stream table with PostgreSQL's own answer to its query.",
+    ),
+    Procedure(
+        "validate_query",
+        (("query", "text", None),),
+        "Tell whether and how a query could be maintained, and every reason why not.",
+    ),
+    Procedure(
+        "bulk_create",
+        (("definitions", "jsonb", None),),
+        "Create several stream tables, all or none.",
+    ),
+    Procedure(
+        "bulk_alter_stream_tables",
+        (("names", "text[]", None), ("params", "jsonb", None)),
+        "Change several stream tables alike.",
+    ),
+    Procedure(
+        "bulk_drop_stream_tables",
+        (("names", "text[]", None),),
+        "Drop several stream tables, in this order.",
+    ),
+    Procedure(
+        "explain_stream_table",
+        (_NAME, ("format", "text", "'text'")),
+        "Show how a stream table is maintained: as text, json or dot.",
+        result="text",
+    ),
+    Procedure(
+        "explain_delta",
+        (_NAME,),
+        "The statements by which the engine computes a change of a stream table.",
+        result="text",
+    ),
+    Procedure(
+        "explain_query_rewrite",
+        (("query", "text", None),),
+        "What each pass makes of a query: as PostgreSQL binds it, as algebra, as stages.",
+    ),
+    Procedure(
+        "diamond_groups",
+        (),
+        "Which stream tables are refreshed together, in which order, and whether with the fastest"
+        " or the slowest.",
+    ),
+    Procedure(
+        "diagnose_errors",
+        (_NAME,),
+        "The latest errors of a stream table, what each means and what to do.",
+    ),
+    Procedure(
+        "cache_stats",
+        (),
+        "How the daemon's cache of compiled queries does: entries, plans, hits, misses, evictions.",
+    ),
+    Procedure(
+        "clear_caches",
+        (),
+        "Let the daemon forget its compiled queries and forecasts; return how many queries there"
+        " were.",
+        result="int4",
+    ),
+    Procedure(
+        "pause_scheduler",
+        (_NODES,),
+        "Let the scheduler leave stream tables alone; a refresh in progress comes to its end.",
+        names_of="nodes",
+    ),
+    Procedure(
+        "resume_scheduler",
+        (_NODES,),
+        "Let the scheduler go on with stream tables that were paused.",
+        names_of="nodes",
+    ),
+    Procedure(
+        "create_refresh_group",
+        (_GROUP, ("members", "text[]", None), ("isolation", "text", "NULL")),
+        "Put stream tables into a group: they are refreshed at one moment and committed together;"
+        " with read_committed, each on its own.",
+        names_of="members",
+    ),
+    Procedure("drop_refresh_group", (_GROUP,), "Forget a refresh group."),
+    Procedure(
+        "reset_fuse",
+        (_NAME, ("action", "text", "'apply'")),
+        "After a fuse has blown: let the next refresh apply what it found, or reinitialize.",
+    ),
+    Procedure(
+        "attach_ducklake_table",
+        (
+            _NAME,
+            ("lake_table", "text", None),
+            ("columns", "text[]", "NULL"),
+            ("catalog_schema", "text", "NULL"),
+            ("compaction_policy", "text", "NULL"),
+        ),
+        "Let PostgreSQL follow a table of the lake, under this name, so that stream tables can read"
+        " it.",
+    ),
+    Procedure(
+        "detach_ducklake_table",
+        (_NAME,),
+        "Follow a table of the lake no longer, and drop its rows; no stream table may read it.",
+    ),
+    Procedure(
+        "move_ducklake_catalog",
+        (("to_schema", "text", "NULL"), ("from_schema", "text", "NULL")),
+        "Move the tables of a lake's catalog to another schema, with everything that names them.",
+    ),
+)
+
+_TEMPLATE = """CREATE OR REPLACE PROCEDURE pgtrickle.{name}({arguments})
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    failure pgtrickle.pgt_failure;{declared}
+BEGIN
+    {asks}
+    IF failure.detail IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = failure.code, MESSAGE = failure.message,
+              DETAIL = failure.detail, HINT = failure.hint;
+    ELSIF failure.code IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = failure.code, MESSAGE = failure.message,
+              HINT = failure.hint;
+    END IF;{answers}
+END
+$$;
+
+COMMENT ON PROCEDURE pgtrickle.{name}({types}) IS
+    {meaning};
+"""
+_ANSWER = "\n    answer  pg_catalog.jsonb;"
+_JSON_TEXT = "pg_catalog.jsonb_build_array(answer) OPERATOR(pg_catalog.->>) 0"
+_ANSWERS = {  # how the answer becomes the result, by the type of that
+    "jsonb": "",
+    "int4": "\n    result := answer::pg_catalog.int4;",
+    "text": f"\n    result := {_JSON_TEXT};",
+}
+_HEAD = "-- The procedures that ask the daemon; made by catalog/asking_procedures.py.\n"
+_PERFORM = (
+    "CALL pgtrickle.await_request("
+    "perform_request.verb, perform_request.arguments, result, failure);"
+)
+# Not one transaction: the daemon sees what was written when it has been committed.
+_WRITE = """CALL pgtrickle.find_obstacle(failure);
+    IF failure.code IS NULL THEN
+        EXECUTE write_and_refresh.sql;
+        COMMIT;
+        CALL pgtrickle.await_request('refresh_stream_table', pg_catalog.jsonb_build_object(
+            'name', write_and_refresh.stream_table_name,
+            'full', false), result, failure);
+    END IF;"""
+# For people, who would see the lines of a result padded to the longest of them.
+_EXPLAIN = """CALL pgtrickle.await_request('explain_stream_table', pg_catalog.jsonb_build_object(
+        'name', explain.name, 'format', 'text'), answer, failure);"""
+
+
+def write_asking_procedures() -> str:
+    """Return the statements that define the procedures, all but those that list every option."""
+    return "\n".join([_HEAD, *map(write_procedure, _PROCEDURES), *_special_procedures()])
+
+
+def write_procedure(procedure: Procedure) -> str:
+    """Return the statements that define a procedure which asks for what has its name."""
+    name, kind = procedure.name, procedure.result
+    pairs = [f"'{_key(procedure, one)}', {name}.{one}" for one, _, _ in procedure.arguments]
+    built = ",\n        ".join(pairs)
+    result = "result" if kind == "jsonb" else "answer"
+    return _write(
+        name,
+        procedure.arguments,
+        f"CALL pgtrickle.await_request('{name}', pg_catalog.jsonb_build_object(\n"
+        f"        {built}), {result}, failure);",
+        procedure.meaning,
+        result=kind,
+        answers=_ANSWERS[kind],
+    )
+
+
+def _key(procedure: Procedure, argument: str) -> str:
+    return "names" if argument == procedure.names_of else argument.strip('"')
+
+
+def _special_procedures() -> Iterator[str]:
+    asked: list[Argument] = [("verb", "text", None), ("arguments", "jsonb", None)]
+    meaning = "Ask the daemon for something, wait until it is done, pass on what it says."
+    yield _write("perform_request", asked, _PERFORM, meaning)
+    written: list[Argument] = [("sql", "text", None), ("stream_table_name", "text", None)]
+    meaning = "Run a statement, commit it, and wait until a stream table shows what it did."
+    yield _write("write_and_refresh", written, _WRITE, meaning)
+    meaning = "Print how a stream table is maintained, as a message: in psql, line by line."
+    told = f"\n    RAISE INFO USING MESSAGE = {_JSON_TEXT};"
+    yield _write("explain", [_NAME], _EXPLAIN, meaning, result="", answers=told)
+
+
+def _write(
+    name: str,
+    arguments: Iterable[Argument],
+    asks: str,
+    meaning: str,
+    *,
+    result: str = "jsonb",
+    answers: str = "",
+) -> str:
+    listed = [
+        f"{argument} pg_catalog.{kind}{'' if default is None else f' DEFAULT {default}'}"
+        for argument, kind, default in arguments
+    ]
+    types = [kind for _, kind, _ in arguments]
+    if result:
+        listed.append(f"INOUT result pg_catalog.{result} DEFAULT NULL")
+        types.append(result)
+    return _TEMPLATE.format(
+        name=name,
+        arguments=",".join(f"\n    {one}" for one in listed),
+        declared=_ANSWER if answers else "",
+        asks=asks,
+        answers=answers,
+        types=", ".join(types),
+        meaning=quote_literal(meaning),
+    )

@@ -1,0 +1,37 @@
+"""What commands need of a client beyond its verbs: a daemon that does the work, and patience."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from pgtrickle.client.trickle import Trickle
+from pgtrickle.service.insight.status import show_request_timeout
+
+T = TypeVar("T")
+
+
+def beside_daemon(trickle: Trickle, tell: Callable[[str], object]) -> Trickle:
+    """Return a client that leaves Spark work to the daemon; without a daemon, the same client.
+
+    ``tell`` is called with a message that says which process does the work.
+    """
+    return trickle._beside_daemon(tell)  # noqa: SLF001 - our own
+
+
+def request_timeout(trickle: Trickle) -> float:
+    """Return for how many seconds a CALL or a command waits for the daemon; 0: without limit."""
+    return show_request_timeout(trickle._runtime)  # noqa: SLF001 - our own
+
+
+def when_free(
+    trickle: Trickle,
+    act: Callable[[], T],
+    seconds: float | None,
+    waiting: Callable[[str], object],
+) -> T:
+    """Repeat an action while others hold the leases it needs, for at most this many seconds.
+
+    ``waiting`` is called once, with the reason.
+    """
+    return trickle._when_free(act, seconds, waiting)  # noqa: SLF001 - our own

@@ -1,0 +1,145 @@
+"""The verbs on one subject, for a guest: asked of the daemon, called in SQL, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NoReturn
+
+from pgtrickle.catalog.lake.catalogs import list_told_catalogs
+from pgtrickle.client.capture import CaptureVerbs
+from pgtrickle.client.insight import InsightVerbs
+from pgtrickle.client.lake import LakeVerbs
+from pgtrickle.client.scheduler import SchedulerVerbs, check_watermark
+from pgtrickle.model.lake.catalog import ShownCatalog
+from pgtrickle.model.scheduling.refresh_group import DEFAULT_ISOLATION
+from pgtrickle.model.text.shown import Listing
+from pgtrickle.model.words import AnyFuseMode, AnyIsolation
+from pgtrickle.service.naming import Naming
+from pgtrickle.service.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """How a guest has something done that changes the catalog."""
+
+    ask: Callable[..., Any]  # the daemon, by a request
+    call: Callable[..., None]  # a function of the schema pgtrickle
+    refuse: Callable[..., NoReturn]  # what only the owner of the catalog may do
+
+
+class _OfGuest(Naming):
+    def __init__(self, runtime: Runtime, schema: str, means: Means) -> None:
+        super().__init__(runtime, schema)
+        self._means = means
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        self._means.refuse()
+
+
+class GuestScheduler(_OfGuest, SchedulerVerbs):
+    """The verbs on the scheduler, for a guest."""
+
+    def pause_scheduler(self, *names: str) -> None:
+        """Ask for stream tables to be held back."""
+        self._means.ask("pause_scheduler", names=self._all(names))
+
+    def resume_scheduler(self, *names: str) -> None:
+        """Ask for stream tables to be released."""
+        self._means.ask("resume_scheduler", names=self._all(names))
+
+    def set_fuse(
+        self,
+        name: str,
+        mode: AnyFuseMode,
+        *,
+        ceiling: int | None = None,
+        sensitivity: float | None = None,
+    ) -> None:
+        """Ask for a fuse."""
+        options = {"fuse": mode, "fuse_ceiling": ceiling, "fuse_sensitivity": sensitivity}
+        self._means.ask("alter_stream_table", self._get(name).name, **options)
+
+    def reset_fuse(self, name: str, *, reinitialize: bool = False) -> None:
+        """Ask for a fuse to be reset."""
+        action = "reinitialize" if reinitialize else "apply"
+        self._means.ask("reset_fuse", self._get(name).name, action=action)
+
+    def create_refresh_group(
+        self, name: str, members: Sequence[str], isolation: AnyIsolation = DEFAULT_ISOLATION
+    ) -> None:
+        """Ask for a refresh group."""
+        given: dict[str, Any] = {"names": self._all(members), "isolation": isolation}
+        self._means.ask("create_refresh_group", group_name=name, **given)
+
+    def drop_refresh_group(self, name: str) -> None:
+        """Ask for a refresh group to be dropped."""
+        self._means.ask("drop_refresh_group", group_name=name)
+
+    def gate_source(self, source: str) -> None:
+        """Hold back the consumers of a source that the guest owns."""
+        self._means.call("gate_source(%s::pg_catalog.regclass)", self._name(source).sql)
+
+    def ungate_source(self, source: str) -> None:
+        """Release the consumers of a source that the guest owns."""
+        self._means.call("ungate_source(%s::pg_catalog.regclass)", self._name(source).sql)
+
+    def advance_watermark(self, source: str, watermark: datetime) -> None:
+        """Record the moment up to which a source of the guest is complete."""
+        check_watermark(watermark)
+        call = "advance_watermark(%s::pg_catalog.regclass, %s)"
+        self._means.call(call, self._name(source).sql, watermark)
+
+    def create_watermark_group(
+        self, name: str, sources: Sequence[str], tolerance_secs: float = 0
+    ) -> None:
+        """Hold back the consumers of the guest's sources until the watermarks agree."""
+        call = "create_watermark_group(%s, %s::pg_catalog.regclass[], %s)"
+        self._means.call(call, name, self._all(sources), float(tolerance_secs))
+
+    def drop_watermark_group(self, name: str) -> None:
+        """Drop a watermark group."""
+        self._means.call("drop_watermark_group(%s)", name)
+
+    def _all(self, names: Sequence[str]) -> list[str]:
+        return [self._name(one).sql for one in names]
+
+
+class GuestCapture(_OfGuest, CaptureVerbs):
+    """The verbs on capture, for a guest."""
+
+
+class GuestLake(_OfGuest, LakeVerbs):
+    """The verbs on the lake, for a guest."""
+
+    def ducklake_catalogs(self) -> Listing[ShownCatalog]:
+        """Return where the catalogs of lakes are, as the catalog's owner lets readers know."""
+        with self._runtime.connection() as connection:
+            return Listing(list_told_catalogs(connection))
+
+
+class GuestInsight(_OfGuest, InsightVerbs):
+    """The verbs that explain, for a guest."""
+
+    def explain_delta(self, name: str) -> str:
+        """Ask for the statements by which the engine computes a change."""
+        return str(self._means.ask("explain_delta", self._get(name).name))
+
+
+# The verbs that only the owner of the catalog may use.
+_OWNERS_VERBS: dict[type[_OfGuest], tuple[str, ...]] = {
+    GuestScheduler: ("drain", "undrain"),
+    GuestCapture: ("pause_cdc", "rebuild_cdc_triggers", "resume_cdc", "set_buffer_durability"),
+    GuestLake: (
+        "attach_ducklake_table",
+        "detach_ducklake_table",
+        "maintain_lake",
+        "move_ducklake_catalog",
+        "retry_sink",
+    ),
+    GuestInsight: ("explain_query_rewrite",),
+}
+for _kind, _verbs in _OWNERS_VERBS.items():
+    for _verb in _verbs:
+        setattr(_kind, _verb, _OfGuest._refuse)  # noqa: SLF001 - our own

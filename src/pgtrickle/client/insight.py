@@ -1,0 +1,106 @@
+"""The verbs that explain: the graph, the figures of refreshes, the work of the compiler."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pgtrickle.catalog.overview import (
+    draw_graph,
+    get_spec,
+    get_staleness,
+    list_efficiency,
+    list_service_levels,
+    list_sources,
+    list_tree,
+)
+from pgtrickle.model.status_report import (
+    CacheStats,
+    DiamondGroup,
+    Efficiency,
+    ListedSource,
+    ServiceLevel,
+    TreeLine,
+)
+from pgtrickle.model.text.shown import Listing
+from pgtrickle.model.words import GraphFormat
+from pgtrickle.service.insight.status import show_dependencies, show_diamond_groups
+from pgtrickle.service.naming import Naming
+
+if TYPE_CHECKING:  # each verb imports its use case when it is called
+    from pgtrickle.service.insight.diagnose import Diagnosis
+
+
+class InsightVerbs(Naming):
+    """Look closer: at the graph, at one stream table, at times and errors, at the compiler.
+
+    It is ``trickle.insight``; ``trickle.status`` and ``trickle.doctor`` give the first look.
+    """
+
+    def dependency_tree(self) -> Listing[TreeLine]:
+        """Return the sources of the stream tables, as the lines of a tree."""
+        with self._runtime.connection() as connection:
+            return Listing(list_tree(connection))
+
+    def dependencies(self) -> dict[str, list[str]]:
+        """Return, for each stream table, the stream tables it reads."""
+        return show_dependencies(self._runtime)
+
+    def explain_dag(self, format: GraphFormat = "mermaid") -> str:  # noqa: A002 - PostgreSQL's word
+        """Draw the graph of sources and stream tables, for ``mermaid`` or ``dot``."""
+        with self._runtime.connection() as connection:
+            return draw_graph(connection, format)
+
+    def list_sources(self, name: str) -> Listing[ListedSource]:
+        """Return the sources of a stream table, and how their changes are captured."""
+        with self._runtime.connection() as connection:
+            return Listing(list_sources(connection, self._name(name)))
+
+    def diamond_groups(self) -> Listing[DiamondGroup]:
+        """Return the stream tables that are refreshed together, and their schedule policies."""
+        return Listing(show_diamond_groups(self._runtime))
+
+    def stream_table_spec(self, name: str) -> dict[str, Any]:
+        """Return the definition of a stream table as a dictionary, ready for JSON."""
+        with self._runtime.connection() as connection:
+            return get_spec(connection, self._name(name))
+
+    def get_staleness(self, name: str) -> float | None:
+        """Return the age of the contents in seconds; None before the first load."""
+        with self._runtime.connection() as connection:
+            return get_staleness(connection, self._name(name))
+
+    def refresh_efficiency(self) -> Listing[Efficiency]:
+        """Return how often each action was taken, and the time that it took."""
+        with self._runtime.connection() as connection:
+            return Listing(list_efficiency(connection))
+
+    def sla_summary(self, window_hours: float = 24) -> Listing[ServiceLevel]:
+        """Return the times of refreshes, the age of the contents, and the failures."""
+        with self._runtime.connection() as connection:
+            return Listing(list_service_levels(connection, window_hours))
+
+    def diagnose_errors(self, name: str) -> Listing[Diagnosis]:
+        """Return the latest errors of a stream table, what they mean and what to do."""
+        from pgtrickle.service.insight.diagnose import diagnose_errors
+
+        return Listing(diagnose_errors(self._runtime, self._name(name)))
+
+    def explain_delta(self, name: str) -> str:
+        """Show the statements by which the engine computes a change, stage by stage."""
+        from pgtrickle.service.insight.explain import explain_delta
+
+        return explain_delta(self._runtime, self._name(name))
+
+    def explain_query_rewrite(self, query: str) -> dict[str, Any]:
+        """Show what each pass of the compiler makes of a query."""
+        from pgtrickle.service.insight.explain import explain_query_rewrite
+
+        return explain_query_rewrite(self._runtime, query)
+
+    def cache_stats(self) -> CacheStats:
+        """Return the counts of this process's cache of compiled queries."""
+        return self._runtime.remembered.stats()
+
+    def clear_caches(self) -> int:
+        """Forget compiled queries and forecasts; return how many queries there were."""
+        return self._runtime.remembered.clear()

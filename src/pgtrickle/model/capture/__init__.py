@@ -1,0 +1,1 @@
+"""How changes of a source are captured, and the positions in the log."""

@@ -1,0 +1,1 @@
+"""A stream table whose sources, names or table have changed under it is made whole again."""

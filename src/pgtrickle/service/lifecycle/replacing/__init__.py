@@ -1,0 +1,1 @@
+"""Another query for a stream table: loaded beside it, then put in its place."""

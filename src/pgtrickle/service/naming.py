@@ -1,0 +1,23 @@
+"""What all verbs have in common: a database, and the names of its tables as users write them."""
+
+from __future__ import annotations
+
+from pgtrickle.catalog.stream_tables import get_stream_table
+from pgtrickle.model.stream_table import StreamTable
+from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.service.runtime import Runtime
+
+
+class Naming:
+    """A base of the client, and of its attributes that hold the verbs on one subject."""
+
+    def __init__(self, runtime: Runtime, schema: str) -> None:
+        self._runtime = runtime
+        self._schema = schema  # of names that are given without one
+
+    def _name(self, text: str) -> QualifiedName:
+        return QualifiedName.parse(text, self._schema)
+
+    def _get(self, name: str) -> StreamTable:
+        with self._runtime.connection() as connection:
+            return get_stream_table(connection, self._name(name))

@@ -1,0 +1,1 @@
+"""Several stream tables refreshed together: diamonds, refresh groups and circles."""
