@@ -1,4 +1,4 @@
-"""Sessions start quietly, differ by profile, heal, and name a missing Java."""
+"""Sessions start quietly, heal, and name a missing Java: each in a process of its own."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-
-from pgtrickle.spark.sessions.pair import SparkSessions
 
 
 def _python(code: str, directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -20,17 +18,6 @@ def _python(code: str, directory: Path, **environment: str) -> subprocess.Comple
         check=False,
         timeout=240,
     )
-
-
-def test_small_and_large_share_a_context_and_differ_in_profile(
-    spark_sessions: SparkSessions,
-) -> None:
-    small, large = spark_sessions.small(), spark_sessions.large()
-
-    assert small.conf.get("spark.sql.adaptive.enabled") == "false"
-    assert large.conf.get("spark.sql.adaptive.enabled") == "true"
-    assert small.sparkContext is large.sparkContext
-    assert spark_sessions.small() is small
 
 
 def test_starting_prints_nothing_and_leaves_nothing_behind(tmp_path: Path) -> None:
