@@ -17,7 +17,7 @@ Argument: TypeAlias = tuple[str, str, str | None]  # its name, type and default
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """A procedure that asks for what has its name, with its arguments under their names."""
+    """A procedure that makes the request of its name; its arguments are those of the request."""
 
     name: str
     arguments: tuple[Argument, ...]
@@ -224,7 +224,7 @@ def write_asking_procedures() -> str:
 
 
 def write_procedure(procedure: Procedure) -> str:
-    """Return the statements that define a procedure which asks for what has its name."""
+    """Return the statements that define a procedure."""
     name, kind = procedure.name, procedure.result
     pairs = [f"'{_key(procedure, one)}', {name}.{one}" for one, _, _ in procedure.arguments]
     built = ",\n        ".join(pairs)
