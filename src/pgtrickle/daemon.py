@@ -52,7 +52,7 @@ _TRUST_SECONDS = 60.0  # after which it looks again at who owns what in the cata
 
 
 class Attendant(Protocol):
-    """Whoever starts a daemon and wants to know how it stands."""
+    """A listener of the process that starts a daemon, for the state of the daemon."""
 
     def begins(self, loop: Loop, figures: Callable[[], Figures]) -> None:
         """Take note of the loop, and of what reads figures of all stream tables."""
@@ -125,7 +125,7 @@ def _await(run: Future[object], stop: threading.Event) -> None:
 
 
 class Daemon:
-    """What the scheduler asks of one database, in the role of the catalog's owner."""
+    """The work of the scheduler on one database, in the role of the catalog's owner."""
 
     def __init__(self, runtime: Runtime, schema: str) -> None:
         self._runtime = runtime
@@ -220,7 +220,7 @@ class Daemon:
         return found
 
     def shape(self) -> Shape:
-        """Return who reads whom, and which stream tables are refreshed together."""
+        """Return the sources of each stream table, and the groups that are refreshed together."""
         return show_shape(self._runtime)
 
     def refresh_unit(self, names: Sequence[str]) -> list[RefreshReport]:

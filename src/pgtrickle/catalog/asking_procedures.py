@@ -17,7 +17,7 @@ Argument: TypeAlias = tuple[str, str, str | None]  # its name, type and default
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """A procedure that asks for what has its name, with its arguments under their names."""
+    """A procedure that makes the request of its name; its arguments are those of the request."""
 
     name: str
     arguments: tuple[Argument, ...]
@@ -34,20 +34,20 @@ _PROCEDURES = (
     Procedure(
         "rename_stream_table",
         (_NAME, ("new_name", "text", None)),
-        "Give a stream table another name or, with schema.name, another schema; all that reads it"
-        " follows.",
+        "Rename a stream table or, with schema.name, move it to another schema; its consumers "
+        "follow.",
     ),
     Procedure(
         "drop_stream_table",
         (_NAME, ("cascade", "bool", "false")),
-        "Drop a stream table; with cascade also what reads it.",
+        "Drop a stream table; with cascade, its consumers too.",
     ),
     Procedure(
         "refresh_stream_table",
         (_NAME, ('"full"', "bool", "false")),
-        'Bring a stream table up to date; with "full" by recomputing it.',
+        'Bring a stream table up to date; with "full", recompute it.',
     ),
-    Procedure("resume_stream_table", (_NAME,), "Let a suspended stream table be refreshed again."),
+    Procedure("resume_stream_table", (_NAME,), "Resume a suspended stream table."),
     Procedure(
         "repair_stream_table",
         (_NAME,),
@@ -63,7 +63,7 @@ _PROCEDURES = (
     Procedure(
         "validate_query",
         (("query", "text", None),),
-        "Tell whether and how a query could be maintained, and every reason why not.",
+        "Check whether and how a query could be maintained, and list every obstacle.",
     ),
     Procedure(
         "bulk_create",
@@ -73,7 +73,7 @@ _PROCEDURES = (
     Procedure(
         "bulk_alter_stream_tables",
         (("names", "text[]", None), ("params", "jsonb", None)),
-        "Change several stream tables alike.",
+        "Make the same changes to several stream tables.",
     ),
     Procedure(
         "bulk_drop_stream_tables",
@@ -100,8 +100,8 @@ _PROCEDURES = (
     Procedure(
         "diamond_groups",
         (),
-        "Which stream tables are refreshed together, in which order, and whether with the fastest"
-        " or the slowest.",
+        "The stream tables that are refreshed together, their order, and whether the first or the "
+        "last of them decides when.",
     ),
     Procedure(
         "diagnose_errors",
@@ -111,25 +111,26 @@ _PROCEDURES = (
     Procedure(
         "cache_stats",
         (),
-        "How the daemon's cache of compiled queries does: entries, plans, hits, misses, evictions.",
+        "The counts of the daemon's cache of compiled queries: entries, plans, hits, misses, "
+        "evictions.",
     ),
     Procedure(
         "clear_caches",
         (),
-        "Let the daemon forget its compiled queries and forecasts; return how many queries there"
-        " were.",
+        "Make the daemon forget its compiled queries and forecasts; return how many queries there "
+        "were.",
         result="int4",
     ),
     Procedure(
         "pause_scheduler",
         (_NODES,),
-        "Let the scheduler leave stream tables alone; a refresh in progress comes to its end.",
+        "Hold back stream tables; running refreshes finish.",
         names_of="nodes",
     ),
     Procedure(
         "resume_scheduler",
         (_NODES,),
-        "Let the scheduler go on with stream tables that were paused.",
+        "Release stream tables that were paused.",
         names_of="nodes",
     ),
     Procedure(
@@ -139,11 +140,12 @@ _PROCEDURES = (
         " with read_committed, each on its own.",
         names_of="members",
     ),
-    Procedure("drop_refresh_group", (_GROUP,), "Forget a refresh group."),
+    Procedure("drop_refresh_group", (_GROUP,), "Drop a refresh group; its members stay."),
     Procedure(
         "reset_fuse",
         (_NAME, ("action", "text", "'apply'")),
-        "After a fuse has blown: let the next refresh apply what it found, or reinitialize.",
+        "Reset a blown fuse: the next refresh applies the change, or reinitializes the stream "
+        "table.",
     ),
     Procedure(
         "attach_ducklake_table",
@@ -154,13 +156,14 @@ _PROCEDURES = (
             ("catalog_schema", "text", "NULL"),
             ("compaction_policy", "text", "NULL"),
         ),
-        "Let PostgreSQL follow a table of the lake, under this name, so that stream tables can read"
-        " it.",
+        "Attach a table of the lake under this name: PostgreSQL keeps a copy of its rows, which "
+        "stream tables can read.",
     ),
     Procedure(
         "detach_ducklake_table",
         (_NAME,),
-        "Follow a table of the lake no longer, and drop its rows; no stream table may read it.",
+        "Detach a table of the lake and drop the copy of its rows; refused while a stream table "
+        "reads it.",
     ),
     Procedure(
         "move_ducklake_catalog",
@@ -221,7 +224,7 @@ def write_asking_procedures() -> str:
 
 
 def write_procedure(procedure: Procedure) -> str:
-    """Return the statements that define a procedure which asks for what has its name."""
+    """Return the statements that define a procedure."""
     name, kind = procedure.name, procedure.result
     pairs = [f"'{_key(procedure, one)}', {name}.{one}" for one, _, _ in procedure.arguments]
     built = ",\n        ".join(pairs)
@@ -243,10 +246,12 @@ def _key(procedure: Procedure, argument: str) -> str:
 
 def _special_procedures() -> Iterator[str]:
     asked: list[Argument] = [("verb", "text", None), ("arguments", "jsonb", None)]
-    meaning = "Ask the daemon for something, wait until it is done, pass on what it says."
+    meaning = (
+        "Ask the daemon for something, wait until it is done, and raise its error if there is one."
+    )
     yield _write("perform_request", asked, _PERFORM, meaning)
     written: list[Argument] = [("sql", "text", None), ("stream_table_name", "text", None)]
-    meaning = "Run a statement, commit it, and wait until a stream table shows what it did."
+    meaning = "Run a statement, commit it, and wait until a stream table shows its effect."
     yield _write("write_and_refresh", written, _WRITE, meaning)
     meaning = "Print how a stream table is maintained, as a message: in psql, line by line."
     told = f"\n    RAISE INFO USING MESSAGE = {_JSON_TEXT};"

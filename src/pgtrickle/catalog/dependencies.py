@@ -16,7 +16,7 @@ from pgtrickle.model.text.names import QualifiedName
 
 
 class SourceType(Enum):
-    """What kind of relation a stream table reads."""
+    """The kind of a source."""
 
     TABLE = "TABLE"
     STREAM_TABLE = "STREAM_TABLE"

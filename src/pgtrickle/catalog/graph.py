@@ -1,4 +1,4 @@
-"""Queries over the graph: who reads whom, and what the user says about diamonds."""
+"""Queries over the graph: the sources of each stream table, and the options of diamonds."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _LIST_NODES = """
 
 
 def list_nodes(connection: Connection[TupleRow]) -> list[GraphNode]:
-    """Return every stream table with what it reads, by one query."""
+    """Return every stream table with its sources, by one query."""
     return [
         GraphNode(
             number,

@@ -1,4 +1,4 @@
-"""What the catalog knows of all stream tables and sinks at once, for metrics.
+"""The figures of all stream tables and sinks, read at once for metrics.
 
 A fixed number of queries, however many there are; each looks rows up by an index or reads no more
 than a table of stream tables.
@@ -41,7 +41,7 @@ class SinkFigures:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryFigures:
-    """What one delivery came to so far."""
+    """The figures of one delivery."""
 
     stream_table_id: int
     id: int

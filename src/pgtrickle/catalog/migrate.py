@@ -52,7 +52,7 @@ _FILE_NAME = re.compile(r"(\d{4})_(\w+)\.sql")
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One numbered step of what the catalog stores."""
+    """One numbered change of the tables of the catalog."""
 
     version: int
     description: str
@@ -62,7 +62,7 @@ class Migration:
 
 @dataclass(frozen=True, slots=True)
 class ApiFile:
-    """One file of what runs in the database."""
+    """One file of functions, procedures and views."""
 
     name: str
     sql: str
@@ -110,14 +110,14 @@ def list_api_files() -> tuple[ApiFile, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What has been applied to a database."""
+    """The migrations and files that were applied to a database."""
 
     versions: dict[int, str]  # the hash of each migration
     api: dict[str, str]  # the hash of each file of what runs
     packages: tuple[str, ...]  # the versions of the package that applied them
 
     def find_gap(self) -> TrickleError | None:
-        """Return the error of whoever needs a catalog of this version; None: it has it.
+        """Return the error if the catalog is not of this version; None if it is.
 
         Raise what no migration mends: it is of a newer version, or was changed by hand.
         """

@@ -17,14 +17,14 @@ from pgtrickle.options.stream_table import OPTIONS, options_of
 _CREATE = {
     "create_stream_table": "Create a stream table and, unless initialize is false, load it. With"
     " the sink 'ducklake' it has a copy in the lake.",
-    "create_stream_table_if_not_exists": "The same, unless there is one of this name: that stays as"
-    " it is.",
-    "create_or_replace_stream_table": "Create a stream table, or alter the one of this name so that"
-    " it is like this; what is not said of it stays.",
+    "create_stream_table_if_not_exists": "Create a stream table, unless one of this name exists;"
+    " that one stays as it is.",
+    "create_or_replace_stream_table": "Create a stream table, or change the one of this name to"
+    " match this definition; options that are left out stay.",
 }
 _ALTER = (
-    "Change how a stream table is maintained, or its query; what is NULL stays. A"
-    " max_delta_fraction of 'default' leaves it to the setting, a sink of 'none' ends the copy in"
+    "Change the query or the options of a stream table; NULL leaves an option as it is. A"
+    " max_delta_fraction of 'default' brings the setting back, a sink of 'none' ends the copy in"
     " the lake."
 )
 
@@ -89,8 +89,8 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION pgtrickle.export_definition(text, name[]) IS
-    'The statements that create a stream table, in this database or another, or make it like this'
-    ' again.';
+    'The statements that create a stream table, here or in another database, or restore its'
+    ' definition.';
 """
 _HEAD = "-- The routines that list every option; made by catalog/option_routines.py.\n"
 

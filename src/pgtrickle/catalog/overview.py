@@ -1,4 +1,4 @@
-"""What the status functions of the schema ``pgtrickle`` tell; whoever may look may call them."""
+"""The answers of the status functions in the schema ``pgtrickle``; readers may call them."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _SWEPT_AT_ONCE = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What one session asks for."""
+    """A request of one session."""
 
     id: int
     verb: str
@@ -68,7 +68,7 @@ def submit_request(
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What whoever asked sees of a request."""
+    """The state of a request, as its caller sees it."""
 
     ended: bool
     shown: int  # how many notices were shown by now
@@ -232,7 +232,7 @@ _NOTE = """
 
 
 def add_notice(connection: Connection[TupleRow], request: int, notice: str) -> None:
-    """Tell the caller something while he waits."""
+    """Send the caller a message while it waits."""
     connection.execute(_NOTE, {"id": request, "notice": notice})
 
 

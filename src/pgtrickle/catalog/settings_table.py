@@ -30,12 +30,12 @@ _LIST_TABLE = sql.SQL("""
 
 
 def list_session() -> sql.Composed:
-    """Return the query for what is set for the role or the database."""
+    """Return the query for the settings of the role or the database."""
     return _LIST_SESSION.format(names=storable_settings())
 
 
 def list_table() -> sql.Composed:
-    """Return the query for what the table says."""
+    """Return the query for the settings in the table."""
     return _LIST_TABLE.format(names=storable_settings())
 
 

@@ -19,7 +19,7 @@ from pgtrickle.model.text.names import QualifiedName
 
 
 def successor_name(stream_table_id: int) -> QualifiedName:
-    """Return the name of what is to replace the contents of a stream table.
+    """Return the name of the successor of a stream table.
 
     >>> str(successor_name(7))
     'pgtrickle_state.next_7'

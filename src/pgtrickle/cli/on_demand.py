@@ -61,7 +61,7 @@ class CommandGroup(TyperGroup):
         self.commands = _Imported()
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """List the subcommands by what their sources say of them, and import none."""
+        """List the subcommands from their source text, and import none."""
         imported = self.commands
         self.commands = {
             name: TyperCommand(name, help=_read_help(home)) for name, home in COMMANDS.items()

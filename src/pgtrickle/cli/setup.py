@@ -1,4 +1,4 @@
-"""What the commands of one invocation share, carried by Typer's context object."""
+"""The values that the commands of one invocation share, carried by Typer's context object."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What users hold: the verbs on one database, by subject."""
+"""The client that users hold: the verbs on one database, by subject."""

@@ -1,4 +1,4 @@
-"""What commands need of a client beyond its verbs: a daemon that does the work, and patience."""
+"""Helpers for commands: hand work to the daemon, and wait until a stream table is free."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _PAUSE_SECONDS = 0.04  # some 20 transactions a second, which leaves the machine
 
 @dataclass(slots=True)
 class Changes:
-    """What the generator has committed so far."""
+    """The changes that the generator has committed so far."""
 
     transactions: int = 0
     inserted: int = 0

@@ -1,4 +1,4 @@
-"""What the demo has seen, table by table, and what it tells at the end."""
+"""The results of the demo, table by table, and the summary at its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may connect: the OS users the server knows, through its private Unix socket.
+"""Access to the embedded server: the OS users that may connect through its private Unix socket.
 
 The rules are beside the data directory, not in it, and are written at each start: the
 account that runs the server for root cannot change them.

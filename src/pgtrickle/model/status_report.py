@@ -186,7 +186,7 @@ class DiamondGroup:
 
 @dataclass(frozen=True, slots=True)
 class ListedSource:
-    """What a stream table reads, and how its changes are captured."""
+    """A source of a stream table, and how its changes are captured."""
 
     source_table: str
     source_type: str
@@ -235,7 +235,7 @@ class ServiceLevel:
 
 @dataclass(frozen=True, slots=True)
 class Versions(Shown):
-    """What works together here."""
+    """The versions of the package, the catalog and the server."""
 
     package: str
     catalog: int

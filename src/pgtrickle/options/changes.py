@@ -1,4 +1,4 @@
-"""What a verb is told of options: their values, and which of them were given at all."""
+"""The options given to a verb: their values, and which of them were given at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an option is: its name, type, default, range, meaning, and the verbs that take it."""
+"""The definition of an option: name, type, default, range, meaning, and the verbs that take it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Option:
 
     @property
     def word(self) -> Any:
-        """What create is given where the user says nothing: a word, or None."""
+        """The word that ``create`` uses if the option is left out, or None."""
         if not self.stated:
             return None
         return self.default.value if isinstance(self.default, Enum) else self.default

@@ -22,7 +22,7 @@ from pgtrickle.model.words import (
 
 
 class CreateOptions(TypedDict, total=False):
-    """What ``create_stream_table`` takes beside a name and a query."""
+    """The options of ``create_stream_table``."""
 
     schedule: str
     refresh_mode: AnyRefreshMode
@@ -46,7 +46,7 @@ class Definition(CreateOptions, total=False):
 
 
 class AlterOptions(TypedDict, total=False):
-    """What ``alter_stream_table`` takes beside a name and a query."""
+    """The options of ``alter_stream_table``."""
 
     schedule: str | None
     refresh_mode: AnyRefreshMode | None
@@ -67,6 +67,6 @@ class AlterOptions(TypedDict, total=False):
 
 
 class AlterWords(AlterOptions, total=False):
-    """What ``bulk_alter_stream_tables`` takes beside names."""
+    """The changes that ``bulk_alter_stream_tables`` takes."""
 
     query: str | None

@@ -1,4 +1,4 @@
-"""Who may change a stream table: its owner, members of the owner, and superusers."""
+"""The roles that may change a stream table: its owner, members of the owner, and superusers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one process remembers of stream tables between their refreshes, within a limit.
+"""The memory of one process: compiled queries and forecasts, kept between refreshes within a limit.
 
 A compiled query stays valid as long as its text and the shapes of its sources do.  Whoever drops a
 stream table or replaces its query in this process forgets it; what other processes dropped goes

@@ -1,4 +1,4 @@
-"""Sessions of a guest: he sees rows of another role's catalog, and runs nothing that role wrote.
+"""Sessions of a guest, a role that reads another role's catalog and runs no code of that role.
 
 A query of a table may run what its owner wrote: a view in its place, policies, casts of its
 columns' types, functions in its indexes and statistics.  ``COPY table TO`` runs none of that.  So

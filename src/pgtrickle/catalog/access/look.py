@@ -37,7 +37,7 @@ _FIND_USERS_PATH = """
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a look at a database has found."""
+    """The findings of one look at a database."""
 
     dsn: str  # by which to work: the owner's, for those who may act as him
     standing: Standing

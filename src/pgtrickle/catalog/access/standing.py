@@ -1,4 +1,4 @@
-"""Who is connected, how he stands to the owner of the catalog, and how he comes to work as him.
+"""The connected role, its relation to the owner of the catalog, and the way to work as that owner.
 
 Whoever works on a catalog runs what its owner put there.  SET ROLE is no fence against that: what
 runs could say RESET ROLE.  So others who may act as the owner log in as the owner.
@@ -45,7 +45,7 @@ FIND_STANDING = """
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Who is connected, and how he stands to the owner of the catalog."""
+    """The connected role, and its relation to the owner of the catalog."""
 
     owner: str | None  # None: there is no catalog yet
     owner_is_superuser: bool
@@ -169,7 +169,7 @@ def dsn_of_owner(dsn: str, owner: str) -> str:
 
 
 def find_standing(connection: Connection[TupleRow]) -> Standing:
-    """Tell who is connected, and whose catalog it is."""
+    """Find the connected role and the owner of the catalog."""
     with connection.transaction(force_rollback=True):
         connection.execute(FIX_SEARCH_PATH)
         with connection.cursor(row_factory=class_row(Standing)) as cursor:

@@ -104,7 +104,7 @@ def list_held_back(connection: Connection[TupleRow]) -> frozenset[int]:
 
 @dataclass(frozen=True, slots=True)
 class BufferWatch:
-    """What is on record about the size of a buffer."""
+    """The recorded size of a buffer, and the alerts about it."""
 
     source_relid: int
     source: str
@@ -153,7 +153,7 @@ _SET_OVERFULL = """
 
 
 def set_overfull(connection: Connection[TupleRow], source_relid: int, times: int) -> None:
-    """Record how often in a row a buffer was found above its limit."""
+    """Record how many consecutive checks found a buffer above its limit."""
     _set(connection, _SET_OVERFULL, source_relid, times)
 
 
@@ -191,7 +191,7 @@ _NOTIFY = """
 
 
 def send_alert(connection: Connection[TupleRow], event: str, source: str, rows: int) -> None:
-    """Tell those who listen what a buffer has come to."""
+    """Notify listeners of the state of a buffer."""
     connection.execute(_NOTIFY, {"event": event, "source": source, "rows": rows})
 
 

@@ -9,7 +9,7 @@ from psycopg.rows import TupleRow
 
 
 class Chores(NamedTuple):
-    """What there is to look after."""
+    """The maintenance that is due."""
 
     sources: bool  # attached tables
     sinks: bool

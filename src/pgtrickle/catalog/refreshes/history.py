@@ -95,7 +95,7 @@ _INSERT = """
 
 @dataclass(frozen=True, slots=True)
 class RefreshRecord:
-    """What is recorded of a refresh that has ended."""
+    """The record of a refresh that has ended."""
 
     initiated_by: InitiatedBy
     status: RefreshStatus
@@ -249,7 +249,7 @@ def prune_refreshes(connection: Connection[TupleRow], keep: timedelta, batch: in
 
 @dataclass(frozen=True, slots=True)
 class RefreshStatistics:
-    """What the refreshes of a stream table were like lately."""
+    """The statistics of the latest refreshes of a stream table."""
 
     stream_table: QualifiedName
     refreshes: int

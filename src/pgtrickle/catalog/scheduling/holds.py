@@ -91,7 +91,7 @@ _DROP_GROUP = "DELETE FROM pgtrickle.pgt_watermark_groups WHERE group_name = %(n
 def create_watermark_group(
     connection: Connection[TupleRow], name: str, source_relids: Sequence[int], tolerance: float = 0
 ) -> None:
-    """Let who reads several of these sources wait until their watermarks agree."""
+    """Hold back the consumers of several of these sources until the watermarks agree."""
     if (
         not 2 <= len(set(source_relids)) <= _MOST_SOURCES
         or not 0 <= tolerance <= _LONGEST_TOLERANCE

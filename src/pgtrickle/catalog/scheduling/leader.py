@@ -63,7 +63,7 @@ _FIND_LAST = """
 
 @dataclass(frozen=True, slots=True)
 class LastLeader:
-    """Who leads, or led last and has not made way."""
+    """The daemon that leads, or led last and has not given up the lead."""
 
     owner: str
     remaining: timedelta  # of its lease; negative when that has ended

@@ -39,5 +39,5 @@ _TELL_PENDING = "SELECT * FROM pgtrickle.tell_pending(NULL, %(wait)s::int4)"
 
 
 def tell_pending(connection: Connection[TupleRow], coalesce_ms: int) -> list[str]:
-    """Tell what was held back for long enough; return the channels."""
+    """Send the notices that were held back for long enough; return the channels."""
     return [channel for (channel,) in connection.execute(_TELL_PENDING, {"wait": coalesce_ms})]

@@ -264,7 +264,7 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION pgtrickle.check_cdc_health() IS
-    'Every captured source, with each thing that is wrong with its capture.';
+    'Every captured source, with a row for each thing that is wrong with its capture.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.change_buffer_sizes()
 RETURNS TABLE (source_table text, source_oid oid, cdc_mode text, consumers bigint,
@@ -302,4 +302,4 @@ END
 $$;
 
 COMMENT ON FUNCTION pgtrickle.change_buffer_sizes() IS
-    'How many captured changes each source keeps, and their size; counts them, so it reads them.';
+    'The number and size of the captured changes of each source; reads the buffers to count them.';

@@ -218,4 +218,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION pgtrickle.immediate_status() IS
-    'The stream tables that writers maintain: whether they do now, how they lock, and what they wrote.';
+    'The IMMEDIATE stream tables: whether writers maintain them now, how they lock, and what they wrote.';

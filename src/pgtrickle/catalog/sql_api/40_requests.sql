@@ -9,7 +9,8 @@ AS $$
                     WHERE beat_at > clock_timestamp() - interval '10 seconds')
 $$;
 
-COMMENT ON FUNCTION pgtrickle.is_served() IS 'Whether a daemon executes requests.';
+COMMENT ON FUNCTION pgtrickle.is_served() IS
+    'Whether a daemon executes requests.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.check_may_ask(role oid)
 RETURNS boolean
@@ -133,7 +134,7 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION pgtrickle.submit_request(text, jsonb) IS
-    'Ask the daemon for something and do not wait: it begins when the transaction has committed.';
+    'Ask the daemon for something without waiting; it begins when the transaction has committed.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.cancel_request(request bigint)
 RETURNS boolean
@@ -152,7 +153,7 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION pgtrickle.cancel_request(bigint) IS
-    'Take back a request of one''s own; false if it has ended, or was taken back before.';
+    'Cancel one of your own requests; false if it has ended or was cancelled before.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.refusal_of_commit()
 RETURNS text
@@ -277,7 +278,8 @@ CREATE OR REPLACE VIEW pgtrickle.requests WITH (security_invoker = true) AS
       FROM pgtrickle.pgt_requests AS r
       LEFT JOIN pgtrickle.pgt_request_signs AS s USING (request_id);
 
-COMMENT ON VIEW pgtrickle.requests IS 'One''s own requests of the last day.';
+COMMENT ON VIEW pgtrickle.requests IS
+    'Your own requests of the last day.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.request_queue()
 RETURNS TABLE (queued bigint, running bigint, oldest_queued_at timestamptz)
@@ -292,7 +294,7 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION pgtrickle.request_queue() IS
-    'How many requests wait for the daemon and how many it executes, of all callers.';
+    'How many requests of all callers wait for the daemon, and how many it executes.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.daemons()
 RETURNS TABLE (daemon text, leads boolean, started_at timestamptz, seen_at timestamptz)
@@ -309,4 +311,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION pgtrickle.daemons() IS
-    'The daemons that live, the one that leads first; the others stand by to take over.';
+    'The daemons that run, the leading one first; the others are ready to take over.';

@@ -15,7 +15,7 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION pgtrickle.parse_duration_seconds(text) IS
-    'The length of a duration like 1h30m; NULL if it is none.';
+    'The length in seconds of a duration such as 1h30m; NULL if the text is not a duration.';
 
 CREATE OR REPLACE VIEW pgtrickle.stream_tables_info AS
     SELECT s.pgt_id, s.pgt_schema, s.pgt_name, s.defining_query, s.original_query, s.schedule,
@@ -46,7 +46,8 @@ CREATE OR REPLACE VIEW pgtrickle.stream_tables_info AS
      WHERE s.pgt_schema <> 'pgtrickle_state';
 
 COMMENT ON VIEW pgtrickle.stream_tables_info IS
-    'Every stream table with all that is known of it; stale says that its refresh is late, failing that the last one failed, being_replaced that another query is being loaded for it.';
+    'Every stream table with all that is known of it; stale: its refresh is late; failing: the last one'
+    ' failed; being_replaced: another query is being loaded for it.';
 
 -- Lengths first: what parse_ident makes of a million quotes takes minutes and cannot be cancelled.
 CREATE OR REPLACE FUNCTION pgtrickle.find_stream_table(name text, schemas name[] DEFAULT current_schemas(false))
@@ -102,7 +103,7 @@ END
 $$;
 
 COMMENT ON FUNCTION pgtrickle.find_stream_table(text, name[]) IS
-    'The id of a stream table, by its name as one would write it in a query.';
+    'The id of a stream table, by its name as written in a query.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.pgt_status()
 RETURNS TABLE (name text, status text, refresh_mode text, is_populated boolean,
@@ -119,7 +120,8 @@ AS $$
      ORDER BY s.pgt_schema, s.pgt_name
 $$;
 
-COMMENT ON FUNCTION pgtrickle.pgt_status() IS 'Every stream table in one line.';
+COMMENT ON FUNCTION pgtrickle.pgt_status() IS
+    'Every stream table, one row each.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.get_refresh_history(
     name text, max_rows integer DEFAULT 20, schemas name[] DEFAULT current_schemas(false))
@@ -140,7 +142,7 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION pgtrickle.get_refresh_history(text, integer, name[]) IS
-    'What the latest refreshes of a stream table did, and why.';
+    'The latest refreshes of a stream table: what each did, and why.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.refresh_timeline(max_rows integer DEFAULT 50)
 RETURNS TABLE (start_time timestamptz, name text, action text, status text, rows_inserted bigint,
@@ -186,7 +188,7 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION pgtrickle.explain_refresh_mode(text, name[]) IS
-    'How a stream table is to be maintained, how it can be, and why not otherwise.';
+    'The refresh mode that was asked for, the one in effect, and the reason if they differ.';
 
 -- Rows of the lake are read through a view; what is shown is the view, and how it gets its rows.
 CREATE OR REPLACE FUNCTION pgtrickle.list_sources(
@@ -213,7 +215,8 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION pgtrickle.list_sources(text, name[]) IS
-    'What a stream table reads, and how changes of that are captured; NULL: they are looked for.';
+    'The sources of a stream table, and how the changes of each are captured; NULL: the source is compared at'
+    ' each refresh.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.dependency_tree()
 RETURNS TABLE (tree_line text, node text, node_type text, depth integer, status text,
@@ -267,7 +270,7 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION pgtrickle.dependency_tree() IS
-    'What stream tables read, as a tree: each stands above its sources.';
+    'The stream tables as a tree: each stands above its sources.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.pgt_scc_status()
 RETURNS TABLE (scc_id bigint, member_count integer, members text[],
@@ -312,8 +315,8 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION pgtrickle.refresh_efficiency() IS
-    'How often each stream table followed its changes and how often it was recomputed, and what
-either took; the speed-up is FULL divided by DIFFERENTIAL.';
+    'How often each stream table was refreshed by its changes and how often recomputed, and the time of'
+    ' either; the speed-up is FULL divided by DIFFERENTIAL.';
 
 -- In PL/pgSQL, which plans for the window asked for: it reads the index, not the whole history.
 CREATE OR REPLACE FUNCTION pgtrickle.sla_summary(window_hours double precision DEFAULT 24)
@@ -348,8 +351,8 @@ END
 $$;
 
 COMMENT ON FUNCTION pgtrickle.sla_summary(double precision) IS
-    'How long refreshes took, how old the contents are, how many failed, and which share of an
-error budget of one in a hundred is left.';
+    'The times of refreshes, the age of the contents, the failures, and the remaining share of an error budget'
+    ' of one failure in a hundred.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.running_refreshes()
 RETURNS TABLE (name text, daemon text, running_since timestamptz, stage text, rows_read bigint,
@@ -369,8 +372,7 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION pgtrickle.running_refreshes() IS
-    'Which stream tables are worked on now, by whom, since when and, if it is a large refresh, how
-far that is.';
+    'The refreshes that run now: which process runs each, since when and, if it is large, how far it is.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.version()
 RETURNS TABLE (catalog_version integer, server_version text, daemon_running boolean,
@@ -386,5 +388,5 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION pgtrickle.version() IS
-    'The version of the catalog and of the server, whether a daemon runs, which version of the package
-last migrated the catalog, and which one the daemon seen last runs.';
+    'The versions of the catalog and of the server, whether a daemon runs, and the versions of the package'
+    ' that migrated the catalog and that the daemon runs.';

@@ -45,7 +45,8 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION pgtrickle.explain_st(text, name[]) IS
-    'Everything about one stream table in rows: query, mode, sources, state, frontier, its last 100 refreshes.';
+    'All that is known of one stream table, one row per property: query, mode, sources, state, frontier, its'
+    ' last 100 refreshes.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.explain_dag(format text DEFAULT 'mermaid')
 RETURNS text

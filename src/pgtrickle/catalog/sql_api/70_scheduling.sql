@@ -85,7 +85,7 @@ END
 $$;
 
 COMMENT ON FUNCTION pgtrickle.gate_source(regclass) IS
-    'Let the scheduler leave alone what reads a source, while that is being loaded.';
+    'Hold back the consumers of a source while it is being loaded.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.ungate_source(source regclass)
 RETURNS boolean
@@ -102,7 +102,7 @@ END
 $$;
 
 COMMENT ON FUNCTION pgtrickle.ungate_source(regclass) IS
-    'Let the scheduler go on with what reads a source; false if it was not gated.';
+    'Release the consumers of a source; false if it was not gated.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.bootstrap_gate_status()
 RETURNS TABLE (source_table text, gated boolean, gated_at timestamptz, ungated_at timestamptz,
@@ -126,7 +126,7 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION pgtrickle.bootstrap_gate_status() IS
-    'Which sources are or were gated, how long, and which stream tables read them.';
+    'The sources that are or were gated, for how long, and their consumers.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.advance_watermark(source regclass, watermark timestamptz)
 RETURNS void
@@ -152,7 +152,7 @@ END
 $$;
 
 COMMENT ON FUNCTION pgtrickle.advance_watermark(regclass, timestamptz) IS
-    'Say up to when a source is complete; it never goes back.';
+    'Record the moment up to which a source is complete; it never moves back.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.create_watermark_group(
     group_name text, sources regclass[], tolerance_secs double precision DEFAULT 0)
@@ -182,7 +182,7 @@ END
 $$;
 
 COMMENT ON FUNCTION pgtrickle.create_watermark_group(text, regclass[], double precision) IS
-    'Let what reads several of these sources wait until their watermarks agree, up to a tolerance.';
+    'Hold back the consumers of several of these sources until their watermarks agree within a tolerance.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.drop_watermark_group(group_name text)
 RETURNS void
@@ -201,7 +201,8 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION pgtrickle.drop_watermark_group(text) IS 'Forget a watermark group.';
+COMMENT ON FUNCTION pgtrickle.drop_watermark_group(text) IS
+    'Drop a watermark group.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.watermarks()
 RETURNS TABLE (source_table text, watermark timestamptz, updated_at timestamptz, advanced_by text)
@@ -217,7 +218,8 @@ AS $$
      ORDER BY 1
 $$;
 
-COMMENT ON FUNCTION pgtrickle.watermarks() IS 'Up to when each source is said to be complete.';
+COMMENT ON FUNCTION pgtrickle.watermarks() IS
+    'The moment up to which each source is complete.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.watermark_status()
 RETURNS TABLE (group_name text, sources text[], tolerance_secs double precision,
@@ -243,7 +245,7 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION pgtrickle.watermark_status() IS
-    'The watermark groups, how far their watermarks are apart, and whether that is within the tolerance.';
+    'The watermark groups, the distance of their watermarks, and whether it is within the tolerance.';
 
 -- No SET clause, because it commits: the scheduler must see it.
 CREATE OR REPLACE PROCEDURE pgtrickle.drain(
@@ -273,7 +275,7 @@ END
 $$;
 
 COMMENT ON PROCEDURE pgtrickle.drain(double precision, boolean) IS
-    'Let the scheduler begin nothing more, and wait for what is in flight; false if that takes longer than the timeout.';
+    'Start no more refreshes and wait for the running ones; false if they take longer than the timeout.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.undrain()
 RETURNS boolean
@@ -287,7 +289,7 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION pgtrickle.undrain() IS
-    'Let the scheduler begin again; false if it was not drained.';
+    'Let the scheduler start refreshes again; false if it was not drained.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.is_drained()
 RETURNS boolean
@@ -299,7 +301,7 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION pgtrickle.is_drained() IS
-    'Whether the scheduler was told to begin nothing more, and nothing is in flight.';
+    'Whether the scheduler starts no more refreshes, and all running ones have ended.';
 
 -- A group is out of step by those of its sources that have a watermark at all.  It concerns what
 -- reads several of its sources, directly or through others.  The planner expects many rows of the
@@ -352,7 +354,7 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION pgtrickle.list_holds() IS
-    'Which stream tables the scheduler leaves alone, and each reason why.';
+    'The stream tables that the scheduler does not refresh, with each reason.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.refresh_groups()
 RETURNS TABLE (group_name text, members text[], isolation text, created_at timestamptz)

@@ -36,8 +36,7 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION pgtrickle.ducklake_sink_status() IS
-    'Each sink: whether the lake is up to date, what has been delivered, what went wrong last, since
-when, and what to do about it.';
+    'Every sink: its position, its last delivery and error, since when it fails, and what to do.';
 
 -- In this order: those that wait for somebody, then those that are tried again.
 CREATE OR REPLACE FUNCTION pgtrickle.find_failing_sinks()
@@ -62,7 +61,7 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION pgtrickle.find_failing_sinks() IS
-    'Copies in the lake whose last delivery failed: since when, how often, what to do about it.';
+    'Copies in the lake whose last delivery failed: since when, how often, and what to do.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.ducklake_sources()
 RETURNS TABLE (landing text, lake_table text, catalog_schema text, columns text[],
@@ -82,7 +81,7 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION pgtrickle.ducklake_sources() IS
-    'Each lake table that is followed: under which name, up to which snapshot, what went wrong last.';
+    'Every attached lake table: its name, the snapshot it was read to, and its last error.';
 
 -- The address of the server is the client's to know; what a DSN says of passwords is left out.
 CREATE OR REPLACE FUNCTION pgtrickle.ducklake_catalogs()
@@ -111,4 +110,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION pgtrickle.ducklake_catalogs() IS
-    'Where the catalogs of lakes are, and the line with which DuckDB attaches each; add the host.';
+    'The catalogs of lakes, each with the line that attaches it in DuckDB; add the host.';

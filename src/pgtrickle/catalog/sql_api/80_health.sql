@@ -52,7 +52,7 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION pgtrickle.health_check() IS
-    'What is checked, and what is wrong: OK, WARNING or CRITICAL.';
+    'The health checks with their severities: OK, WARNING or CRITICAL.';
 
 CREATE OR REPLACE VIEW pgtrickle.quick_health AS
     SELECT CASE WHEN NOT EXISTS (SELECT FROM pgtrickle.stream_tables_info) THEN 'EMPTY'

@@ -107,7 +107,7 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION pgtrickle.subscribe(text, text, name[]) IS
-    'Let a channel of one''s own be told of each refresh that changes a stream table.';
+    'Send a notification to one of your channels at each refresh that changes a stream table.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.unsubscribe(
     stream_table text, channel text, schemas name[] DEFAULT current_schemas(false))
@@ -125,7 +125,7 @@ END
 $$;
 
 COMMENT ON FUNCTION pgtrickle.unsubscribe(text, text, name[]) IS
-    'Tell a channel of one''s own no more; false if it was not told before.';
+    'Send no more notifications to one of your channels; false if it had no subscription.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.list_subscriptions()
 RETURNS TABLE (stream_table text, channel text, created_at timestamptz, created_by text,
@@ -141,7 +141,7 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION pgtrickle.list_subscriptions() IS
-    'Which channels of one''s own are told of which stream tables; the owner of the catalog sees all.';
+    'Your channels and the stream tables that each follows; the owner of the catalog sees all.';
 
 -- One notice tells of several refreshes that come soon after one another; its counts are of all.
 -- What is held back is told by the next refresh or by tell_pending, whichever comes first.

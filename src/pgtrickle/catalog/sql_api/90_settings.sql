@@ -43,7 +43,7 @@ END
 $$;
 
 COMMENT ON FUNCTION pgtrickle.set_setting(text, text, text) IS
-    'Give a setting a value for this database, NULL: its default; processes read it when they start.';
+    'Give a setting a value for this database, or NULL for its default; processes read it when they start.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.show_settings()
 RETURNS TABLE (name text, value text, source text, default_value text, unit text,
@@ -61,4 +61,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION pgtrickle.show_settings() IS
-    'Every setting, its value as far as the database has it, and where that comes from.';
+    'Every setting with its value in the database, and where that comes from.';

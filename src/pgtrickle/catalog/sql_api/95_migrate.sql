@@ -64,5 +64,5 @@ END
 $$;
 
 COMMENT ON FUNCTION pgtrickle.migrate() IS
-    'Make every function, procedure, view, policy and trigger of the catalog again as it was last
-migrated; return what was missing or different. A newer version comes with: pgtrickle migrate.';
+    'Create every function, procedure, view, policy and trigger of the catalog again as it was last migrated;'
+    ' return those that were missing or different. For a newer version run: pgtrickle migrate.';

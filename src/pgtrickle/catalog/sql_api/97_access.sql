@@ -96,8 +96,8 @@ END
 $$;
 
 COMMENT ON FUNCTION pgtrickle.grant_access(name, text) IS
-    'Let a role look (reader), ask the daemon and subscribe (operator), or act as the owner of the
-catalog (admin).';
+    'Let a role read (reader), also make requests and subscribe (operator), or do all that the owner of the'
+    ' catalog may (admin).';
 
 CREATE OR REPLACE FUNCTION pgtrickle.revoke_access(role name)
 RETURNS void
@@ -112,7 +112,7 @@ END
 $$;
 
 COMMENT ON FUNCTION pgtrickle.revoke_access(name) IS
-    'Take every access to the schema pgtrickle from a role, but not a membership.';
+    'Take all privileges on the schema pgtrickle from a role; memberships stay.';
 
 -- A routine that was made anew has lost who may call it, and default privileges may have opened what
 -- is new: give each role again what its level comes to.

@@ -1,4 +1,4 @@
-"""What a daemon counts, in the text format of Prometheus, for ``/metrics``.
+"""The metrics of a daemon, in the text format of Prometheus, for ``/metrics``.
 
 What the scheduler of this process did is counted as it happens.  What the catalog knows is read
 when somebody asks, and only by the daemon that leads: several daemons never tell it twice.  Names,

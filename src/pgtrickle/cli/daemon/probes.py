@@ -28,7 +28,7 @@ _PATIENCE = 60.0  # seconds without a round after which the scheduler is taken f
 
 @dataclass(slots=True)
 class Health:
-    """What the daemon has told about itself last."""
+    """The latest state that the daemon reported."""
 
     state: str = "starting"  # starting, waiting, standing by, leading, stopping
     problem: str | None = None  # why it cannot work at the moment

@@ -66,14 +66,14 @@ def run(
 ) -> None:
     """Refresh stream tables when they are due, until Ctrl-C or SIGTERM.
 
-    A schedule of 'calculated' follows the stream tables that read it. What failed is tried again,
-    after longer and longer pauses. A signal lets the refreshes in progress finish, for half of
-    shutdown_seconds; a second one does not wait.
-    Of several on one database one works; another takes over within ten seconds if it dies. On a
-    standby it waits until that is promoted.
-    With --json each refresh is one line of JSON; with --log-format json every line of both
-    standard streams is. With --once the exit code is 1 if one failed. It
-    is 124 if something hung after a signal and had to be left.
+    A stream table with the schedule 'calculated' is due as often as its consumers. A failed refresh
+    is repeated, after longer and longer pauses. After a signal, running refreshes may finish within
+    half of shutdown_seconds; a second signal does not wait for them.
+    If several daemons run on one database, one of them works; when it dies, another takes over
+    within ten seconds. On a standby the daemon waits for the promotion.
+    With --json, each refresh is one line of JSON; with --log-format json, so is every line of both
+    standard streams. With --once, the exit code is 1 if a refresh failed. The exit code is 124 if
+    something still hung after a signal and was abandoned.
     """
     from pgtrickle.cli.daemon.metrics import Metrics  # noqa: PLC0415 - takes longer than --help should
 

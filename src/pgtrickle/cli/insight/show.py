@@ -62,7 +62,7 @@ def _print(table: StreamTable, refreshes: list[Refresh]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ReadTotal:
-    """What several refreshes have read of one source in one way."""
+    """The rows that several refreshes read of one source in one way."""
 
     source: str
     kind: str

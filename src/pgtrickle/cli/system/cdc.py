@@ -20,7 +20,7 @@ Sources = Annotated[
 
 
 class Durability(Enum):
-    """What a crash of the server leaves of a change buffer."""
+    """How much of a change buffer survives a crash of the server."""
 
     UNLOGGED = "unlogged"
     LOGGED = "logged"

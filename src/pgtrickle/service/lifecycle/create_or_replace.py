@@ -1,4 +1,4 @@
-"""What has to be altered so that a stream table is maintained like this and shows this query."""
+"""The changes that make an existing stream table match a definition."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXISTS = "exists"  # and was left as it is
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Shown):
-    """What became of a stream table that was created or replaced."""
+    """The outcome of creating or replacing a stream table."""
 
     status: str  # created, replaced (another query), altered, unchanged or exists
     report: RefreshReport | None = None  # of the first load
@@ -35,7 +35,7 @@ def find_changes(
 ) -> tuple[Changes, str | None, str]:
     """Return the changes of options, the query if it is another, and what that comes to.
 
-    What is not given is left as it is, but for the schedule and the mode, which have defaults.
+    Options that are left out stay, except for the schedule and the mode, which have defaults.
     """
     given = {name: word for name, word in words.items() if word is not None}
     wanted = Changes.read(stated_words() | given).without("initialize")

@@ -1,4 +1,4 @@
-"""What the options of a stream table mean: how each of them is put on record.
+"""How each option of a stream table is put on record.
 
 The refresh mode and the sink take more than a record; ``create`` and ``alter`` see to them.
 """

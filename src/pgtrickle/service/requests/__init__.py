@@ -1,1 +1,1 @@
-"""What SQL sessions ask for: the server of the request queue and the verbs it knows."""
+"""Requests of SQL sessions: the server of the request queue, and its verbs."""

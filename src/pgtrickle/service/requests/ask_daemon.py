@@ -43,7 +43,7 @@ _SQLSTATE = re.compile(r"(^|\n)SQLSTATE \w{5}$")  # SQL sessions see only our ow
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """Who is told what, while the daemon works."""
+    """The functions that receive messages while the daemon works."""
 
     tell: Callable[[str], object]  # who does it
     waiting: Callable[[str], object]  # why it has to wait

@@ -1,4 +1,4 @@
-"""What the caller of a request may ask for, and what he means by a name.
+"""The rights of the caller of a request, and the meaning of names in it.
 
 The server executes requests with its own rights.  So it asks before whether the caller could do
 the same himself: nobody gains a right by asking.

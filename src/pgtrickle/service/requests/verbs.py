@@ -56,7 +56,7 @@ Arguments: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """What may be asked for: the act returns what JSON can hold."""
+    """A verb of requests; its act returns a value that JSON can hold."""
 
     name: str
     act: Callable[[Ask, Arguments], Any]

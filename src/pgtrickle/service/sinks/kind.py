@@ -1,4 +1,4 @@
-"""What a kind of sink has to offer, and what it is given to deliver."""
+"""The interface of a kind of sink, and the delivery that it receives."""
 
 from __future__ import annotations
 

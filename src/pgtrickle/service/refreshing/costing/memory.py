@@ -29,7 +29,7 @@ class Measured:
 
 @dataclass(slots=True)
 class Learned:
-    """What the refreshes on one engine have shown."""
+    """The measurements of the refreshes on one engine."""
 
     exploration: Exploration = field(default_factory=Exploration)
     measured: dict[Action, deque[Measured]] = field(

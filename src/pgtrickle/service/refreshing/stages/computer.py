@@ -1,4 +1,4 @@
-"""Who computes the stages of a refresh: one protocol for every engine."""
+"""The engine that computes the stages of a refresh: one protocol for all of them."""
 
 from __future__ import annotations
 

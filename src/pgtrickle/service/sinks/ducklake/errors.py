@@ -1,4 +1,4 @@
-"""What files and the lake's catalog may throw, as errors with a code."""
+"""Exceptions of files and of the lake's catalog, turned into errors with a code."""
 
 from __future__ import annotations
 

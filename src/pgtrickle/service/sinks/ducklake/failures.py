@@ -1,4 +1,4 @@
-"""What a delivery that failed leads to, by the kind of its error and never by its text.
+"""The reaction to a failed delivery, by the kind of its error and never by its text.
 
 Storage and networks come back without anyone's help, so what fails because of them is tried again
 for as long as it takes, after pauses that grow up to a limit.  Only what cannot heal by itself, a
@@ -24,7 +24,7 @@ _ALERTS = "pg_trickle_alert"
 
 
 def heals(error: TrickleError) -> bool:
-    """Tell whether what went wrong may pass by itself, or by what others do elsewhere.
+    """Tell whether the cause of a failure may disappear without a change here.
 
     A right that is granted later is noticed by the next attempt.
     """

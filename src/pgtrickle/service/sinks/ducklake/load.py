@@ -58,7 +58,7 @@ def largest_in_place(runtime: Runtime) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class LoadPart:
-    """What one task has to do: rows that are new to the lake, and rows that keep their row ids."""
+    """The rows of one task: those that are new to the lake, and those that keep their row ids."""
 
     fresh: str
     updated: str | None

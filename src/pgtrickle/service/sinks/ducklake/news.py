@@ -1,4 +1,4 @@
-"""What a daemon tells about sinks that fail: each attempt that failed, and the recovery."""
+"""The messages of a daemon about failing sinks: each failed attempt, and the recovery."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a daemon does for the lake beside the refreshes, again and again."""
+"""The repeated work of a daemon for the lake, apart from the refreshes."""
 
 from __future__ import annotations
 

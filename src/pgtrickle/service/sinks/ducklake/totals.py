@@ -1,4 +1,4 @@
-"""What was delivered to each sink since somebody began to look, as counters want it.
+"""The deliveries to each sink since the first look, as totals for counters.
 
 By what has been added to the record of deliveries since the look before, so that a look costs what
 is new and not all there is.
@@ -18,7 +18,7 @@ from pgtrickle.catalog.metric_values import DeliveryFigures, SinkFigures, list_d
 
 @dataclass(slots=True)
 class SinkTotals:
-    """What was delivered to one sink since the first look."""
+    """The deliveries to one sink since the first look."""
 
     deliveries: int = 0
     attempts: int = 0
