@@ -116,7 +116,7 @@ def _look(dsn: str, settings: Settings, *, init: bool) -> tuple[Found, list[str]
 
 
 def _kind_of_session(standing: Standing, settings: Settings) -> tuple[type[Session], bool]:
-    """Return the sessions in which somebody works, and whether he runs what the owner wrote."""
+    """Return the kind of session for a role, and whether the role trusts code of the owner."""
     if standing.works_as_owner:
         return Session, True
     if standing.trusts_owner(settings.trusted_owner):

@@ -39,7 +39,7 @@ _FIND_USERS_PATH = """
 class Found:
     """The findings of one look at a database."""
 
-    dsn: str  # by which to work: the owner's, for those who may act as him
+    dsn: str  # by which to work: the owner's, if the role may act as the owner
     standing: Standing
     recorded: Recorded
     stored: dict[str, str]  # settings: the table's, and above them those of the role or database
@@ -53,7 +53,7 @@ class Found:
 
 
 def look(dsn: str, connect_timeout: int) -> Found:
-    """Look at a database, as the owner of its catalog where the role may act as him.
+    """Look at a database; as the owner of its catalog, if the role may act as the owner.
 
     Raise ST215 where somebody could run what a stranger wrote.
     """

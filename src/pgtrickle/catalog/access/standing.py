@@ -81,17 +81,17 @@ class Standing:
 
     @property
     def may_visit(self) -> bool:
-        """Whether to let him in as a guest (see ``guest``).
+        """Whether to let the role in as a guest (see ``guest``).
 
-        Never with the rights of a superuser; and who could act as the owner is told how.
+        Never with the rights of a superuser; a role that may become the owner has to log in as it.
         """
         powerful = self.is_superuser or self.login_is_superuser or self.may_become_owner
         return self.may_enter and not powerful
 
     def trusts_owner(self, named: str = "") -> bool:
-        """Whether he may run what the owner wrote; ``named`` is the role of his settings.
+        """Whether the role trusts code of the owner; ``named`` is the role that its settings name.
 
-        Superusers can do anything anyway, and so can, to those who connect, who has the database.
+        Superusers and the owner of the database could run code as the role in any case.
         """
         return (
             self.owner_is_superuser
@@ -159,7 +159,7 @@ class Standing:
 
 
 def dsn_of_owner(dsn: str, owner: str) -> str:
-    """Return the DSN by which the owner logs in; a password in it is not his.
+    """Return the DSN by which the owner logs in; the password of another role is left out.
 
     >>> dsn_of_owner("postgresql://ann:secret@db/shop", "trickle")
     'user=trickle dbname=shop host=db'

@@ -58,7 +58,7 @@ def check_may_act_as_server(ask: Ask) -> None:
 
 
 def get_own_stream_table(ask: Ask, text: str) -> StreamTable:
-    """Return the stream table that the caller means, or raise unless it exists and is his."""
+    """Return the stream table that the caller names; raise unless it exists and is the caller's."""
     found = find_stream_table_of(ask, text)
     if found is None:
         raise _not_found(ask, text)
