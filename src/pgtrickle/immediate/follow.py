@@ -20,13 +20,14 @@ from pgtrickle.delta.cut import (
     passes_through,
 )
 from pgtrickle.delta.layout import WEIGHT
+from pgtrickle.delta.reads import Read
 from pgtrickle.immediate.blueprint import Blueprint, unnested, variable
 from pgtrickle.immediate.locking import SLOTS, LockMode, group_keys, keeps_rows_apart
 from pgtrickle.model.sql_type import BIGINT, BOOLEAN, Column
 from pgtrickle.model.text.names import quote_identifier, quote_literal
 from pgtrickle.plan.stages import StagePlan, changes_reads, changing_scans, plan_stage
 from pgtrickle.postgres_engine.changes import Changes, consolidated
-from pgtrickle.postgres_engine.stage import write_stage
+from pgtrickle.postgres_engine.stage import distinct_values, write_stage
 from pgtrickle.sql.emit import changes_view
 from pgtrickle.sql.translate import Dialect
 from pgtrickle.storage.apply import write_delete, write_insert, write_result
@@ -149,20 +150,35 @@ class Following:
         return f"SELECT {listed}{WEIGHT} FROM {rows} AS changes{where}"
 
     def _compute(self, plan: StagePlan, changes: dict[str, str]) -> None:
-        read = {one.view: one for one in plan.reads}
-        tables = {
-            view: Changes(read[view], f"{rows} AS changes", 0)
-            for view, rows in changes.items()
-            if view in read
-        }
-        conditions = {one: "true" for each in plan.reads for one in each.ranges}
-        query = write_stage(plan, tables, conditions)
         stage, others = plan.stage, dict[str, str]()
         if self.blueprint.locking.mode is LockMode.GROUP and not isinstance(stage, RowsStage):
             slot = f"({row_hash(group_keys(stage), 'one')} & {SLOTS - 1})::int4"
             others["slots"] = f"pg_catalog.array_agg(DISTINCT {slot})"
             self._variables[variable("slots")] = "pg_catalog.int4[]"
+        tables = {
+            one.view: Changes(
+                one, f"{changes[one.view]} AS changes", 0, self._keys(one, plan, changes)
+            )
+            for one in plan.reads
+            if one.view in changes
+        }
+        conditions = {one: "true" for each in plan.reads for one in each.ranges}
+        query = write_stage(plan, tables, conditions)
         self._array(f"{stage.name}_staged", plan.columns, query, **others)
+
+    def _keys(self, read: Read, plan: StagePlan, changes: dict[str, str]) -> dict[str, str]:
+        """Keep the values by which changes bound reads: so the planner knows how many they are."""
+        found = {}
+        types = {column.name: column.type.display for column in read.columns}
+        bounding = {
+            one.column for each in plan.reads for one in each.key_arrays if one.view == read.view
+        }
+        for number, column in enumerate(sorted(bounding), 1):
+            name = variable(f"{read.view}_{number}")
+            self._variables[name] = f"{types[column]}[]"
+            self._add(f"{name} := {distinct_values(f'{changes[read.view]} AS changes', column)};")
+            found[column] = name
+        return found
 
     def _merge(self, stage: StatefulStage) -> None:
         self._add(f"IF pg_catalog.cardinality({variable(f'{stage.name}_staged')}) > 0 THEN")
