@@ -11,7 +11,8 @@ from contextlib import contextmanager
 
 from pgtrickle.capture.windows import get_frontier
 from pgtrickle.catalog.refreshes.leases import check_lease
-from pgtrickle.immediate.install import Excess, install_immediate
+from pgtrickle.immediate.install import Excess, install_immediate, is_installed
+from pgtrickle.immediate.pauses import check_pauses, lock_pauses
 from pgtrickle.model.text.trusted import trusted
 from pgtrickle.service.immediate.plans import make_blueprint
 from pgtrickle.service.refreshing.groups.shared_transaction import GET_OWN, rolled_back
@@ -34,7 +35,11 @@ def open_immediate_moment(prepared: Prepared) -> Iterator[tuple[Snapshot, Buffer
         connection.execute(trusted(_BEGIN))
         with refresh.account.timed("capture"), translated_errors():
             check_lease(connection, stream_table.id, refresh.lease.token)
+            lock_pauses(connection)
             blueprint = make_blueprint(connection, stream_table, prepared.compiled, excess.max_rows)
+            if not is_installed(connection, stream_table.id):
+                names = {relid: one.name for relid, one in blueprint.sources.items()}
+                check_pauses(connection, names)
             install_immediate(connection, blueprint, excess, stream_table.owner)
             lock = f"LOCK TABLE ONLY {stream_table.name.sql} IN SHARE ROW EXCLUSIVE MODE"
             connection.execute(trusted(lock))
