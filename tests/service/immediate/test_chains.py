@@ -102,6 +102,48 @@ def test_switching_both_ways(lab: Lab) -> None:
     check(lab)
 
 
+def test_the_query_is_replaced_in_place(lab: Lab) -> None:
+    lab.run(*_TABLES)
+    lab.create("sums", _SUMS, "IMMEDIATE")
+    lab.create("reader", "SELECT k FROM sums WHERE n > 2", "IMMEDIATE")
+    relid = lab.value("SELECT 'sums'::regclass::oid")
+    for query in (
+        "SELECT k, max(v)::bigint AS s, count(*) AS n FROM t GROUP BY k",
+        "SELECT a.k, sum(b.v) AS s, count(*) AS n, min(a.id) AS low FROM t a"
+        " JOIN t b ON a.id = b.k GROUP BY a.k",
+        "SELECT k, v::bigint AS s, 5::bigint AS n FROM t",
+    ):
+        lab.trickle.alter_stream_table("sums", query=query)
+        lab.queries["sums"] = query
+        check(lab)
+        for statement in _STATEMENTS[:4]:
+            lab.run(statement)
+        check(lab)
+        lab.run(*_STATEMENTS[5:])
+    assert lab.value("SELECT 'sums'::regclass::oid") == relid
+    assert lab.value("SELECT bool_and(ready) FROM pgtrickle.immediate_status()")
+    assert lab.rows("SELECT source_relid FROM pgtrickle.pgt_change_tracking") == []
+    # What cannot be IMMEDIATE is refused, and what there is goes on.
+    lab.run("CREATE TABLE parent (x int)", "CREATE TABLE child () INHERITS (parent)")
+    with pytest.raises(TrickleError) as caught:
+        lab.trickle.alter_stream_table("sums", query="SELECT x AS k FROM child")
+    assert caught.value.code == "ST104"
+    lab.run("INSERT INTO t VALUES (700, 1, 1)")
+    check(lab)
+    # Together with the mode, both ways.
+    lab.trickle.alter_stream_table("sums", query=_SUMS, refresh_mode="DIFFERENTIAL")
+    lab.queries["sums"] = _SUMS
+    lab.run("INSERT INTO t VALUES (701, 1, 1)")
+    lab.refresh("sums")
+    query = "SELECT k, sum(v) + 1 AS s, count(*) AS n FROM t GROUP BY k"
+    lab.trickle.alter_stream_table("sums", query=query, refresh_mode="IMMEDIATE")
+    lab.queries["sums"] = query
+    lab.run("INSERT INTO t VALUES (702, 1, 1)")
+    check(lab)
+    lab.trickle.drop_stream_table("sums", cascade=True)
+    assert lab.leftovers() == []
+
+
 def test_switching_while_others_write(lab: Lab) -> None:
     lab.run(*_TABLES)
     lab.create("sums", _SUMS)
