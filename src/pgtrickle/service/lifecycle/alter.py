@@ -75,8 +75,11 @@ def alter_stream_table(
         changes = changes.having(refresh_mode=mode)  # the successor has another
     change = partial(_change, runtime, changes=changes, endings=endings)
     if query is None or not replaced:
-        with runtime.connection() as connection, connection.transaction():
-            change(connection, get_stream_table(connection, name))
+        with runtime.connection() as connection:
+            # Another mode may lock the sources against writers.
+            until_free(
+                runtime, connection, lambda: change(connection, get_stream_table(connection, name))
+            )
     else:
         replace_query(runtime, name, query, search_path=search_path, refresh_mode=mode, also=change)
     end_copies(endings)
