@@ -209,9 +209,9 @@ def test_a_pause_stops_writers_until_it_ends(lab: Lab) -> None:
     lab.create("sums", _SUMS, "IMMEDIATE")
     lab.create("pairs", "SELECT t.id, o.w FROM t JOIN other o ON o.k = t.k", "IMMEDIATE")
     lab.create("later", _SUMS)
-    assert lab.trickle.pause_cdc("t") == ["public.t"]
-    assert lab.trickle.pause_cdc("t") == []
-    assert lab.trickle.pause_cdc() == ["public.other"]
+    assert lab.trickle.capture.pause_cdc("t") == ["public.t"]
+    assert lab.trickle.capture.pause_cdc("t") == []
+    assert lab.trickle.capture.pause_cdc() == ["public.other"]
     found = "SELECT name, reason FROM pgtrickle.immediate_status() WHERE NOT ready"
     assert lab.rows(found) == [
         ("public.pairs", 'the capture of "public.other" is paused'),
@@ -231,18 +231,18 @@ def test_a_pause_stops_writers_until_it_ends(lab: Lab) -> None:
         lab.create("new", _SUMS, "IMMEDIATE")
     assert caught.value.code == "ST305"
     assert lab.value("SELECT to_regclass('new')") is None
-    assert lab.trickle.resume_cdc("t") == ["public.t"]
+    assert lab.trickle.capture.resume_cdc("t") == ["public.t"]
     for name in ("sums", "pairs", "later"):
         lab.trickle.refresh_stream_table(name)
     check(lab)
     lab.run("INSERT INTO t VALUES (602, 1, 1)")
     check(lab, "sums")
     assert lab.differences("pairs") != []
-    assert lab.trickle.resume_cdc() == ["public.other"]
+    assert lab.trickle.capture.resume_cdc() == ["public.other"]
     lab.trickle.refresh_stream_table("pairs")
     lab.run("INSERT INTO t VALUES (603, 1, 1)", "DELETE FROM other WHERE w = 1")
     check(lab, "sums", "pairs")
-    lab.trickle.pause_cdc("other")
+    lab.trickle.capture.pause_cdc("other")
     lab.trickle.drop_stream_table("pairs")
     assert lab.value("SELECT count(*) FROM pgtrickle.pgt_immediate_pauses") == 0
 

@@ -19,8 +19,8 @@ from pgtrickle.immediate.install import Excess, install_immediate, is_installed
 from pgtrickle.immediate.pauses import check_pauses, lock_pauses
 from pgtrickle.model.text.trusted import trusted
 from pgtrickle.service.immediate.plans import make_blueprint
-from pgtrickle.service.refreshing.groups.shared_transaction import GET_OWN, rolled_back
 from pgtrickle.service.lock_waits import is_lock_timeout
+from pgtrickle.service.refreshing.groups.shared_transaction import GET_OWN, rolled_back
 from pgtrickle.service.refreshing.refresh import Prepared
 from pgtrickle.service.refreshing.snapshot import BufferView, Snapshot
 from pgtrickle.service.runtime import translated_errors
