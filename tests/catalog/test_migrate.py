@@ -30,6 +30,7 @@ RELEASED = {
     1: "a39994e2853964b54a1b24527b82d93c604c90672b3b85ebfdd2194bbfdbc2ee",
     2: "55de5c8c07b2525e004171d0fbb2188926059279fc6311cdbdbe21eb92fa73ce",
     3: "d7b3a03da6f4f757b09fc52249fa98164797095e5017d1bfa8059e4498226125",
+    4: "8dd2412e8df325075bca79bc1d76afa377a018c2190cee747019833b87fcda43",
 }
 ALL = [
     *(f"{migration.version:04d} {migration.description}" for migration in list_migrations()),

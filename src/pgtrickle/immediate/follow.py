@@ -20,13 +20,14 @@ from pgtrickle.delta.cut import (
     passes_through,
 )
 from pgtrickle.delta.layout import WEIGHT
+from pgtrickle.delta.reads import Read
 from pgtrickle.immediate.blueprint import Blueprint, unnested, variable
-from pgtrickle.immediate.locking import SLOTS, LockMode, group_keys
+from pgtrickle.immediate.locking import SLOTS, LockMode, group_keys, keeps_rows_apart
 from pgtrickle.model.sql_type import BIGINT, BOOLEAN, Column
 from pgtrickle.model.text.names import quote_identifier, quote_literal
 from pgtrickle.plan.stages import StagePlan, changes_reads, changing_scans, plan_stage
 from pgtrickle.postgres_engine.changes import Changes, consolidated
-from pgtrickle.postgres_engine.stage import write_stage
+from pgtrickle.postgres_engine.stage import distinct_values, write_stage
 from pgtrickle.sql.emit import changes_view
 from pgtrickle.sql.translate import Dialect
 from pgtrickle.storage.apply import write_delete, write_insert, write_result
@@ -47,11 +48,12 @@ class Following:
     blueprint: Blueprint
     types: dict[str, str] = field(default_factory=dict)  # definitions by name
     _variables: dict[str, str] = field(default_factory=dict)
+    _changes: dict[str, str] = field(default_factory=dict)  # relations of them, by stage
     _lines: list[str] = field(default_factory=list)
 
     def write(self, sources: Collection[int]) -> str:
         """Write the body of a block whose variables hold the changed rows of the sources."""
-        self._variables, self._lines = {}, []
+        self._variables, self._changes, self._lines = {}, {}, []
         moved = {str(relid) for relid in sources}
         counts = " + ".join(
             f"pg_catalog.cardinality({variable(f'source_{one}')})" for one in sorted(sources)
@@ -66,7 +68,7 @@ class Following:
             if self._stage(stage, moved):
                 moved.add(stage.name)
         declared = "\n".join(
-            f"    {name} {type_}[] := '{{}}';" for name, type_ in self._variables.items()
+            f"    {name} {type_} := '{{}}';" for name, type_ in self._variables.items()
         )
         body = "\n".join(f"    {line}" for line in self._lines)
         numbers = "    __pgt_expected bigint;\n    __pgt_number bigint;"
@@ -75,14 +77,21 @@ class Following:
     def _add(self, *lines: str) -> None:
         self._lines += lines
 
-    def _array(self, name: str, columns: Sequence[Column], query: str) -> None:
-        """Keep the rows of a query in a variable; the order of its columns is that of the type."""
+    def _array(self, name: str, columns: Sequence[Column], query: str, **others: str) -> None:
+        """Keep the rows of a query in a variable; the order of its columns is that of the type.
+
+        ``others`` are further variables, with what aggregates find over the same rows.
+        """
         type_ = self.blueprint.object(name)
         self.types[type_] = column_definitions(columns)
-        self._variables[variable(name)] = type_
-        self._add(
-            f"{variable(name)} := ARRAY(SELECT ROW(one.*)::{type_} FROM (\n{query}\n) AS one);"
-        )
+        self._variables[variable(name)] = f"{type_}[]"
+        rows = f"FROM (\n{query}\n) AS one"
+        if not others:
+            self._add(f"{variable(name)} := ARRAY(SELECT ROW(one.*)::{type_} {rows});")
+            return
+        found = [f"COALESCE(pg_catalog.array_agg(ROW(one.*)::{type_}), '{{}}')", *others.values()]
+        kept = [variable(name), *map(variable, others)]
+        self._add(f"SELECT {', '.join(found)} INTO {', '.join(kept)} {rows};")
 
     def _stage(self, stage: StatefulStage | RowsStage, moved: Collection[str]) -> bool:
         """Write one stage; return whether it can have changes."""
@@ -91,7 +100,7 @@ class Following:
             return False
         if isinstance(stage, RowsStage) and stage.passes_through is not None:
             condition = stage.body.predicate if isinstance(stage.body, Scan) else None
-            source = f"{unnested(f'{stage.passes_through}_changes')} AS changes"
+            source = f"{self._changes[stage.passes_through]} AS changes"
             self._apply(write_result(stage.outputs, source, condition, weight=WEIGHT))
             return False
         aliases = frozenset(scan.alias for scan in scans)
@@ -99,16 +108,22 @@ class Following:
         plan = plan_stage(stage, aliases, Dialect.POSTGRES, blueprint.state_rows, blueprint.known)
         if plan is None:
             return False
-        changes = self._collect(stage, scans)
-        counts = " + ".join(f"pg_catalog.cardinality({one})" for one in changes.values())
-        self._add(f"IF {counts} > 0 THEN")
+        if len(scans) == 1 and all(one.view == changes_view(scans[0]) for one in plan.reads):
+            # Nothing is looked up by these changes: what is made of them adds them up.
+            changes, counts = {changes_view(scans[0]): f"({self._raw(scans[0])})"}, ""
+        else:
+            changes = self._collect(stage, scans)
+            counts = " + ".join(f"pg_catalog.cardinality({one})" for one in changes.values())
+            changes = {view: f"pg_catalog.unnest({one})" for view, one in changes.items()}
+            self._add(f"IF {counts} > 0 THEN")
         self._compute(plan, changes)
         if isinstance(stage, RowsStage):
             source = f"{unnested('result_staged')} AS staged"
             self._apply(write_result(stage.outputs, source, None, weight=WEIGHT))
         else:
             self._merge(stage)
-        self._add("END IF;")
+        if counts:
+            self._add("END IF;")
         return not passes_through(stage)
 
     def _collect(self, stage: StatefulStage | RowsStage, scans: Sequence[Scan]) -> dict[str, str]:
@@ -117,46 +132,64 @@ class Following:
         # Numbered among all scans: the type of a row is the same in every function.
         aliases = list(dict.fromkeys(scan.alias for scan in scans_of(stage.body)))
         for scan, read in zip(scans, changes_reads(stage, scans), strict=True):
-            kept = scan.source.kind is SourceKind.STATE
-            rows = unnested(f"{scan.source.key}_changes" if kept else f"source_{scan.source.key}")
-            listed = "".join(
-                f"{one.scalar.sql} AS {quote_identifier(one.name)}, " for one in scan.outputs
-            )
-            where = f" WHERE {scan.predicate.sql}" if scan.predicate else ""
-            query = consolidated(read, f"SELECT {listed}{WEIGHT} FROM {rows} AS changes{where}")
+            query = consolidated(read, self._raw(scan))
             name = f"{stage.name}_change_{aliases.index(scan.alias) + 1}"
             self._array(name, (*read.columns, _WEIGHT), query)
             found[changes_view(scan)] = variable(name)
         return found
 
+    def _raw(self, scan: Scan) -> str:
+        """Write the changes of a scan as they are known."""
+        kept = scan.source.kind is SourceKind.STATE
+        key = scan.source.key
+        rows = self._changes[key] if kept else unnested(f"source_{key}")
+        listed = "".join(
+            f"{one.scalar.sql} AS {quote_identifier(one.name)}, " for one in scan.outputs
+        )
+        where = f" WHERE {scan.predicate.sql}" if scan.predicate else ""
+        return f"SELECT {listed}{WEIGHT} FROM {rows} AS changes{where}"
+
     def _compute(self, plan: StagePlan, changes: dict[str, str]) -> None:
-        read = {one.view: one for one in plan.reads}
+        stage, others = plan.stage, dict[str, str]()
+        if self.blueprint.locking.mode is LockMode.GROUP and not isinstance(stage, RowsStage):
+            slot = f"({row_hash(group_keys(stage), 'one')} & {SLOTS - 1})::int4"
+            others["slots"] = f"pg_catalog.array_agg(DISTINCT {slot})"
+            self._variables[variable("slots")] = "pg_catalog.int4[]"
         tables = {
-            view: Changes(read[view], f"pg_catalog.unnest({name})", 0)
-            for view, name in changes.items()
-            if view in read
+            one.view: Changes(
+                one, f"{changes[one.view]} AS changes", 0, self._keys(one, plan, changes)
+            )
+            for one in plan.reads
+            if one.view in changes
         }
         conditions = {one: "true" for each in plan.reads for one in each.ranges}
         query = write_stage(plan, tables, conditions)
-        self._array(f"{plan.stage.name}_staged", plan.columns, query)
+        self._array(f"{stage.name}_staged", plan.columns, query, **others)
+
+    def _keys(self, read: Read, plan: StagePlan, changes: dict[str, str]) -> dict[str, str]:
+        """Keep the values by which changes bound reads: so the planner knows how many they are."""
+        found = {}
+        types = {column.name: column.type.display for column in read.columns}
+        bounding = {
+            one.column for each in plan.reads for one in each.key_arrays if one.view == read.view
+        }
+        for number, column in enumerate(sorted(bounding), 1):
+            name = variable(f"{read.view}_{number}")
+            self._variables[name] = f"{types[column]}[]"
+            self._add(f"{name} := {distinct_values(f'{changes[read.view]} AS changes', column)};")
+            found[column] = name
+        return found
 
     def _merge(self, stage: StatefulStage) -> None:
         self._add(f"IF pg_catalog.cardinality({variable(f'{stage.name}_staged')}) > 0 THEN")
         if self.blueprint.locking.mode is LockMode.GROUP:
-            self._take_turns(stage)
+            turns = f"pgtrickle.take_turns({self.blueprint.id}, {variable('slots')})"
+            self._add(f"PERFORM {turns};")
         if isinstance(stage, AggregateStage):
             self._merge_aggregate(stage)
         else:
             self._merge_recompute(stage)
         self._add("END IF;")
-
-    def _take_turns(self, stage: StatefulStage) -> None:
-        slot = f"({row_hash(group_keys(stage))} & {SLOTS - 1})::int4"
-        rows = unnested(f"{stage.name}_staged")
-        self._add(
-            f"PERFORM pgtrickle.take_turns({self.blueprint.id},"
-            f" ARRAY(SELECT DISTINCT {slot} FROM {rows} AS staged));"
-        )
 
     def _merge_aggregate(self, stage: AggregateStage) -> None:
         name, number = stage.name, self.blueprint.id
@@ -165,10 +198,11 @@ class Following:
         merge = AggregateMerge(number, stage, staged, unnested(touched), unnested(changes))
         for values in stage.layout.values:
             self._add(f"{merge.merge_values(values)};")
-        self._array(touched, merge.touched_columns, merge.touched())
+        negative, endless = merge.impossible_counts()
+        self._array(
+            touched, merge.touched_columns, merge.touched(), expected=negative, number=endless
+        )
         self._add(
-            f"SELECT * INTO __pgt_expected, __pgt_number FROM ({merge.impossible()}) AS counted"
-            " (negative, endless);",
             "IF __pgt_expected > 0 THEN",
             f"    {_diverged(self.blueprint)}",
             "END IF;",
@@ -179,8 +213,22 @@ class Following:
             "END IF;",
             f"{merge.merge_groups()};",
         )
+        if self._read_once(name):
+            self._changes[name] = f"({merge.changes()})"
+            return
         shown = (Column(one.name, one.type) for one in stage.layout.shown)
         self._array(changes, (*stage.layout.keys, *shown, _WEIGHT), merge.changes())
+        self._changes[name] = unnested(changes)
+
+    def _read_once(self, stage: str) -> bool:
+        """Tell whether only the contents follow the changes of a stage."""
+        query = self.blueprint.query
+        readers = [
+            one
+            for one in query.stages
+            if any(scan.source.key == stage for scan in scans_of(one.body))
+        ]
+        return readers == [query.rows] and query.rows.passes_through == stage
 
     def _merge_recompute(self, stage: RecomputeStage) -> None:
         name, number, operator = stage.name, self.blueprint.id, stage.operator
@@ -205,20 +253,20 @@ class Following:
         else:
             self._array(changes, result, merge.changes())
         self._add(f"{merge.merge_result()};")
+        self._changes[name] = unnested(changes)
 
     def _apply(self, rows: str) -> None:
         """Write the changes of the contents."""
         blueprint = self.blueprint
         name, columns = blueprint.name, blueprint.columns
-        self._array("result", (*columns, _WEIGHT), rows)
+        gone = f"COALESCE(sum(-{WEIGHT}) FILTER (WHERE {WEIGHT} < 0), 0)"
+        self._array("result", (*columns, _WEIGHT), rows, expected=gone)
         self._add(
             f"IF pg_catalog.cardinality({variable('result')}) > 0 THEN",
             f"PERFORM pgtrickle.open_guard({blueprint.relid}::pg_catalog.oid);",
-            f"__pgt_expected := (SELECT COALESCE(sum(-{WEIGHT}), 0) FROM {unnested('result')}"
-            f" WHERE {WEIGHT} < 0);",
             "IF __pgt_expected > 0 THEN",
         )
-        if blueprint.locking.mode is LockMode.EXCLUSIVE:
+        if blueprint.locking.mode is LockMode.EXCLUSIVE or keeps_rows_apart(blueprint.query):
             self._delete()
         else:
             self._delete_among_others()
@@ -241,7 +289,7 @@ class Following:
         table = blueprint.name.sql
         found, _ = write_delete(blueprint.name, blueprint.columns, unnested("result"))
         chosen = f"{found}SELECT __row FROM found WHERE __copy <= -found.{WEIGHT}"
-        self._variables["__pgt_chosen"] = self._variables["__pgt_locked"] = "pg_catalog.tid"
+        self._variables["__pgt_chosen"] = self._variables["__pgt_locked"] = "pg_catalog.tid[]"
         self._add(
             "LOOP",
             f"__pgt_chosen := ARRAY({chosen});",

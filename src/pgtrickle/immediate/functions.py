@@ -21,7 +21,7 @@ from pgtrickle.immediate.locking import LockMode
 from pgtrickle.model.text.names import QualifiedName, quote_identifier, quote_literal
 from pgtrickle.model.text.search_path import OWN_PATH
 
-_FORM = 1  # of what is generated: another number makes all functions anew
+_FORM = 2  # of what is generated: another number makes all functions anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,14 +234,14 @@ class _Writer:
             f"SELECT ROW({', '.join([*names, f'{weight}'])})::{held} FROM {relation}"
             for relation, weight in images
         )
-        some = " UNION ALL ".join(
-            f"(SELECT 1 FROM {one} LIMIT {blueprint.max_rows + 1})" for one, _ in images
-        )
+        if len(images) > 1:
+            rows = f"SELECT * FROM ({rows}) AS changed"
         return f"""#variable_conflict use_column
 DECLARE
     {variable("rows")} {held}[];
     __pgt_last integer := 1;
     __pgt_misfit text;
+    __pgt_number bigint;
 BEGIN
     IF NOT pgtrickle.is_immediate_ready({number}, {self._entered()}) THEN
         RETURN NULL;
@@ -252,17 +252,17 @@ BEGIN
         PERFORM pgtrickle.defer_immediate({number}, 'pg_trickle.enabled was off');
         RETURN NULL;
     END IF;
-    IF (SELECT pg_catalog.count(*) FROM ({some}) AS changed) > {blueprint.max_rows} THEN
-        PERFORM pgtrickle.refuse_or_defer({number});
-        RETURN NULL;
-    END IF;
     __pgt_misfit := pgtrickle.find_misfit({number});
     IF __pgt_misfit IS NOT NULL THEN
         PERFORM pgtrickle.defer_immediate({number}, __pgt_misfit);
         RETURN NULL;
     END IF;
-    {variable("rows")} := ARRAY({rows});
-    PERFORM pg_catalog.nextval({quote_literal(blueprint.object("statements"))});
+    {variable("rows")} := ARRAY({rows} LIMIT {blueprint.max_rows + 1});
+    IF pg_catalog.cardinality({variable("rows")}) > {blueprint.max_rows} THEN
+        PERFORM pgtrickle.refuse_or_defer({number});
+        RETURN NULL;
+    END IF;
+    __pgt_number := pg_catalog.nextval({quote_literal(blueprint.object("statements"))});
     {instead}
     IF pg_catalog.cardinality({variable("rows")}) > 0 THEN
         PERFORM {blueprint.object(f"follow_{self.relid:d}")}({variable("rows")});

@@ -37,6 +37,7 @@ _RECORD_SOURCE = """
     VALUES (%(id)s, %(relid)s, %(columns)s,
             pgtrickle.describe_immediate_source(%(relid)s, %(columns)s))
 """
+_FORGET_OPEN = "DELETE FROM pgtrickle.pgt_immediate_open WHERE pgt_id = %(id)s"
 _LIST_FUNCTIONS = """
     SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text
       FROM pg_catalog.pg_proc AS p
@@ -104,6 +105,13 @@ def install_immediate(
     connection.execute(_RECORD_SOURCE, own)
     for table, _ in wanted.tables:
         connection.execute(trusted(f"DELETE FROM {table}"))
+    # Of statements during which it became not ready: none is running now.
+    connection.execute(_FORGET_OPEN, {"id": blueprint.id})
+
+
+def is_installed(connection: Connection, stream_table_id: int) -> bool:
+    """Tell whether a stream table has its functions and triggers."""
+    return connection.execute(_FIND_GENERATION, {"id": stream_table_id}).fetchone() is not None
 
 
 def _create(connection: Connection, blueprint: Blueprint, wanted: Design, owner: str) -> None:
@@ -125,9 +133,13 @@ def _create_tables(connection: Connection, blueprint: Blueprint, wanted: Design)
     connection.execute(trusted(f"CREATE SEQUENCE IF NOT EXISTS {statements} MINVALUE 0 START 0"))
 
 
+# While a source is paused it stays as it is.
 _MARK_READY = """
-    UPDATE pgtrickle.pgt_immediate SET ready = true, noted_at = pg_catalog.clock_timestamp()
-     WHERE pgt_id = %(id)s
+    UPDATE pgtrickle.pgt_immediate AS i SET ready = true, noted_at = pg_catalog.clock_timestamp()
+     WHERE i.pgt_id = %(id)s AND NOT EXISTS (
+               SELECT FROM pgtrickle.pgt_immediate_sources AS s
+                 JOIN pgtrickle.pgt_immediate_pauses AS p USING (source_relid)
+                WHERE s.pgt_id = i.pgt_id)
 """
 _MARK_NOT_READY = """
     UPDATE pgtrickle.pgt_immediate
@@ -156,11 +168,19 @@ def _drop_old(connection: Connection, stream_table_id: int, wanted: Design) -> N
     _drop(connection, stream_table_id, kept)
 
 
+_FORGET_PAUSES = """
+    DELETE FROM pgtrickle.pgt_immediate_pauses AS p
+     WHERE NOT EXISTS (SELECT FROM pgtrickle.pgt_immediate_sources AS s
+                        WHERE s.source_relid = p.source_relid)
+"""
+
+
 def drop_immediate(connection: Connection, stream_table_id: int) -> None:
     """Drop everything that was created for writers; locks the sources until the commit."""
     _drop(connection, stream_table_id, ())
     values = {"id": stream_table_id}
     connection.execute("DELETE FROM pgtrickle.pgt_immediate WHERE pgt_id = %(id)s", values)
+    connection.execute(_FORGET_PAUSES)
 
 
 def _drop(connection: Connection, stream_table_id: int, kept: Sequence[str] | set[str]) -> None:

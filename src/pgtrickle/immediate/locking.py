@@ -16,6 +16,7 @@ from pgtrickle.algebra.nodes import SourceKind
 from pgtrickle.algebra.schema import scans_of
 from pgtrickle.delta.cut import AggregateStage, StagedQuery, StatefulStage
 from pgtrickle.model.sql_type import Column
+from pgtrickle.sql.scalars import bare_column
 
 # Groups share so many turns: more make fewer writers wait in vain, and the table larger.
 SLOTS = 256
@@ -67,3 +68,14 @@ def choose_locking(query: StagedQuery) -> Locking:
 def group_keys(stage: StatefulStage) -> tuple[Column, ...]:
     """Return the key by which the state of a stage splits."""
     return stage.layout.keys if isinstance(stage, AggregateStage) else stage.operator.keys
+
+
+def keeps_rows_apart(query: StagedQuery) -> bool:
+    """Tell whether equal rows of the contents come from one group, so that its turn covers them."""
+    if len(query.stateful) != 1 or query.rows.passes_through is None:
+        return False
+    [stage] = query.stateful
+    shown = {bare_column(output.scalar) for output in query.rows.outputs}
+    return isinstance(stage, AggregateStage) and shown.issuperset(
+        key.name for key in stage.layout.keys
+    )

@@ -64,6 +64,15 @@ class Changes:
         values = {name: one for name, one in self.values().items() if name not in names}
         return Changes(make_options(values), frozenset(values))
 
+    def having(self, **values: object) -> Changes:
+        """Return the same, and what else is given.
+
+        >>> Changes.read({"schedule": "5m"}).having(fuse=7).values()
+        {'schedule': '5m', 'fuse': 7}
+        """
+        given = self.values() | values
+        return Changes(make_options(given), frozenset(given))
+
     def differing_from(self, current: StreamTableOptions) -> Changes:
         """Return those by which a stream table would become another.
 

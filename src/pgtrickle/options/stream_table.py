@@ -110,7 +110,7 @@ class StreamTableOptions:
     )
     refresh_mode: RefreshMode = option(
         RefreshMode.AUTO,
-        "How to maintain it: by changes, in full, or as each refresh decides.",
+        "How to maintain it: by changes, in full, as each refresh decides, or by writers at once.",
         read=parse_refresh_mode,
         choices=words_of(RefreshMode),
         stated=True,

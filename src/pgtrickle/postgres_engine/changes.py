@@ -6,7 +6,8 @@ source whose changes cancel out takes no part in the stage.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from psycopg import Connection
 
@@ -28,6 +29,8 @@ class Changes:
     read: Read
     table: str  # quoted
     rows: int
+    # Expressions for the distinct values of some columns, where they are known before the stage.
+    arrays: Mapping[str, str] = field(default_factory=dict)
 
 
 def collect_changes(

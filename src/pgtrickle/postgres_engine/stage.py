@@ -82,9 +82,14 @@ def _read(
         found = changes.get(array.view)
         if found is None:
             return None
-        return f"ARRAY(SELECT DISTINCT {quote_identifier(array.column)} FROM {found.table})"
+        return found.arrays.get(array.column) or distinct_values(found.table, array.column)
 
     return fill_ranges(read.sql_with(keys), [conditions[one] for one in read.ranges])
+
+
+def distinct_values(table: str, column: str) -> str:
+    """Write the array of the values of a column."""
+    return f"ARRAY(SELECT DISTINCT {quote_identifier(column)} FROM {table})"
 
 
 def _range_condition(writer: Connection, asked: ValueRange, changes: Changes) -> str:

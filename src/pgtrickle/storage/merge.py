@@ -183,6 +183,10 @@ class AggregateMerge:
 
     def impossible(self) -> str:
         """Count the touched groups whose new state cannot be one that addition leads out of."""
+        return f"SELECT {', '.join(self.impossible_counts())} FROM {self.touched_table}"
+
+    def impossible_counts(self) -> tuple[str, str]:
+        """Write the numbers of touched groups with negative counts and with endless sums."""
         sums = [
             quote_identifier(one.name)
             for one in self._layout.accumulators
@@ -190,8 +194,8 @@ class AggregateMerge:
         ]
         endless = " OR ".join(f"{one} IN ('NaN', 'Infinity', '-Infinity')" for one in sums)
         return (
-            f"SELECT count(*) FILTER (WHERE {quote_identifier(COUNT)} < 0),"
-            f" count(*) FILTER (WHERE {endless or 'false'}) FROM {self.touched_table}"
+            f"count(*) FILTER (WHERE {quote_identifier(COUNT)} < 0)",
+            f"count(*) FILTER (WHERE {endless or 'false'})",
         )
 
     def _lookup(self, result: Result) -> str:

@@ -102,9 +102,53 @@ def test_switching_both_ways(lab: Lab) -> None:
     check(lab)
 
 
-def test_switching_while_others_write(lab: Lab) -> None:
+def test_the_query_is_replaced_in_place(lab: Lab) -> None:
     lab.run(*_TABLES)
+    lab.create("sums", _SUMS, "IMMEDIATE")
+    lab.create("reader", "SELECT k FROM sums WHERE n > 2", "IMMEDIATE")
+    relid = lab.value("SELECT 'sums'::regclass::oid")
+    for query in (
+        "SELECT k, max(v)::bigint AS s, count(*) AS n FROM t GROUP BY k",
+        "SELECT a.k, sum(b.v) AS s, count(*) AS n, min(a.id) AS low FROM t a"
+        " JOIN t b ON a.id = b.k GROUP BY a.k",
+        "SELECT k, v::bigint AS s, 5::bigint AS n FROM t",
+    ):
+        lab.trickle.alter_stream_table("sums", query=query)
+        lab.queries["sums"] = query
+        check(lab)
+        for statement in _STATEMENTS[:4]:
+            lab.run(statement)
+        check(lab)
+        lab.run(*_STATEMENTS[5:])
+    assert lab.value("SELECT 'sums'::regclass::oid") == relid
+    assert lab.value("SELECT bool_and(ready) FROM pgtrickle.immediate_status()")
+    assert lab.rows("SELECT source_relid FROM pgtrickle.pgt_change_tracking") == []
+    # What cannot be IMMEDIATE is refused, and what there is goes on.
+    lab.run("CREATE TABLE parent (x int)", "CREATE TABLE child () INHERITS (parent)")
+    with pytest.raises(TrickleError) as caught:
+        lab.trickle.alter_stream_table("sums", query="SELECT x AS k FROM child")
+    assert caught.value.code == "ST104"
+    lab.run("INSERT INTO t VALUES (700, 1, 1)")
+    check(lab)
+    # Together with the mode, both ways.
+    lab.trickle.alter_stream_table("sums", query=_SUMS, refresh_mode="DIFFERENTIAL")
+    lab.queries["sums"] = _SUMS
+    lab.run("INSERT INTO t VALUES (701, 1, 1)")
+    lab.refresh("sums")
+    query = "SELECT k, sum(v) + 1 AS s, count(*) AS n FROM t GROUP BY k"
+    lab.trickle.alter_stream_table("sums", query=query, refresh_mode="IMMEDIATE")
+    lab.queries["sums"] = query
+    lab.run("INSERT INTO t VALUES (702, 1, 1)")
+    check(lab)
+    lab.trickle.drop_stream_table("sums", cascade=True)
+    assert lab.leftovers() == []
+
+
+def test_switching_while_others_write(lab: Lab) -> None:
+    """No writer fails, not even by a deadlock: whoever switches gives way."""
+    lab.run(*_TABLES, "CREATE TABLE other (k int, w int)", "INSERT INTO other VALUES (1, 1)")
     lab.create("sums", _SUMS)
+    lab.create("pairs", "SELECT t.k, o.w FROM t JOIN other o ON o.w = t.v WHERE t.id < 9")
     stop, errors = threading.Event(), list[Exception]()
 
     def write(first: int) -> None:
@@ -113,9 +157,10 @@ def test_switching_while_others_write(lab: Lab) -> None:
             while not stop.is_set():
                 number += 1
                 try:
-                    writer.execute("INSERT INTO t VALUES (%s, %s, 1)", [number, number % 5])
-                except psycopg.errors.DeadlockDetected:
-                    continue
+                    with writer.transaction():
+                        if first == 2_000_000 and number % 5 == 0:
+                            writer.execute("INSERT INTO other VALUES (%s, %s)", [number, number])
+                        writer.execute("INSERT INTO t VALUES (%s, %s, 1)", [number, number % 5])
                 except Exception as error:  # noqa: BLE001 - told by the test
                     errors.append(error)
                     return
@@ -125,15 +170,17 @@ def test_switching_while_others_write(lab: Lab) -> None:
         one.start()
     try:
         for mode in ("IMMEDIATE", "DIFFERENTIAL") * 3:
-            lab.trickle.alter_stream_table("sums", refresh_mode=mode)
-            if mode == "IMMEDIATE":
-                check(lab)
+            for name in lab.queries:
+                lab.trickle.alter_stream_table(name, refresh_mode=mode)
+                if mode == "IMMEDIATE":
+                    check(lab, name)
     finally:
         stop.set()
         for one in writers:
             one.join()
     assert errors == []
-    lab.trickle.refresh_stream_table("sums")
+    for name in lab.queries:
+        lab.trickle.refresh_stream_table(name)
     check(lab)
 
 
@@ -155,6 +202,49 @@ def test_the_scheduler_leaves_it_to_the_writers(lab: Lab) -> None:
     lab.trickle.run(once=True)
     check(lab)
     assert lab.value(count) == before + 1
+
+
+def test_a_pause_stops_writers_until_it_ends(lab: Lab) -> None:
+    lab.run(*_TABLES, "CREATE TABLE other (k int, w int)", "INSERT INTO other VALUES (1, 1)")
+    lab.create("sums", _SUMS, "IMMEDIATE")
+    lab.create("pairs", "SELECT t.id, o.w FROM t JOIN other o ON o.k = t.k", "IMMEDIATE")
+    lab.create("later", _SUMS)
+    assert lab.trickle.capture.pause_cdc("t") == ["public.t"]
+    assert lab.trickle.capture.pause_cdc("t") == []
+    assert lab.trickle.capture.pause_cdc() == ["public.other"]
+    found = "SELECT name, reason FROM pgtrickle.immediate_status() WHERE NOT ready"
+    assert lab.rows(found) == [
+        ("public.pairs", 'the capture of "public.other" is paused'),
+        ("public.sums", 'the capture of "public.t" is paused'),
+    ]
+    lab.run("INSERT INTO t VALUES (600, 1, 1)", "INSERT INTO other VALUES (1, 2)")
+    assert all(lab.differences(name) for name in lab.queries)
+    lab.trickle.alter_stream_table("sums", schedule="1s")
+    lab.trickle.run(once=True)
+    assert lab.differences("sums") != []
+    # By hand it is computed anew, and writers still leave it alone.
+    lab.trickle.refresh_stream_table("sums")
+    lab.check("sums")
+    lab.run("INSERT INTO t VALUES (601, 1, 1)")
+    assert lab.differences("sums") != []
+    with pytest.raises(TrickleError, match="is paused") as caught:
+        lab.create("new", _SUMS, "IMMEDIATE")
+    assert caught.value.code == "ST305"
+    assert lab.value("SELECT to_regclass('new')") is None
+    assert lab.trickle.capture.resume_cdc("t") == ["public.t"]
+    for name in ("sums", "pairs", "later"):
+        lab.trickle.refresh_stream_table(name)
+    check(lab)
+    lab.run("INSERT INTO t VALUES (602, 1, 1)")
+    check(lab, "sums")
+    assert lab.differences("pairs") != []
+    assert lab.trickle.capture.resume_cdc() == ["public.other"]
+    lab.trickle.refresh_stream_table("pairs")
+    lab.run("INSERT INTO t VALUES (603, 1, 1)", "DELETE FROM other WHERE w = 1")
+    check(lab, "sums", "pairs")
+    lab.trickle.capture.pause_cdc("other")
+    lab.trickle.drop_stream_table("pairs")
+    assert lab.value("SELECT count(*) FROM pgtrickle.pgt_immediate_pauses") == 0
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,9 @@ _LIST_HELD_BACK = """
                SELECT d.pgt_id FROM pgtrickle.pgt_dependencies AS d
                  JOIN pgtrickle.pgt_change_tracking AS t USING (source_relid)
                 WHERE t.paused_at IS NOT NULL)
+        OR s.pgt_id IN (
+               SELECT i.pgt_id FROM pgtrickle.pgt_immediate_sources AS i
+                 JOIN pgtrickle.pgt_immediate_pauses AS p USING (source_relid))
 """
 
 

@@ -7,20 +7,20 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     own   CONSTANT xid8 := pg_current_xact_id();
-    wanted integer[];
+    wanted integer[] := slots;
 BEGIN
     -- Who has the turn keeps it until the commit.
-    wanted := ARRAY(
-        SELECT t.slot FROM pgtrickle.pgt_immediate_turns AS t
-         WHERE t.pgt_id = stream_table AND t.slot = ANY (slots) AND t.xid IS DISTINCT FROM own);
-    IF cardinality(wanted) > 0 THEN
+    IF cardinality(wanted) > 1 THEN
         -- In one order, so that two writers cannot wait for each other.
+        wanted := ARRAY(
+            SELECT t.slot FROM pgtrickle.pgt_immediate_turns AS t
+             WHERE t.pgt_id = stream_table AND t.slot = ANY (slots) AND t.xid IS DISTINCT FROM own);
         PERFORM FROM pgtrickle.pgt_immediate_turns AS t
           WHERE t.pgt_id = stream_table AND t.slot = ANY (wanted)
           ORDER BY t.slot FOR NO KEY UPDATE;
-        UPDATE pgtrickle.pgt_immediate_turns AS t SET xid = own
-         WHERE t.pgt_id = stream_table AND t.slot = ANY (wanted);
     END IF;
+    UPDATE pgtrickle.pgt_immediate_turns AS t SET xid = own
+     WHERE t.pgt_id = stream_table AND t.slot = ANY (wanted) AND t.xid IS DISTINCT FROM own;
 END
 $$;
 
@@ -100,23 +100,27 @@ COMMENT ON FUNCTION pgtrickle.end_write(bigint) IS
 
 CREATE OR REPLACE FUNCTION pgtrickle.describe_immediate_source(relation oid, columns text[])
 RETURNS text
-LANGUAGE sql STABLE
+LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT format('%I.%I %s %s %s %s', n.nspname, c.relname,
-                  has_table_privilege(c.oid, 'SELECT') AND has_schema_privilege(n.oid, 'USAGE'),
-                  row_security_active(c.oid),
-                  (SELECT string_agg(concat_ws(':', a.attname, a.atttypid, a.atttypmod,
-                                               a.attcollation), ',' ORDER BY a.attname)
-                     FROM pg_attribute AS a
-                    WHERE a.attrelid = c.oid AND a.attname = ANY (columns) AND a.attnum > 0
-                      AND NOT a.attisdropped),
-                  CASE WHEN c.relhassubclass
-                       THEN (SELECT string_agg(member::text, ',')
-                               FROM pgtrickle.list_members(c.oid) AS member) END)
-      FROM pg_class AS c
-      JOIN pg_namespace AS n ON n.oid = c.relnamespace
-     WHERE c.oid = relation
+BEGIN
+    -- In PL/pgSQL, whose plans last as long as the session: writers ask at each statement.
+    RETURN (
+        SELECT format('%I.%I %s %s %s %s', n.nspname, c.relname,
+                      has_table_privilege(c.oid, 'SELECT') AND has_schema_privilege(n.oid, 'USAGE'),
+                      c.relrowsecurity AND row_security_active(c.oid),
+                      (SELECT string_agg(concat_ws(':', a.attname, a.atttypid, a.atttypmod,
+                                                   a.attcollation), ',' ORDER BY a.attname)
+                         FROM pg_attribute AS a
+                        WHERE a.attrelid = c.oid AND a.attname = ANY (columns) AND a.attnum > 0
+                          AND NOT a.attisdropped),
+                      CASE WHEN c.relhassubclass
+                           THEN (SELECT string_agg(member::text, ',')
+                                   FROM pgtrickle.list_members(c.oid) AS member) END)
+          FROM pg_class AS c
+          JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         WHERE c.oid = relation);
+END
 $$;
 
 COMMENT ON FUNCTION pgtrickle.describe_immediate_source(oid, text[]) IS
@@ -124,20 +128,24 @@ COMMENT ON FUNCTION pgtrickle.describe_immediate_source(oid, text[]) IS
 
 CREATE OR REPLACE FUNCTION pgtrickle.find_misfit(stream_table bigint)
 RETURNS text
-LANGUAGE sql STABLE
+LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT format('%s is not as it was', s.source_relid::regclass)
-      FROM pgtrickle.pgt_immediate_sources AS s
-     WHERE s.pgt_id = stream_table
-       AND s.shape IS DISTINCT FROM pgtrickle.describe_immediate_source(s.source_relid, s.columns)
-     UNION ALL
-    SELECT 'a function that its query calls is gone'
-      FROM pgtrickle.pgt_stream_tables AS s,
-           jsonb_object_keys(s.function_hashes) AS f (number)
-     WHERE s.pgt_id = stream_table
-       AND NOT EXISTS (SELECT FROM pg_proc AS p WHERE p.oid = f.number::oid)
-     LIMIT 1
+BEGIN
+    RETURN (
+        SELECT format('%s is not as it was', s.source_relid::regclass)
+          FROM pgtrickle.pgt_immediate_sources AS s
+         WHERE s.pgt_id = stream_table
+           AND s.shape IS DISTINCT FROM
+               pgtrickle.describe_immediate_source(s.source_relid, s.columns)
+         UNION ALL
+        SELECT 'a function that its query calls is gone'
+          FROM pgtrickle.pgt_stream_tables AS s,
+               jsonb_object_keys(s.function_hashes) AS f (number)
+         WHERE s.pgt_id = stream_table
+           AND NOT EXISTS (SELECT FROM pg_proc AS p WHERE p.oid = f.number::oid)
+         LIMIT 1);
+END
 $$;
 
 COMMENT ON FUNCTION pgtrickle.find_misfit(bigint) IS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -29,6 +29,12 @@ from pgtrickle.catalog.capture.health import (
 from pgtrickle.catalog.dependencies import list_dependencies
 from pgtrickle.catalog.stream_tables import get_stream_table
 from pgtrickle.errors import SettingError, SourceNotFoundError
+from pgtrickle.immediate.pauses import (
+    Followed,
+    list_immediate_sources,
+    pause_immediate,
+    resume_immediate,
+)
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.service.capturing.mode import leave_wal
 from pgtrickle.service.capturing.wal_hand_over import install_source
@@ -55,14 +61,21 @@ def pause_cdc(runtime: Runtime, sources: Sequence[QualifiedName] = ()) -> list[s
     """Stop capturing these sources, or all, for every session, until ``resume_cdc``.
 
     Takes no lock on the sources, unless they are captured from the log: that ends, and a daemon
-    starts it again after the pause. Return those that were not paused before.
+    starts it again after the pause. It waits for writers that are following a change in a stream
+    table with refresh_mode IMMEDIATE. Return those that were not paused before.
     """
+    followed = _followed(runtime, sources)
     paused = []
-    for tracking in _tracked(runtime, sources):
+    for tracking in _tracked(runtime, sources, {one.source for one in followed}):
         leave_wal(runtime, tracking.source_relid)
         if _in_transaction(runtime, partial(_pause, tracking=tracking)):
             paused.append(str(tracking.source))
-    return paused
+    paused += [
+        str(one.source)
+        for one in followed
+        if _in_transaction(runtime, partial(pause_immediate, followed=one))
+    ]
+    return list(dict.fromkeys(paused))
 
 
 def _pause(connection: Connection, tracking: ChangeTracking) -> bool:
@@ -79,11 +92,18 @@ def resume_cdc(runtime: Runtime, sources: Sequence[QualifiedName] = ()) -> list[
 
     Waits for writers in flight. Each consumer reinitializes with its next refresh.
     """
-    return [
+    followed = _followed(runtime, sources)
+    resumed = [
         str(tracking.source)
-        for tracking in _tracked(runtime, sources)
+        for tracking in _tracked(runtime, sources, {one.source for one in followed})
         if _in_transaction(runtime, partial(_resume, tracking=tracking))
     ]
+    resumed += [
+        str(one.source)
+        for one in followed
+        if _in_transaction(runtime, partial(resume_immediate, followed=one))
+    ]
+    return list(dict.fromkeys(resumed))
 
 
 def _resume(connection: Connection, tracking: ChangeTracking) -> bool:
@@ -208,16 +228,28 @@ def _install(connection: Connection, tracking: ChangeTracking) -> None:
     )
 
 
-def _tracked(runtime: Runtime, sources: Sequence[QualifiedName]) -> list[ChangeTracking]:
+def _followed(runtime: Runtime, sources: Sequence[QualifiedName]) -> list[Followed]:
+    """Return those sources, or all, whose writers maintain stream tables."""
+    with runtime.connection() as connection:
+        found = list_immediate_sources(connection)
+    return [one for one in found if not sources or one.source in sources]
+
+
+def _tracked(
+    runtime: Runtime,
+    sources: Sequence[QualifiedName],
+    others: Collection[QualifiedName] = (),
+) -> list[ChangeTracking]:
+    """Return the captures of those sources, or all; ``others`` may be without one."""
     with runtime.connection() as connection:
         tracked = list_change_tracking(connection)
     known = {one.source: one for one in tracked}
     for source in sources:
-        if source not in known:
+        if source not in known and source not in others:
             raise SourceNotFoundError(
                 f'no stream table reads "{source}"',
                 hint="List the captured sources with: pgtrickle cdc health.",
             )
-    found = [known[source] for source in sources] if sources else tracked
+    found = [known[source] for source in sources if source in known] if sources else tracked
     # In the order of oids, as at installation, to avoid deadlocks.
     return sorted(found, key=lambda one: one.source_relid)

@@ -65,16 +65,22 @@ def alter_stream_table(
             hint="Set it to ACTIVE or SUSPENDED.",
         )
     endings: list[Ending] = []
-    change = partial(_change, runtime, changes=changes, endings=endings)
     with runtime.connection() as connection:
         before = stream_table = get_stream_table(connection, name)
         check_owner(connection, stream_table)
-    _check_changes(stream_table, changes, query)
-    if query is None or not is_another_query(runtime, stream_table, query, search_path):
-        with runtime.connection() as connection, connection.transaction():
-            change(connection, get_stream_table(connection, name))
+    mode = options.refresh_mode if "refresh_mode" in changes else before.refresh_mode
+    _check_changes(mode, changes)
+    replaced = query is not None and is_another_query(runtime, before, query, search_path)
+    if replaced and mode is RefreshMode.IMMEDIATE:
+        changes = changes.having(refresh_mode=mode)  # the successor has another
+    change = partial(_change, runtime, changes=changes, endings=endings)
+    if query is None or not replaced:
+        with runtime.connection() as connection:
+            # Another mode may lock the sources against writers.
+            until_free(
+                runtime, connection, lambda: change(connection, get_stream_table(connection, name))
+            )
     else:
-        mode = options.refresh_mode if "refresh_mode" in changes else None
         replace_query(runtime, name, query, search_path=search_path, refresh_mode=mode, also=change)
     end_copies(endings)
     with runtime.connection() as connection:
@@ -82,9 +88,8 @@ def alter_stream_table(
         sources = [one.source_relid for one in list_dependencies(connection, stream_table.id)]
         if "schedule" in changes or query is not None:
             _describe(runtime, connection, stream_table)
-    becomes_immediate = (
-        stream_table.refresh_mode is RefreshMode.IMMEDIATE
-        and before.refresh_mode is not RefreshMode.IMMEDIATE
+    becomes_immediate = stream_table.refresh_mode is RefreshMode.IMMEDIATE and (
+        replaced or before.refresh_mode is not RefreshMode.IMMEDIATE
     )
     if becomes_immediate:
         enter_immediate(runtime, stream_table)
@@ -97,15 +102,9 @@ def alter_stream_table(
         return get_stream_table(connection, name)
 
 
-def _check_changes(stream_table: StreamTable, changes: Changes, query: str | None) -> None:
+def _check_changes(mode: RefreshMode, changes: Changes) -> None:
     """Refuse what does not go together with a stream table that its writers maintain."""
-    mode = changes.options.refresh_mode if "refresh_mode" in changes else stream_table.refresh_mode
     immediate = RefreshMode.IMMEDIATE
-    if query is not None and immediate in {mode, stream_table.refresh_mode}:
-        raise StatusForbidsError(
-            f'the query of "{stream_table.name}" cannot be replaced while its writers maintain it',
-            hint="Set refresh_mode to DIFFERENTIAL, then alter the query, then set it back.",
-        )
     if mode is immediate and changes.options.sink.kind is not None:
         raise no_sink()
     if mode is immediate and changes.options.cdc_mode is CdcMode.WAL:

@@ -5,6 +5,9 @@ other, with capture and state of its own, which nobody sees.  The stream table g
 Then one transaction turns the contents into those of the successor, by the difference, and hands
 its state, frontier and definition over.  Whatever fails before that commit leaves the stream table
 as it was.
+
+Where writers are to maintain the stream table, the successor is maintained by refreshes all the
+same: nobody pays for it while it is loaded.  The caller lets writers follow after that commit.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from psycopg import Connection
 
@@ -41,7 +44,9 @@ from pgtrickle.errors import (
     StreamTableNotFoundError,
     TrickleError,
 )
+from pgtrickle.immediate.install import drop_immediate
 from pgtrickle.model.capture.cdc_mode import CdcMode, parse_cdc_mode
+from pgtrickle.model.engine import EngineMode
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import Action, InitiatedBy, RefreshMode, StreamTable
 from pgtrickle.model.text.names import QualifiedName
@@ -55,6 +60,7 @@ from pgtrickle.service.capturing.sources import note_dependencies, release_sourc
 from pgtrickle.service.capturing.wal_slot import drop_unused_slot
 from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import Compiled, check_refresh_mode, compile_query
+from pgtrickle.service.immediate.plans import check_immediate
 from pgtrickle.service.lease_keeper import keep_lease
 from pgtrickle.service.lease_waits import when_free
 from pgtrickle.service.lifecycle.create import check_columns, declare
@@ -103,6 +109,8 @@ def replace_query(
         compiled = compile_query(connection, query, runtime.users_path(search_path), bounds)
         mode = refresh_mode or stream_table.refresh_mode
         _check_query(runtime, compiled, mode)
+        if mode is RefreshMode.IMMEDIATE:
+            check_immediate(connection, compiled, cdc_mode=stream_table.cdc_mode)
         circle = _rehearse(runtime, connection, stream_table, compiled, mode)
         successor = _declare(runtime, connection, stream_table, query, compiled, mode)
     try:
@@ -215,13 +223,15 @@ def _declare(
             hint="Wait for that; what a process left that died is cleared away within a minute.",
         )
 
+    immediate = refresh_mode is RefreshMode.IMMEDIATE
+
     def transaction() -> StreamTable:
         options = StreamTableOptions(
             schedule=stream_table.schedule,
-            refresh_mode=refresh_mode,
+            refresh_mode=RefreshMode.DIFFERENTIAL if immediate else refresh_mode,
             cdc_mode=stream_table.cdc_mode,
             max_delta_fraction=stream_table.max_delta_fraction,
-            engine=stream_table.engine,
+            engine=EngineMode.POSTGRES if immediate else stream_table.engine,
         )
         successor = declare(connection, name, query, compiled, options)
         decide_durability(runtime, connection)
@@ -309,7 +319,12 @@ class _Replacement:
 
     def _switch(self, writer: Connection, own: Lease) -> Committed:
         """Do all that is to become visible at once; it goes down in history as a refresh."""
-        refresh = Refresh.begin(self.runtime, self.stream_table, own, InitiatedBy.MANUAL)
+        table = self.stream_table
+        if table.refresh_mode is RefreshMode.IMMEDIATE:
+            # Its writers follow no more; that locks the sources.
+            drop_immediate(writer, table.id)
+            table = replace(table, refresh_mode=self.successor.refresh_mode)
+        refresh = Refresh.begin(self.runtime, table, own, InitiatedBy.MANUAL)
         prepared, basis = Prepared(refresh, self.compiled), self._basis(writer)
         with refresh.account.timed("apply"):
             self._alter(writer)
