@@ -92,6 +92,7 @@ LONG = {
     "tests/workloads/test_tpch.py": _ALL,
     # One test, many cases.
     "tests/capture/test_altered_tables.py::test_p45_writes_go_on_after_an_alteration": 4,
+    "tests/end_to_end/test_digits.py": 5,
     "tests/end_to_end/test_law_on_spark.py": 5,
     "tests/end_to_end/test_operators.py": 4,
     "tests/end_to_end/test_scenarios.py": 4,
@@ -99,6 +100,7 @@ LONG = {
     "tests/fuzz/test_fuzz.py::test_a_delta_leads_to_the_answer": 4,
     "tests/lake/test_types.py::test_values_of_every_type_are_the_same_in_the_lake": 5,
     "tests/service/requests/test_access.py::test_hostile_names_are_names": 6,
+    "tests/queries/test_digits.py::test_numerics_show_the_digits_of_postgresql": 2,
     "tests/queries/test_any_content.py::test_identifiers_in_every_place": 4,
     "tests/queries/test_any_content.py::test_literals_in_every_place": 4,
     "tests/queries/test_every_aggregate.py::test_an_aggregate_follows_its_group": 4,

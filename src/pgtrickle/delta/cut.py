@@ -9,11 +9,9 @@ incremental.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
-
-from sqlglot import exp
 
 from pgtrickle.algebra.nodes import (
     Aggregate,
@@ -31,15 +29,25 @@ from pgtrickle.algebra.nodes import (
     Weigh,
 )
 from pgtrickle.algebra.schema import columns_of, scans_of
-from pgtrickle.delta.layout import Layout, layout_of, needs_scale, scale_column
+from pgtrickle.delta.layout import Layout, layout_of, scales_needed
+from pgtrickle.delta.partial import summed_columns, value_columns
+from pgtrickle.delta.reads import computed_columns
+from pgtrickle.delta.rewrites.carry_scales import (
+    ScaleNames,
+    carry_scales,
+    decimals_of,
+    fixed_scales,
+)
 from pgtrickle.delta.rewrites.combine_one_rows import combine_one_rows
 from pgtrickle.delta.rewrites.prune_columns import prune_columns
 from pgtrickle.delta.rewrites.push_into_scans import push_into_scans
 from pgtrickle.delta.rewrites.separate_scans import separate_scans
 from pgtrickle.model.compile_steps import step
-from pgtrickle.model.sql_type import INTEGER, Column
+from pgtrickle.model.sql_type import Column
 from pgtrickle.sql.bound import Typer
-from pgtrickle.sql.scalars import make_scalar, parse_scalar, pass_on
+from pgtrickle.sql.emit import Digits
+from pgtrickle.sql.scalars import pass_on
+from pgtrickle.sql.scales import declared_scale
 from pgtrickle.sql.translate import Dialect
 
 
@@ -50,6 +58,7 @@ class AggregateStage:
     name: str
     body: Node
     layout: Layout
+    digits: Digits = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +68,7 @@ class RecomputeStage:
     name: str
     body: Node
     operator: Recompute
+    digits: Digits = field(default_factory=dict)
 
     @property
     def inputs(self) -> tuple[Column, ...]:
@@ -76,6 +86,7 @@ class RowsStage:
     name: str
     body: Node
     outputs: tuple[Output, ...]
+    digits: Digits = field(default_factory=dict)
 
     @property
     def passes_through(self) -> str | None:
@@ -134,7 +145,9 @@ def cut(query: Query, typer: Typer) -> StagedQuery:
     cutter = _Cutter(typer)
     body = cutter.cut(query.node)
     needed = frozenset(name for output in query.outputs for name in output.scalar.columns)
-    rows = RowsStage("result", _only(cutter.finish(body, needed), needed), query.outputs)
+    fixed = fixed_scales(body, cutter.fixed)
+    shown, digits = cutter.show(_only(cutter.finish(body, needed), needed), fixed)
+    rows = RowsStage("result", shown, query.outputs, digits)
     return StagedQuery(tuple(cutter.stages), rows)
 
 
@@ -145,6 +158,7 @@ class _Cutter:
         self._cut: dict[int, tuple[Node, Node]] = {}
         self._done: dict[Aggregate | Recompute, Scan] = {}  # by the operator over its cut input
         self.stages: list[StatefulStage] = []
+        self.fixed: dict[str, int] = {}  # the digits of the stages' numerics that never vary
 
     def finish(self, body: Node, needed: frozenset[str]) -> Node:
         # Pruned twice: first so that only live expressions are pushed, then because an
@@ -172,7 +186,7 @@ class _Cutter:
             case UnionAll():
                 return UnionAll(tuple(self.cut(child) for child in node.children))
             case Aggregate() | Recompute():
-                child = self.cut(_with_scales(node) if isinstance(node, Aggregate) else node.child)
+                child = self.cut(node.child)
                 # An operator that occurs twice in the plan is one stage.
                 over = replace(node, child=child)
                 if over not in self._done:
@@ -180,15 +194,47 @@ class _Cutter:
                 return self._done[over]
         assert_never(node)
 
+    def show(self, body: Node, fixed: Mapping[str, int]) -> tuple[Node, Digits]:
+        """Let each numeric of a stage leave the engine with its own digits."""
+        names = ScaleNames(body)
+        decimals = decimals_of(body, computed_columns(body))
+        digits = {
+            name: max(fixed[name], 0) if name in fixed else names.of(name)
+            for name in _free(columns_of(body))
+            if name in decimals
+        }
+        wanted = [name for name, scale in digits.items() if isinstance(scale, str)]
+        return carry_scales(body, wanted, names), digits
+
+    def _aggregate(
+        self, name: str, body: Node, node: Aggregate, fixed: Mapping[str, int]
+    ) -> AggregateStage:
+        names = ScaleNames(body)
+        free = [one for one in _free(columns_of(body)) if one not in fixed]
+        needed = scales_needed(node)
+        layout = layout_of(node, {one: names.of(one) for one in free if one in needed})
+        decimals = decimals_of(body, computed_columns(body, summed_columns(layout)))
+        digits = {
+            column: max(fixed[column], 0) if column in fixed else names.of(column)
+            for column in _free([*layout.keys, *value_columns(layout)])
+            if column in decimals
+        }
+        wanted = {one for one in free if one in needed or one in digits}
+        body = carry_scales(body, wanted, names)
+        return AggregateStage(name, body, layout, digits)
+
     def _add_stage(self, node: Aggregate | Recompute, child: Node) -> Scan:
+        fixed = fixed_scales(child, self.fixed)
         body = self.finish(child, frozenset(column.name for column in columns_of(child)))
         number = len(self.stages) + 1
-        stage: StatefulStage = (
-            AggregateStage(f"group_{number}", body, layout_of(node))
-            if isinstance(node, Aggregate)
-            else RecomputeStage(f"part_{number}", body, node)
-        )
-        self.stages.append(stage)
+        if isinstance(node, Aggregate):
+            self.stages.append(self._aggregate(f"group_{number}", body, node, fixed))
+            self.fixed |= _fixed_results(node, fixed)
+        else:
+            body, digits = self.show(body, fixed)
+            self.stages.append(RecomputeStage(f"part_{number}", body, node, digits))
+            self.fixed |= {key.name: fixed[key.name] for key in node.keys if key.name in fixed}
+        stage = self.stages[-1]
         outputs = tuple(map(pass_on, columns_of(node)))
         return Scan(Source(SourceKind.STATE, stage.name), stage.name, outputs)
 
@@ -200,25 +246,20 @@ def _only(node: Node, needed: frozenset[str]) -> Node:
     return node if len(kept) == len(columns) else Project(node, kept)
 
 
-def _with_scales(node: Aggregate) -> Node:
-    """Return an aggregate's input with the columns that averages of free numerics need."""
-    wanted = {call.arguments[0].name for call in node.calls if needs_scale(call)}
-    return _add_scales(node.child, wanted) if wanted else node.child
+def _free(columns: Iterable[Column]) -> list[str]:
+    """Return the numerics among some columns whose type does not tell their digits."""
+    return [
+        one.name
+        for one in columns
+        if one.type.base == "numeric" and declared_scale(one.type) is None
+    ]
 
 
-def _add_scales(node: Node, wanted: Collection[str]) -> Node:
-    """Add the number of decimals of the ``wanted`` columns, where each of them is computed."""
-    if isinstance(node, UnionAll):  # the input of a dependent aggregate
-        return UnionAll(tuple(_add_scales(child, wanted) for child in node.children))
-    if not isinstance(node, Project):
-        node = Project(node, tuple(map(pass_on, columns_of(node))))
-    scales = tuple(
-        Output(
-            scale_column(output.name),
-            make_scalar(exp.func("scale", parse_scalar(output.scalar.sql).copy())),
-            INTEGER,
-        )
-        for output in node.outputs
-        if output.name in wanted
-    )
-    return replace(node, outputs=node.outputs + scales)
+def _fixed_results(node: Aggregate, fixed: Mapping[str, int]) -> dict[str, int]:
+    """Return the digits of an aggregate's results that are the same in every row."""
+    found = {key.name: fixed[key.name] for key in node.keys if key.name in fixed}
+    for call in node.calls:
+        names = {one.name for one in call.arguments} & fixed.keys()
+        if call.function in {"sum", "min", "max"} and call.whole and names:
+            found[call.name] = fixed[names.pop()]
+    return found

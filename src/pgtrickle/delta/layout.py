@@ -12,6 +12,7 @@ Two kinds of memory cover every supported call:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -56,6 +57,7 @@ class ValueTable:
     columns: tuple[Column, ...]  # the arguments, under their own names
     condition: str | None
     skips_nulls: bool  # no call on it looks at NULL
+    measured: str = ""  # the column whose digits the only column counts
 
     @property
     def count(self) -> str:
@@ -91,6 +93,8 @@ class Layout:
     accumulators: tuple[Accumulator, ...]
     values: tuple[ValueTable, ...]
     results: tuple[Result, ...]
+    # Keys whose values show digits of their own, each with the name of the result that finds them.
+    key_scales: tuple[tuple[str, str], ...] = ()
 
     @property
     def shown(self) -> tuple[Result, ...]:
@@ -103,37 +107,46 @@ class Layout:
         return tuple(result for result in self.results if result.lookup)
 
 
-def layout_of(aggregate: Aggregate) -> Layout:
-    """Choose the state to store for each call of an aggregate."""
-    builder = _Builder()
+def layout_of(aggregate: Aggregate, scales: Mapping[str, str] | None = None) -> Layout:
+    """Choose the state to store for each call of an aggregate.
+
+    ``scales`` names, for columns whose values each show digits of their own, the column with the
+    number of these digits.
+    """
+    builder = _Builder(scales or {})
     results = tuple(builder.result(call) for call in aggregate.calls)
+    key_scales = tuple(
+        (key.name, builder.most_digits(key.name, None, measured=""))
+        for key in aggregate.keys
+        if key.name in builder.scales
+    )
     return Layout(
         aggregate.keys,
         tuple(builder.accumulators.values()),
         tuple(builder.values.values()),
         tuple(builder.hidden.values()) + results,
+        key_scales,
     )
 
 
-def needs_scale(call: AggregateCall) -> bool:
-    """Tell whether an average depends on how many decimals its inputs show.
+def scales_needed(aggregate: Aggregate) -> frozenset[str]:
+    """Return the columns of an aggregate's input whose digits its results depend on.
 
-    PostgreSQL gives a quotient as many digits as the inputs of the sum have, and the inputs of
-    a numeric without declared scale may each have their own.
+    A sum shows as many digits as its longest input, and so does, of equal values, one that stands
+    for a group.
     """
-    if call.function != "avg" or not call.plain or not call.whole:
-        return False
-    (argument,) = call.arguments
-    return argument.type.base == "numeric" and argument.type.scale is None
-
-
-def scale_column(argument: str) -> str:
-    """Name the column that holds the number of decimals of an argument."""
-    return f"{argument}_scale"
+    summed = (
+        call.arguments[0]
+        for call in aggregate.calls
+        if call.function in {"sum", "avg"} and call.plain and call.whole
+    )
+    numerics = (one for one in (*aggregate.keys, *summed) if one.type.base == "numeric")
+    return frozenset(one.name for one in numerics)
 
 
 class _Builder:
-    def __init__(self) -> None:
+    def __init__(self, scales: Mapping[str, str]) -> None:
+        self.scales = scales
         self.accumulators: dict[tuple[object, ...], Accumulator] = {}
         self.values: dict[tuple[tuple[Column, ...], str | None, bool], ValueTable] = {}
         self.hidden: dict[str, Result] = {}
@@ -157,22 +170,24 @@ class _Builder:
 
     def _sum_or_average(self, call: AggregateCall, argument: Column) -> Result:
         count, total = self._count(call), self._sum(call, argument)
-        if call.function == "sum":
-            sql = f'CASE WHEN "{count}" > 0 THEN "{total}"::{call.type.display} END'
-        elif needs_scale(call):
-            column = Column(scale_column(argument.name), INTEGER)
-            values = self._value_table((column,), call.condition, skips_nulls=True)
-            scale = Result(
-                f"{values.name}_max",
-                INTEGER,
-                lookup=Lookup(f'max("{column.name}")', values, repeated=False),
-                hidden=True,
-            )
-            self.hidden[scale.name] = scale
-            sql = f'CASE WHEN "{count}" > 0 THEN round("{total}", "{scale.name}") / "{count}" END'
-        else:
-            sql = f'CASE WHEN "{count}" > 0 THEN "{total}"::numeric / "{count}" END'
-        return Result(call.name, call.type, sql=sql)
+        shown = f'"{total}"::{call.type.display if call.function == "sum" else "numeric"}'
+        if argument.name in self.scales:
+            digits = self.most_digits(argument.name, call.condition, measured=argument.name)
+            shown = f'round("{total}", "{digits}")'
+        value = shown if call.function == "sum" else f'{shown} / "{count}"'
+        return Result(call.name, call.type, sql=f'CASE WHEN "{count}" > 0 THEN {value} END')
+
+    def most_digits(self, column: str, condition: str | None, *, measured: str) -> str:
+        """Return the result that finds how many digits the longest value of a group shows."""
+        scale = Column(self.scales[column], INTEGER)
+        key = ((scale,), condition, bool(measured))
+        values = self.values.setdefault(
+            key, ValueTable(f"v{len(self.values) + 1}", *key, measured=measured)
+        )
+        name = f"{values.name}_max"
+        lookup = Lookup(f'max("{scale.name}")', values, repeated=False)
+        self.hidden[name] = Result(name, INTEGER, lookup=lookup, hidden=True)
+        return name
 
     def _count(self, call: AggregateCall) -> str:
         argument = call.arguments[0] if call.arguments else None

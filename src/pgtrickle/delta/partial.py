@@ -17,8 +17,8 @@ from pgtrickle.delta.layout import (
     ValueTable,
 )
 from pgtrickle.model.sql_type import BIGINT, Column
-from pgtrickle.model.text.comparable import comparable, representative
-from pgtrickle.sql.emit import emit
+from pgtrickle.model.text.comparable import comparable, identity, representative
+from pgtrickle.sql.emit import Digits, emit, with_digits
 from pgtrickle.sql.translate import Dialect, quote_name
 
 # The type of a product of weight and argument, chosen so that it cannot overflow before the
@@ -55,9 +55,9 @@ def summed_columns(layout: Layout) -> frozenset[str]:
     )
 
 
-def emit_partial(body: Node, layout: Layout, dialect: Dialect) -> str:
+def emit_partial(body: Node, layout: Layout, dialect: Dialect, digits: Digits) -> str:
     """Write the partial aggregate over the weighted rows of ``body``."""
-    writer = _Writer(dialect)
+    writer = _Writer(dialect, digits)
     typed = (*layout.keys, *value_columns(layout))
     columns = [quote_name(column.name, dialect) for column in typed]
     sums = [writer.count_rows()]
@@ -67,26 +67,38 @@ def emit_partial(body: Node, layout: Layout, dialect: Dialect) -> str:
     listed = [*map(writer.representative, typed), *named]
     text = f"SELECT {', '.join(listed)}\nFROM (\n{emit(body, dialect)}\n) AS input"
     if columns:
-        grouped = ", ".join(map(writer.grouped, typed))
+        keys = list(map(writer.grouped, layout.keys))
+        grouped = ", ".join([*keys, *map(writer.told_apart, value_columns(layout))])
         changed = " OR ".join(f"{quote_name(name, dialect)} <> 0" for name, _ in sums)
         text = f"SELECT * FROM (\n{text}\nGROUP BY {grouped}\n) AS changed\nWHERE {changed}"
     return text
 
 
 class _Writer:
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect, digits: Digits) -> None:
         self._dialect = dialect
+        self._digits = digits
         self._weight = quote_name(WEIGHT, dialect)
 
     def grouped(self, column: Column) -> str:
         """Write what a column is grouped by: engines get types without an equality as text."""
         name = self._name(column.name)
-        return comparable(name, column.type) if self._dialect is Dialect.POSTGRES else name
+        if self._dialect is not Dialect.POSTGRES:
+            return with_digits(column.name, self._digits, self._dialect)
+        return comparable(name, column.type)
+
+    def told_apart(self, column: Column) -> str:
+        """Write what a counted value is grouped by: equal ones may look different."""
+        name = self._name(column.name)
+        if self._dialect is not Dialect.POSTGRES:
+            return self.grouped(column)
+        return ", ".join(identity(name, column.type))
 
     def representative(self, column: Column) -> str:
         name = self._name(column.name)
         if self._dialect is not Dialect.POSTGRES:
-            return name
+            shown = self.grouped(column)
+            return name if shown == name else f"{shown} AS {name}"
         one = representative(name, column.type)
         return name if one == name else f"{one} AS {name}"
 
@@ -103,7 +115,8 @@ class _Writer:
         return one.name, self._sum(self._when(one.argument, one.condition, value))
 
     def count_values(self, values: ValueTable) -> tuple[str, str]:
-        argument = values.columns[0].name if values.skips_nulls else None
+        first = values.measured or values.columns[0].name
+        argument = first if values.skips_nulls else None
         return values.count, self._sum(self._when(argument, values.condition, self._weight))
 
     def _when(self, argument: str | None, condition: str | None, value: str) -> str:

@@ -18,6 +18,7 @@ from pgtrickle.algebra.nodes import (
     Project,
     Scan,
     SourceKind,
+    UnionAll,
     Version,
 )
 from pgtrickle.algebra.schema import children_of, columns_read_by, scans_of
@@ -187,6 +188,15 @@ def _computed_columns(node: Node, above: frozenset[str]) -> Iterator[str]:
     if not isinstance(node, Project):
         above = above | columns_read_by(node)
     yield from above
+    if isinstance(node, UnionAll):
+        # What one arm computes is a number in all of them.
+        above = above | {
+            output.name
+            for arm in node.children
+            if isinstance(arm, Project)
+            for output in arm.outputs
+            if bare_column(output.scalar) is None
+        }
     if isinstance(node, Project):
         above = frozenset(
             name

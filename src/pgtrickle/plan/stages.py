@@ -12,6 +12,7 @@ from pgtrickle.algebra.nodes import InnerJoin, Node, Scan, SourceKind, Version
 from pgtrickle.algebra.schema import children_of, columns_of, scans_of
 from pgtrickle.delta.cut import (
     AggregateStage,
+    RecomputeStage,
     RowsStage,
     StagedQuery,
     StatefulStage,
@@ -29,7 +30,7 @@ from pgtrickle.sql.emit import (
     OtherVersion,
     both_view,
     changes_view,
-    emit,
+    emit_shown,
     other_versions,
     relation_of,
     rows_view,
@@ -230,10 +231,16 @@ def _stage_plan(
     columns = (
         partial_columns(stage.layout)
         if isinstance(stage, AggregateStage)
-        else (*columns_of(plan), _WEIGHT_COLUMN)
+        else (*_shown_columns(stage, plan), _WEIGHT_COLUMN)
     )
     sql = _sql(stage, plan, dialect)
     return StagePlan(stage, plan, reads, sql, columns, dialect, bounds, versions)
+
+
+def _shown_columns(stage: RecomputeStage | RowsStage, plan: Node) -> tuple[Column, ...]:
+    """Return the columns of a stage without those that only tell the digits of others."""
+    scales = set(stage.digits.values())
+    return tuple(column for column in columns_of(plan) if column.name not in scales)
 
 
 def _body(stage: StatefulStage | RowsStage, dialect: Dialect) -> Node:
@@ -247,8 +254,9 @@ def _body(stage: StatefulStage | RowsStage, dialect: Dialect) -> Node:
 
 def _sql(stage: StatefulStage | RowsStage, plan: Node, dialect: Dialect) -> str:
     if isinstance(stage, AggregateStage):
-        return emit_partial(plan, stage.layout, dialect)
-    return emit(plan, dialect)
+        return emit_partial(plan, stage.layout, dialect, stage.digits)
+    names = [column.name for column in _shown_columns(stage, plan)]
+    return emit_shown(plan, names, stage.digits, dialect)
 
 
 def _pair_plan(stage: StagePlan, plan: Node, dialect: Dialect) -> PairPlan:

@@ -15,7 +15,7 @@ from pgtrickle.delta.layout import WEIGHT
 from pgtrickle.delta.reads import Read
 from pgtrickle.model.text.names import quote_identifier
 from pgtrickle.model.text.trusted import trusted
-from pgtrickle.storage.counted import groups, representatives
+from pgtrickle.storage.counted import identities, representatives
 
 _WEIGHT = quote_identifier(WEIGHT)
 # Up to this many rows PostgreSQL's guess at a table without statistics does no harm.
@@ -54,7 +54,7 @@ def collect_changes(
 
 def consolidated(read: Read, query: str) -> str:
     """Write the sum of the weights of equal rows, without those that come to nothing."""
-    grouped = f" GROUP BY {', '.join(groups(read.columns))}" if read.columns else ""
+    grouped = f" GROUP BY {', '.join(identities(read.columns))}" if read.columns else ""
     return (
         f"SELECT {representatives(read.columns)}pg_catalog.sum({_WEIGHT})::int8 AS {_WEIGHT}"
         f" FROM ({query}) AS changes{grouped} HAVING pg_catalog.sum({_WEIGHT}) <> 0"

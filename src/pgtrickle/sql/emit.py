@@ -15,9 +15,9 @@ plan, so nothing needs renaming, and an engine plans a flat query much faster th
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from pgtrickle.algebra.nodes import (
     Aggregate,
@@ -110,6 +110,39 @@ def emit(node: Node, dialect: Dialect) -> str:
     if any(scan.version is Version.BOTH for scan in scans_of(node)):
         return _Emitter(dialect, (WEIGHT_BEFORE, WEIGHT_AFTER)).difference(node)
     return _Emitter(dialect).text(node, 0)
+
+
+# How many digits the values of a numeric column show: a number, or the column that tells it.
+Digits: TypeAlias = Mapping[str, int | str]
+
+
+def emit_shown(node: Node, columns: Sequence[str], digits: Digits, dialect: Dialect) -> str:
+    """Write a plan of weighted rows as one SELECT of some columns, each with its own digits."""
+    text = emit(node, dialect)
+    if not digits:
+        return text
+    shown = [
+        f"{with_digits(name, digits, dialect)} AS {quote_name(name, dialect)}" for name in columns
+    ]
+    listed = ", ".join([*shown, quote_name(WEIGHT, dialect)])
+    return f"SELECT {listed}\nFROM (\n{text}\n) AS plain"
+
+
+def with_digits(name: str, digits: Digits, dialect: Dialect) -> str:
+    """Write a decimal as a text with the digits after the point that its value shows."""
+    column = quote_name(name, dialect)
+    if name not in digits or dialect is Dialect.POSTGRES:
+        return column
+    scale, text = (
+        digits[name],
+        f"CAST({column} AS {'STRING' if dialect is Dialect.SPARK else 'VARCHAR'})",
+    )
+    number = str(scale) if isinstance(scale, int) else quote_name(scale, dialect)
+    whole, fraction = (f"split_part({text}, '.', {part})" for part in (1, 2))
+    return (
+        f"CASE WHEN {number} > 0 THEN {whole} || '.' || rpad({fraction}, {number}, '0')"
+        f" ELSE {whole} END"
+    )
 
 
 def substitute(sql: str, relations: Mapping[str, str]) -> str:

@@ -11,11 +11,11 @@ from pgtrickle.algebra.nodes import Output, Scalar
 from pgtrickle.delta.layout import WEIGHT
 from pgtrickle.errors import ContentsDivergedError
 from pgtrickle.model.sql_type import Column
-from pgtrickle.model.text.comparable import comparable, representative
 from pgtrickle.model.text.names import QualifiedName, quote_identifier
 from pgtrickle.model.text.trusted import trusted
+from pgtrickle.storage.counted import identities, representatives
 from pgtrickle.storage.definitions import column_definitions
-from pgtrickle.storage.identity import row_hash, same_row
+from pgtrickle.storage.identity import identical_row, row_hash
 from pgtrickle.storage.tracking import Tracking
 
 _RESULT = '"result__changes"'
@@ -170,15 +170,11 @@ def write_result(
     rows = f"SELECT {computed}, {weight} AS {WEIGHT} FROM {source}{where}"
     if less is not None:
         rows += f"\nUNION ALL SELECT {', '.join(names)}, -1 FROM {less.sql}"
-    grouped = [comparable(name, output.type) for name, output in zip(names, outputs, strict=True)]
-    shown = [
-        f"{representative(name, output.type)} AS {name}" if group != name else name
-        for group, name, output in zip(grouped, names, outputs, strict=True)
-    ]
+    columns = [output.column for output in outputs]
     return (
-        f"SELECT {', '.join(shown)}, sum({WEIGHT})::bigint AS {WEIGHT}\n"
+        f"SELECT {representatives(columns)}sum({WEIGHT})::bigint AS {WEIGHT}\n"
         f"  FROM (\n{rows}\n) AS rows\n"
-        f" GROUP BY {', '.join(grouped)} HAVING sum({WEIGHT}) <> 0"
+        f" GROUP BY {', '.join(identities(columns))} HAVING sum({WEIGHT}) <> 0"
     )
 
 
@@ -234,7 +230,7 @@ def write_delete(name: QualifiedName, columns: Sequence[Column], rows: str) -> t
         f"), found AS MATERIALIZED (\n"
         f"  SELECT stored.ctid AS __row, gone.{WEIGHT},\n"
         f"         row_number() OVER (PARTITION BY gone.__number) AS __copy\n"
-        f"    FROM gone JOIN {name.sql} AS stored ON {same_row(columns, 'stored', 'gone')}\n"
+        f"    FROM gone JOIN {name.sql} AS stored ON {identical_row(columns, 'stored', 'gone')}\n"
         f")\n"
     )
     delete = (

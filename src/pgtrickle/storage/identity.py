@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pgtrickle.model.sql_type import Column
-from pgtrickle.model.text.comparable import comparable
+from pgtrickle.model.text.comparable import comparable, identity
 from pgtrickle.model.text.names import quote_identifier
 
 
@@ -46,4 +46,21 @@ def same_row(columns: Sequence[Column], left: str, right: str) -> str:
         one = comparable(f"{left}.{name}", column.type)
         other = comparable(f"{right}.{name}", column.type)
         parts.append(f"{one} IS NOT DISTINCT FROM {other}")
+    return " AND ".join(parts)
+
+
+def identical_row(
+    columns: Sequence[Column], left: str, right: str, *, keys: Sequence[Column] = ()
+) -> str:
+    """Return the condition that two rows agree in all columns and, but for ``keys``, look alike."""
+    parts = [same_row(columns, left, right)]
+    for column in columns:
+        if column in keys:
+            continue
+        name = quote_identifier(column.name)
+        _, *looks = identity(f"{left}.{name}", column.type)
+        _, *others = identity(f"{right}.{name}", column.type)
+        parts += [
+            f"{one} IS NOT DISTINCT FROM {other}" for one, other in zip(looks, others, strict=True)
+        ]
     return " AND ".join(parts)

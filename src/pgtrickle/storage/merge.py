@@ -17,6 +17,7 @@ from pgtrickle.delta.layout import COUNT, WEIGHT, Accumulation, Layout, Result, 
 from pgtrickle.delta.reads import stage_changes
 from pgtrickle.errors import ContentsDivergedError, ValueOutOfRangeError
 from pgtrickle.model.sql_type import BIGINT, Column, SqlType
+from pgtrickle.model.text.comparable import identity
 from pgtrickle.model.text.names import quote_identifier
 from pgtrickle.model.text.trusted import trusted
 from pgtrickle.storage.counted import groups, merge_counts, representatives
@@ -117,7 +118,8 @@ class AggregateMerge:
         sums += [Column(one.name, one.type) for one in self._layout.accumulators]
         memory = [*sums, *(Column(one.name, one.type) for one in self._layout.looked_up)]
         both = [one for column in memory for one in (column, Column(old(column.name), column.type))]
-        return (*self._keys, Column("__row", _TID), *both)
+        before = (Column(old(key.name), key.type) for key in self._shown_keys)
+        return (*self._keys, Column("__row", _TID), *both, *before)
 
     def negate_groups(self) -> str:
         """Add the stored groups to the staged rows with the opposite sign."""
@@ -150,8 +152,15 @@ class AggregateMerge:
         if sorted_by_value(values):
             value = quote_identifier(values.columns[0].name)
             match = f"{same_row(self._keys, 'stored', 'd')} AND stored.{value} = d.{value}"
+            looks, others = (
+                identity(f"{one}.{value}", values.columns[0].type)[1:] for one in ("stored", "d")
+            )
+            match += "".join(
+                f" AND {one} = {other}" for one, other in zip(looks, others, strict=True)
+            )
             changes += f" WHERE {value} IS NOT NULL"
-        return merge_counts(table, columns, changes, quote_identifier(values.count), match=match)
+        number = quote_identifier(values.count)
+        return merge_counts(table, columns, changes, number, keys=self._keys, match=match)
 
     def touched(self) -> str:
         """Collect the touched groups with their old and new state, each in its columns."""
@@ -163,7 +172,7 @@ class AggregateMerge:
             for name in self._sums
         ]
         grouped = f" GROUP BY {', '.join(groups(self._keys))}" if self._keys else ""
-        columns = [f"d.{name}" for name in _names(self._keys)]
+        columns = [self._key(key) for key in self._keys]
         columns.append("stored.ctid AS __row")
         for name in self._sums:
             quoted = quote_identifier(name)
@@ -173,6 +182,9 @@ class AggregateMerge:
             quoted = quote_identifier(result.name)
             columns.append(f"{self._lookup(result)} AS {quoted}")
             columns.append(f"stored.{quoted} AS {_old(result.name)}")
+        columns += [
+            f"stored.{quote_identifier(key.name)} AS {_old(key.name)}" for key in self._shown_keys
+        ]
         listed = ",\n       ".join(columns)
         return (
             f"SELECT {listed}\n"
@@ -180,6 +192,22 @@ class AggregateMerge:
             f"          FROM {self._staged}{grouped}) AS d\n"
             f"  LEFT JOIN {self.groups.sql} AS stored ON {same_row(self._keys, 'stored', 'd')}"
         )
+
+    @property
+    def _shown_keys(self) -> tuple[Column, ...]:
+        """The keys that show the digits of a value that their group still has."""
+        names = {name for name, _ in self._layout.key_scales}
+        return tuple(key for key in self._keys if key.name in names)
+
+    def _key(self, key: Column) -> str:
+        quoted = quote_identifier(key.name)
+        scale = dict(self._layout.key_scales).get(key.name)
+        if scale is None:
+            return f"d.{quoted}"
+        [found] = [one for one in self._layout.looked_up if one.name == scale]
+        # A group that has lost its rows has no digits either.
+        digits = f"COALESCE({self._lookup(found)}, scale(d.{quoted}))"
+        return f"round(d.{quoted}, {digits}) AS {quoted}"
 
     def impossible(self) -> str:
         """Count the touched groups whose new state cannot be one that addition leads out of."""
@@ -216,7 +244,8 @@ class AggregateMerge:
     def merge_groups(self) -> str:
         """Write the new state of the touched groups; a group without rows is deleted."""
         columns = [column.name for column in state_columns(self._layout)]
-        changed = [name for name in columns if name not in {key.name for key in self._keys}]
+        fixed = {key.name for key in self._keys if key not in self._shown_keys}
+        changed = [name for name in columns if name not in fixed]
         updates = ", ".join(
             f"{quote_identifier(name)} = t.{quote_identifier(name)}" for name in changed
         )
@@ -241,7 +270,11 @@ class AggregateMerge:
 
     def _result_rows(self, weight: int, condition: str, *, old: bool) -> str:
         memory = [*self._sums, *(result.name for result in self._layout.looked_up)]
-        inner = [*_names(self._keys)]
+        shown = {key.name for key in self._shown_keys} if old else set()
+        inner = [
+            f"{_old(name)} AS {quote_identifier(name)}" if name in shown else quote_identifier(name)
+            for name in (key.name for key in self._keys)
+        ]
         inner += [
             f"{_old(name) if old else quote_identifier(name)} AS {quote_identifier(name)}"
             for name in memory

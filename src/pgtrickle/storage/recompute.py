@@ -23,10 +23,9 @@ from pgtrickle.delta.cut import RecomputeStage
 from pgtrickle.delta.layout import COUNT, WEIGHT
 from pgtrickle.delta.reads import stage_changes
 from pgtrickle.errors import ContentsDivergedError
-from pgtrickle.model.sql_type import Column
 from pgtrickle.model.text.names import quote_identifier
 from pgtrickle.model.text.trusted import trusted
-from pgtrickle.storage.counted import groups, merge_counts, representatives
+from pgtrickle.storage.counted import groups, identities, merge_counts, representatives
 from pgtrickle.storage.identity import same_row
 from pgtrickle.storage.state_tables import input_table, result_table
 
@@ -128,15 +127,14 @@ class RecomputeMerge:
         """Add up the staged rows: inserted, deleted, or with a changed count."""
         return (
             f"SELECT {representatives(self._columns)}sum({_WEIGHT})::bigint AS {_WEIGHT}\n"
-            f"  FROM {self._staged}{_grouped(self._columns)} HAVING sum({_WEIGHT}) <> 0"
+            f"  FROM {self._staged}{_by(identities(self._columns))} HAVING sum({_WEIGHT}) <> 0"
         )
 
     def touched(self) -> str:
         """Collect the keys of the partitions that change."""
         keys = self._operator.keys
-        return (
-            f"SELECT {representatives(keys)}true AS __touched FROM {self.net_table}{_grouped(keys)}"
-        )
+        by = _by(groups(keys))
+        return f"SELECT {representatives(keys)}true AS __touched FROM {self.net_table}{by}"
 
     def merge_input(self) -> str:
         """Add the net rows to the stored input."""
@@ -154,7 +152,7 @@ class RecomputeMerge:
         return (
             f"SELECT {representatives(outputs)}sum({_WEIGHT})::bigint AS {_WEIGHT}\n"
             f"  FROM (SELECT {names}1 AS {_WEIGHT} FROM ({after}) AS after\n"
-            f"        UNION ALL\n{before}) AS versions{_grouped(outputs)}\n"
+            f"        UNION ALL\n{before}) AS versions{_by(identities(outputs))}\n"
             f"HAVING sum({_WEIGHT}) <> 0"
         )
 
@@ -174,7 +172,7 @@ class RecomputeMerge:
         return (
             f"WITH {INPUT} AS ({self._rows()}), {INSERTED} AS ({inserted}), {STORED} AS ({known})\n"
             f"SELECT {representatives(outputs)}count(*) AS {_WEIGHT}\n"
-            f"  FROM ({self._operator.growth}) AS grown{_grouped(outputs)}"
+            f"  FROM ({self._operator.growth}) AS grown{_by(identities(outputs))}"
         )
 
     def merge_result(self) -> str:
@@ -198,5 +196,5 @@ class RecomputeMerge:
         return f"EXISTS (SELECT FROM {self.touched_table} AS t WHERE {same_row(keys, alias, 't')})"
 
 
-def _grouped(columns: Sequence[Column]) -> str:
-    return f"\n GROUP BY {', '.join(groups(columns))}" if columns else ""
+def _by(expressions: Sequence[str]) -> str:
+    return f"\n GROUP BY {', '.join(expressions)}" if expressions else ""

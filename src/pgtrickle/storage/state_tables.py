@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from psycopg import Connection
 
@@ -113,8 +113,9 @@ def _create_stage(connection: Connection, stream_table_id: int, stage: StatefulS
     if isinstance(stage, RecomputeStage):
         _create_recompute(connection, stream_table_id, stage)
         return
+    for table, columns in _forms(stream_table_id, stage):
+        _create(connection, table, columns)
     groups = groups_table(stream_table_id, stage.name)
-    _create(connection, groups, state_columns(stage.layout))
     if stage.layout.keys:
         _index(connection, groups, row_hash(stage.layout.keys))
     for values in stage.layout.values:
@@ -123,11 +124,9 @@ def _create_stage(connection: Connection, stream_table_id: int, stage: StatefulS
 
 def _create_recompute(connection: Connection, stream_table_id: int, stage: RecomputeStage) -> None:
     keys = stage.operator.keys
-    for table, columns in (
-        (input_table(stream_table_id, stage.name), stage.inputs),
-        (result_table(stream_table_id, stage.name), stage.operator.outputs),
-    ):
-        _create(connection, table, (*columns, Column(COUNT, BIGINT)))
+    for table, stored in _forms(stream_table_id, stage):
+        columns = stored[:-1]
+        _create(connection, table, stored)
         count = quote_identifier(COUNT)
         connection.execute(trusted(f"ALTER TABLE {table.sql} ADD CHECK ({count} > 0)"))
         _index(connection, table, row_hash(columns))
@@ -140,7 +139,6 @@ def _create_values(
 ) -> None:
     table = values_table(stream_table_id, stage.name, values.name)
     keys = stage.layout.keys
-    _create(connection, table, (*keys, *values.columns, Column(COUNT, BIGINT)))
     group = [row_hash(keys)] if keys else []
     if sorted_by_value(values):
         # Finds one value of a group, and the least and the greatest of them.
@@ -166,6 +164,43 @@ def lacks_state_tables(connection: Connection, stream_table_id: int, query: Stag
         for stage in query.stateful
         for table in tables_of(stream_table_id, stage)
     )
+
+
+_COLUMNS = """
+    SELECT c.relname, array_agg(a.attname::text ORDER BY a.attnum)
+      FROM pg_catalog.pg_class AS c
+      JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0
+                                       AND NOT a.attisdropped
+     WHERE c.relnamespace = 'pgtrickle_state'::pg_catalog.regnamespace
+       AND c.relkind = 'r' AND c.relname ~ %(pattern)s
+     GROUP BY c.relname
+"""
+
+
+def has_other_form(connection: Connection, stream_table_id: int, query: StagedQuery) -> bool:
+    """Tell whether the state has other tables or columns than this version keeps for the query."""
+    found = connection.execute(_COLUMNS, {"pattern": f"^st_{stream_table_id}_"}).fetchall()
+    stored = dict(found)
+    return bool(stored) and any(
+        stored.get(table.name) != [column.name for column in columns]
+        for stage in query.stateful
+        for table, columns in _forms(stream_table_id, stage)
+    )
+
+
+def _forms(
+    stream_table_id: int, stage: StatefulStage
+) -> Iterator[tuple[QualifiedName, tuple[Column, ...]]]:
+    """Yield the state tables of a stage with their columns."""
+    count = Column(COUNT, BIGINT)
+    if isinstance(stage, RecomputeStage):
+        yield input_table(stream_table_id, stage.name), (*stage.inputs, count)
+        yield result_table(stream_table_id, stage.name), (*stage.operator.outputs, count)
+        return
+    yield groups_table(stream_table_id, stage.name), state_columns(stage.layout)
+    for values in stage.layout.values:
+        table = values_table(stream_table_id, stage.name, values.name)
+        yield table, (*stage.layout.keys, *values.columns, count)
 
 
 def drop_state_tables(connection: Connection, stream_table_id: int) -> None:

@@ -78,12 +78,12 @@ SELECT o.id FROM o WHERE o.total > (SELECT avg(p.total) FROM o p)
 --   π[p_total_in, p_total_in_scale](Δp)
 -- reads:
 --   p__changes, bounded by the window since the last refresh:
---     SELECT "total" AS "p_total", SCALE("total") AS "p_x1", __weight FROM "pgtrickle_changes"."changes_1" WHERE (:window AND __weight <> 0)
+--     SELECT "total" AS "p_total", SCALE("total") AS "p_total_scale", __weight FROM "pgtrickle_changes"."changes_1" WHERE (:window AND __weight <> 0)
 -- delta:
 SELECT * FROM (
-SELECT `p_total_in_scale`, COALESCE(SUM(`__weight`), 0) AS `__count`, COALESCE(SUM(CASE WHEN `p_total_in` IS NOT NULL THEN `__weight` END), 0) AS `n1`, COALESCE(SUM(CASE WHEN `p_total_in` IS NOT NULL THEN `p_total_in` * `__weight` END), 0) AS `s2`, COALESCE(SUM(CASE WHEN `p_total_in_scale` IS NOT NULL THEN `__weight` END), 0) AS `v1__n`
+SELECT `p_total_in_scale`, COALESCE(SUM(`__weight`), 0) AS `__count`, COALESCE(SUM(CASE WHEN `p_total_in` IS NOT NULL THEN `__weight` END), 0) AS `n1`, COALESCE(SUM(CASE WHEN `p_total_in` IS NOT NULL THEN `p_total_in` * `__weight` END), 0) AS `s2`, COALESCE(SUM(CASE WHEN `p_total_in` IS NOT NULL THEN `__weight` END), 0) AS `v1__n`
 FROM (
-SELECT `p_total` AS `p_total_in`, `p_x1` AS `p_total_in_scale`, q1.`__weight` AS `__weight`
+SELECT `p_total` AS `p_total_in`, `p_total_scale` AS `p_total_in_scale`, q1.`__weight` AS `__weight`
 FROM {p__changes} AS q1
 ) AS input
 GROUP BY `p_total_in_scale`

@@ -10,6 +10,10 @@ _AS_TEXT = frozenset(
     {"json", "xml", "point", "line", "lseg", "box", "path", "polygon", "circle", "money",
      "tsvector", "tsquery", "bit", "varbit", "jsonpath", "pg_snapshot", "txid_snapshot"}
 )  # fmt: skip
+# Types of which equal values may look different: 1.0 and 1.00 inside them, or 24:00 and 1 day.
+_LOOKS_DIFFERENT = frozenset(
+    {"_numeric", "interval", "_interval", "jsonb", "_jsonb", "numrange", "nummultirange"}
+)
 # Types whose ``=`` compares areas or lengths.
 _WITHOUT_DISTINCT = frozenset({"box", "circle", "line", "lseg", "path", "polygon", "point"})
 
@@ -23,6 +27,24 @@ def comparable(expression: str, type_: SqlType) -> str:
     element = type_.base.removeprefix("_")
     composite = type_.category == "C"
     return output_text(expression, type_) if element in _AS_TEXT or composite else expression
+
+
+def identity(expression: str, type_: SqlType) -> tuple[str, ...]:
+    """Return expressions that agree only if two values are equal and look the same.
+
+    Equal numerics may show different digits: 0.5 and 0.50.  A group has them together, but a row
+    that shows one of them is another row.
+
+    >>> identity('"a"', SqlType("numeric", "numeric", "N"))
+    ('"a"', 'pg_catalog.scale("a")')
+    >>> identity('"a"', SqlType("numeric(7,2)", "numeric", "N", 7, 2))
+    ('"a"',)
+    """
+    if type_.base == "numeric" and type_.precision is None:
+        return expression, f"pg_catalog.scale({expression})"
+    if type_.base in _LOOKS_DIFFERENT:
+        return expression, output_text(expression, type_)
+    return (comparable(expression, type_),)
 
 
 def can_be_listed(type_: SqlType) -> bool:

@@ -21,7 +21,7 @@ from pgtrickle.service.refreshing.foreign_frontier import settle_in
 from pgtrickle.service.refreshing.refresh import Prepared, Refresh
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.service.sources.entry import follow_sources
-from pgtrickle.storage.state_tables import lacks_state_tables
+from pgtrickle.storage.state_tables import has_other_form, lacks_state_tables
 
 
 def prepare(refresh: Refresh) -> Prepared:
@@ -37,11 +37,12 @@ def prepare(refresh: Refresh) -> Prepared:
             refresh = replace(refresh, stream_table=now)
         refresh, restored = _settled(connection, refresh)
         refresh, dependencies = _on_firm_ground(connection, refresh, restored)
+        known = runtime.remembered.find_compiled(refresh.stream_table) is not None
         stream_table, compiled = _compile(runtime, connection, refresh.stream_table)
         check_types(connection, compiled.binding.types)
         runtime.remembered.keep_shape(stream_table, _shape(dependencies))
         refresh = replace(refresh, stream_table=stream_table)
-        if missing := _missing_state(connection, refresh, compiled):
+        if missing := _missing_state(connection, refresh, compiled, new=not known):
             refresh = _reshaped(refresh, missing)
             prepare_reinitialize(runtime, stream_table, refresh.lessons.reshaped)
     with refresh.account.timed("lake_sources"):
@@ -104,8 +105,13 @@ def _compile(
     return stream_table, compiled
 
 
-def _missing_state(connection: Connection, refresh: Refresh, compiled: Compiled) -> str:
-    """Return why state that the compiled query needs is missing; empty if it exists."""
+def _missing_state(
+    connection: Connection, refresh: Refresh, compiled: Compiled, *, new: bool
+) -> str:
+    """Return why state that the compiled query needs is missing; empty if it exists.
+
+    The form of the state follows from the query and our version; a ``new`` compilation tells it.
+    """
     stream_table = refresh.stream_table
     if compiled.refusal is None and stream_table.downgrade_reason is not None:
         return "a later version can follow the changes of this query"
@@ -113,6 +119,8 @@ def _missing_state(connection: Connection, refresh: Refresh, compiled: Compiled)
         connection, stream_table.id, compiled.staged
     ):
         return "a table that holds its state was dropped"
+    if new and has_other_form(connection, stream_table.id, compiled.staged):
+        return "another version kept its state in another form"
     return ""
 
 

@@ -8,6 +8,6 @@ docs/expressions.md lists the contents of the table; tests/spark/test_expression
 """
 
 from pgtrickle.sql.translate.dialect import Dialect, quote_name
-from pgtrickle.sql.translate.spark import translate
+from pgtrickle.sql.translate.spark import term_of, translate
 
-__all__ = ["Dialect", "quote_name", "translate"]
+__all__ = ["Dialect", "quote_name", "term_of", "translate"]

@@ -8,13 +8,15 @@ from functools import lru_cache
 from sqlglot import exp
 
 from pgtrickle.algebra.nodes import Scalar
+from pgtrickle.errors import UnsupportedExpressionError
 from pgtrickle.model.sql_type import SqlType
 from pgtrickle.sql.scalars import parse_scalar
 from pgtrickle.sql.translate import casts, comparison, conditional, literals, patterns, text
 from pgtrickle.sql.translate.dates import extract
 from pgtrickle.sql.translate.dialect import Dialect, quote_name
+from pgtrickle.sql.translate.duckdb import to_duckdb
 from pgtrickle.sql.translate.numbers import arithmetic, rounding
-from pgtrickle.sql.translate.term import MAX_DIGITS, SPARK_TYPES, Rule, Term, refuse
+from pgtrickle.sql.translate.term import MAX_DIGITS, Rule, Term, refuse
 
 RULES: dict[type[exp.Expr], Rule] = {
     **literals.RULES,
@@ -40,7 +42,8 @@ def translate(scalar: Scalar, types: Mapping[str, SqlType], dialect: Dialect) ->
     if dialect is Dialect.POSTGRES:
         return scalar.sql
     if dialect is Dialect.DUCKDB:
-        return _to_duckdb(scalar.sql)
+        bases = {name: types[name] for name in scalar.columns if name in types}
+        return _to_duckdb(scalar.sql, tuple(bases.items()))
     tree = parse_scalar(scalar.sql)
     term = _Walk(types).visit(tree)
     if term.base == "numeric" and term.is_quotient:
@@ -49,17 +52,22 @@ def translate(scalar: Scalar, types: Mapping[str, SqlType], dialect: Dialect) ->
 
 
 @lru_cache(maxsize=4096)
-def _to_duckdb(sql: str) -> str:
-    return parse_scalar(sql).transform(_plain_null).sql(dialect="duckdb")
+def _to_duckdb(sql: str, types: tuple[tuple[str, SqlType], ...]) -> str:
+    known = dict(types)
+
+    def type_of(node: exp.Expr) -> str | None:
+        term = term_of(node, known)
+        return term.base if term is not None else None
+
+    return to_duckdb(parse_scalar(sql), type_of)
 
 
-def _plain_null(node: exp.Expr) -> exp.Expr:
-    """Write NULL of a type that travels as text as a NULL text: DuckDB lacks the type itself."""
-    if isinstance(node, exp.Cast) and casts.is_null(node.this.unnest()):
-        base = casts.base_of(node.to)
-        if base != "numeric" and base not in SPARK_TYPES:
-            return exp.cast(exp.null(), "text")
-    return node
+def term_of(node: exp.Expr, types: Mapping[str, SqlType]) -> Term | None:
+    """Return what Spark makes of an expression; None if it cannot be translated."""
+    try:
+        return _Walk(types).visit(node)
+    except UnsupportedExpressionError:
+        return None
 
 
 class _Walk:
