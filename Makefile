@@ -7,6 +7,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
+# Images for containers often forbid bytecode: then each of the many processes that tests start compiles everything.
+export PYTHONDONTWRITEBYTECODE :=
+
 help:        ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 

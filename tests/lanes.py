@@ -49,6 +49,7 @@ _FOR_MINUTES = (
 # for each of many types, texts, queries or scenarios, and what follows a lake, at two seconds each.
 LONG = {
     # Processes, servers and JVMs that are killed, frozen, starved or waited for.
+    "tests/end_to_end/test_benchmarks.py": _ALL,
     "tests/end_to_end/test_clusters.py": _ALL,
     "tests/end_to_end/test_daemon.py": _ALL,
     "tests/end_to_end/test_kill.py": _ALL,

@@ -7,6 +7,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -63,30 +64,32 @@ def _docstrings(path: Path) -> str:
     return "\n\n".join(found).replace("``", "`")
 
 
-def _texts() -> Iterator[tuple[str, str]]:
-    """Yield what pages and docstrings say, each with where it stands."""
-    for page in PAGES:
-        yield page.relative_to(ROOT).as_posix(), page.read_text()
-    for module in MODULES:
-        yield module.relative_to(ROOT).as_posix(), _docstrings(module)
+@cache
+def _texts() -> dict[str, str]:
+    """Return what pages and docstrings say, by the place where it stands."""
+    said = {page: page.read_text() for page in PAGES}
+    said |= {module: _docstrings(module) for module in MODULES}
+    return {path.relative_to(ROOT).as_posix(): text for path, text in said.items()}
 
 
-TEXTS = dict(_texts())
+@pytest.mark.parametrize(
+    "folder", sorted({one.relative_to(ROOT).parts[0] for one in MODULES + PAGES})
+)
+def test_named_files_exist(folder: str) -> None:
+    missing = {
+        (place, name)
+        for place, text in _texts().items()
+        if place.partition("/")[0] == folder
+        for name in _FILE.findall(text)
+        if not any((home / name).exists() for home in (*_HOMES, (ROOT / place).parent))
+    }
 
-
-@pytest.mark.parametrize("place", [one for one, text in TEXTS.items() if _FILE.search(text)])
-def test_named_files_exist(place: str) -> None:
-    named = set(_FILE.findall(TEXTS[place]))
-    beside = (ROOT / place).parent
-
-    assert {
-        name for name in named if not any((home / name).exists() for home in (*_HOMES, beside))
-    } == set()
+    assert missing == set()
 
 
 def test_named_decisions_exist() -> None:
     there = {path.name[:4] for path in (ROOT / "docs" / "adr").glob("*.md")}
-    named = {(place, n) for place, text in TEXTS.items() for n in _DECISION.findall(text)}
+    named = {(place, n) for place, text in _texts().items() for n in _DECISION.findall(text)}
 
     assert named
     assert {(place, number) for place, number in named if number not in there} == set()
@@ -119,7 +122,7 @@ def _is_default(name: str, value: str) -> bool:
 
 
 def test_values_of_settings_are_their_defaults() -> None:
-    said = [(place, *one) for place, text in TEXTS.items() for one in _said(text)]
+    said = [(place, *one) for place, text in _texts().items() for one in _said(text)]
 
     assert len(said) >= 20, "the pages say it in other words by now: adapt the patterns"
     assert [one for one in said if not _is_default(*one[1:])] == []
@@ -140,7 +143,7 @@ _FLAG = re.compile(r"(?<=\s)(--[a-z][a-z-]*)")
 
 def test_files_named_without_their_folder_exist() -> None:
     there = {path.name for path in MODULES}
-    named = {(place, name) for place, text in TEXTS.items() for name in _BARE.findall(text)}
+    named = {(place, name) for place, text in _texts().items() for name in _BARE.findall(text)}
 
     assert named
     assert {(place, name) for place, name in named if name not in there} == set()
@@ -156,13 +159,13 @@ def test_named_objects_of_the_schema_and_the_package_exist() -> None:
         "output",
     }  # a plugin of WAL
 
-    named = {(place, name) for place, text in TEXTS.items() for name in _OBJECT.findall(text)}
+    named = {(place, name) for place, text in _texts().items() for name in _OBJECT.findall(text)}
 
     assert {(place, name) for place, name in named if name not in there} == set()
 
 
 def test_named_verbs_of_python_exist() -> None:
-    named = {(place, name) for place, text in TEXTS.items() for name in _VERB.findall(text)}
+    named = {(place, name) for place, text in _texts().items() for name in _VERB.findall(text)}
 
     assert len(named) > 10
     assert {(place, name) for place, name in named if not _is_verb(name)} == set()

@@ -26,6 +26,7 @@ from pgtrickle.errors import (
 from pgtrickle.model.lake.source import Followed
 from pgtrickle.model.stream_table import Action
 from pgtrickle.service.sources.ducklake.follow import follow, follow_due
+from tests.labs.hearing import PATIENCE
 from tests.lake.shore import Shore
 
 JOINED = (
@@ -242,7 +243,7 @@ def test_expired_snapshot_makes_it_read_all(orders: Shore) -> None:
     assert followed.gap is not None
     assert "has expired" in followed.gap
     assert touched(followed) == (1, 1, 10)  # the difference, not all rows
-    [alert] = list(orders.connection.notifies(timeout=10, stop_after=1))
+    [alert] = list(orders.connection.notifies(timeout=PATIENCE, stop_after=1))
     assert '"lake_source_read_anew"' in alert.payload
     assert window(orders) is Action.DIFFERENTIAL
     # From there on, changes are read again.

@@ -32,7 +32,7 @@ def serving(lab: Lab, workers: int = 2) -> Iterator[RequestServer]:
         yield server
 
 
-def until(condition: Callable[[], Any], seconds: float = 30) -> None:
+def until(condition: Callable[[], Any], seconds: float = 60) -> None:
     """Wait for something that another thread brings about."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -13,6 +13,7 @@ import pytest
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.daemons import await_
 from tests.fixtures.restartable import OwnServer
+from tests.labs.hearing import PATIENCE
 from tests.security.bench import REVENUE, Bench, a_bench
 
 WRITE = "INSERT INTO shop.orders VALUES (4, 'west', 7)"
@@ -81,7 +82,7 @@ def test_subscribers_are_told_once_there_is_room_again(bench: Bench):
 
         lab.run(f"{may} 'SELECT true'", "SELECT pgtrickle.tell_pending(NULL, 0)")
 
-        [notice] = lab.connection.notifies(timeout=5, stop_after=1)
+        [notice] = lab.connection.notifies(timeout=PATIENCE, stop_after=1)
         assert '"inserted_count" : 1' in notice.payload
 
 
