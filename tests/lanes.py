@@ -111,6 +111,8 @@ LONG = {
     "tests/queries/test_null_padding.py::test_type_in_grouping_sets_and_outer_joins": 7,
     "tests/queries/test_support.py::"
     "test_what_says_yes_is_maintained_in_strict_differential_mode": 4,
+    "tests/queries/test_time_passes.py::test_rows_move_as_time_passes": 20,
+    "tests/queries/test_time_passes.py::test_random_histories_of_rows_and_time": 8,
     "tests/queries/test_types.py::test_type_survives": 5,
     "tests/spark/test_carriers.py::test_every_value_comes_back_as_it_was": 5,
     # With a server, files and a client of DuckDB each.

@@ -77,6 +77,8 @@ def _told_by_catalog(runtime: Runtime, stream_table: StreamTable) -> bool:
     """Return whether unchanged sources mean that there is nothing to do."""
     if runtime.settings.force_full_refresh and stream_table.refresh_mode is RefreshMode.AUTO:
         return False
+    if stream_table.frontier is not None and stream_table.frontier.time is not None:
+        return False  # rows may move as time passes
     if stream_table.effective_refresh_mode is RefreshMode.DIFFERENTIAL:
         return True
     # Its query may depend on the time, or have a delta by now: only compilation shows that.

@@ -1,0 +1,406 @@
+"""Time is a source: rows enter and leave a result as time passes, and each refresh finds them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+import pytest
+
+from pgtrickle.errors import UnsupportedQueryError
+from pgtrickle.model.report import RefreshReport
+from pgtrickle.sql.text.current_time import Moments, fill_times
+from tests.labs.lab import Lab, Row
+
+NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
+
+
+@dataclass(slots=True)
+class TimeLab:
+    """A lab whose refreshes happen at simulated times."""
+
+    lab: Lab
+    now: datetime = NOON
+
+    def at(self, now: datetime | timedelta) -> None:
+        """Let time pass, or set it."""
+        self.now = now if isinstance(now, datetime) else self.now + now
+
+    def create(self, name: str, query: str, mode: str = "DIFFERENTIAL") -> None:
+        self.lab.trickle.create_stream_table(name, query, refresh_mode=mode)
+        self.lab.queries[name] = query
+        self.check(name)
+
+    def refresh(self, name: str, action: str = "DIFFERENTIAL") -> RefreshReport:
+        report = self.lab.trickle.refresh_stream_table(name)
+        assert report.action.value == action, report.reason
+        self.check(name)
+        return report
+
+    def check(self, name: str) -> None:
+        """Compare with PostgreSQL's answer at the simulated time, and let verify do it too."""
+        assert self.differences(name) == []
+
+    def verify(self, name: str) -> None:
+        verified = self.lab.trickle.verify_stream_table(name)
+        assert verified.ok, verified
+        self.check(name)
+
+    def differences(self, name: str) -> list[Row]:
+        query = self.held(self.lab.queries[name])
+        return self.lab.rows(
+            f"SELECT 'missing', d.* FROM (({query}) EXCEPT ALL TABLE {name}) AS d UNION ALL"
+            f" SELECT 'extra', d.* FROM (TABLE {name} EXCEPT ALL ({query})) AS d"
+        )
+
+    def held(self, query: str) -> str:
+        """Write the simulated time into a query."""
+        now = f"timestamptz '{self.now.isoformat()}'"
+        for word, cast in _WORDS.items():
+            query = query.replace(word, f"({now}){cast}")
+        return query
+
+
+_WORDS = {
+    "current_timestamp": "",
+    "transaction_timestamp()": "",
+    "statement_timestamp()": "",
+    "localtimestamp": "::timestamp",
+    "localtime": "::time",
+    "current_date": "::date",
+    "now()": "",
+}
+
+
+@pytest.fixture
+def time_lab(lab: Lab) -> Iterator[TimeLab]:
+    with simulated(lab) as made:
+        yield made
+
+
+@contextmanager
+def simulated(lab: Lab, start: datetime = NOON) -> Iterator[TimeLab]:
+    """Fill two tables, and let refreshes happen at simulated times."""
+    runtime = lab.trickle._runtime
+    made = TimeLab(lab, start)
+    runtime.clock = lambda _: made.now
+    lab.run(
+        "CREATE TABLE t (id int, at timestamptz, at_local timestamp, day date, kind text)",
+        "CREATE TABLE u (id int, name text)",
+        "CREATE VIEW recent AS SELECT id, at FROM t WHERE at > now() - interval '7 days'",
+        "CREATE INDEX ON t (at)",
+        "INSERT INTO u SELECT n, 'name ' || n FROM generate_series(1, 40) AS n",
+        "INSERT INTO t SELECT n, at, at AT TIME ZONE 'UTC', at::date, 'k' || n % 3"
+        " FROM generate_series(1, 40) AS n, LATERAL (SELECT"
+        f" timestamptz '{NOON.isoformat()}' + (n - 20) * interval '9 hours' AS at) AS a",
+        "INSERT INTO t VALUES (41, NULL, NULL, NULL, NULL), (42, 'infinity', 'infinity',"
+        " 'infinity', 'k1'), (43, '-infinity', '-infinity', '-infinity', 'k2'),"
+        f" (44, '{NOON.isoformat()}', '2026-03-10 12:00', '2026-03-10', 'k1')",
+    )
+    try:
+        yield made
+    finally:
+        runtime.clock = lambda now: now
+
+
+QUERIES = {
+    "lower bound": "SELECT id, at FROM t WHERE at > now() - interval '7 days'",
+    "lower bound, equal": "SELECT id FROM t WHERE at >= now() - interval '2 days'",
+    "upper bound": "SELECT id FROM t WHERE at <= now()",
+    "upper bound, less": "SELECT id FROM t WHERE now() > at",
+    "between": "SELECT id FROM t WHERE at BETWEEN now() - interval '2 days' AND now()",
+    "negated": "SELECT id FROM t WHERE NOT (at > now() - interval '1 day')",
+    "negated between": "SELECT id FROM t WHERE at NOT BETWEEN now() - interval '1 day' AND now()",
+    "current_date": "SELECT id FROM t WHERE day >= current_date - 3",
+    "equal date": "SELECT id FROM t WHERE day = current_date",
+    "unequal date": "SELECT id FROM t WHERE day <> current_date",
+    "of a day": "SELECT id FROM t WHERE at >= date_trunc('day', now())",
+    "of a day of a zone": "SELECT id FROM t WHERE at >= date_trunc('day', now(), 'Asia/Tokyo')",
+    "cast": "SELECT id FROM t WHERE at::date = current_date",
+    "in a zone": "SELECT id FROM t WHERE at_local > now() AT TIME ZONE 'Europe/Berlin'",
+    "localtimestamp": "SELECT id FROM t WHERE at_local > localtimestamp - interval '3 days'",
+    "localtime": "SELECT id FROM t WHERE at_local::time < localtime",
+    "transaction": "SELECT id FROM t WHERE at > transaction_timestamp()",
+    "statement": "SELECT id FROM t WHERE at > statement_timestamp()",
+    "several": "SELECT id FROM t WHERE at > now() - interval '3 days' AND day <= current_date"
+    " AND kind = 'k1'",
+    "either": "SELECT id FROM t WHERE at > now() + interval '1 day' OR day < current_date - 2"
+    " OR kind = 'k0'",
+    "expression": "SELECT id FROM t WHERE at + interval '1 day' * id > now()",
+    "unbounded": "SELECT id FROM t WHERE now() - at > interval '2 days'",
+    "unbounded of months": "SELECT id FROM t WHERE age(now(), at) > interval '1 month'",
+    "in": "SELECT id FROM t WHERE day IN (current_date, current_date - 1)",
+    "case": "SELECT id FROM t WHERE CASE WHEN kind = 'k1' THEN at > now()"
+    " ELSE at < now() - interval '1 day' END",
+    "without a column": "SELECT id FROM t WHERE now() > '2026-03-11'",
+    "grouped": "SELECT kind, count(*) AS n, max(at) AS newest FROM t"
+    " WHERE at > now() - interval '4 days' GROUP BY kind",
+    "filtered": "SELECT kind, count(*) FILTER (WHERE at > now() - interval '1 day') AS today,"
+    " count(*) AS n, sum(CASE WHEN at > now() THEN id ELSE 0 END) AS later FROM t GROUP BY kind",
+    "total": "SELECT count(*) AS n, sum(id) AS s FROM t WHERE at <= now()",
+    "join": "SELECT t.id, u.name FROM t JOIN u ON u.id = t.id AND t.at > now()",
+    "join of both": "SELECT a.id, b.id AS other FROM t a JOIN t b ON b.kind = a.kind"
+    " WHERE a.at > now() AND b.at <= now() - interval '2 days'",
+    "left join": "SELECT u.id, t.at FROM u LEFT JOIN t ON t.id = u.id AND t.at > now()",
+    "left join, above": "SELECT u.id, t.at FROM u LEFT JOIN t ON t.id = u.id WHERE t.at > now()",
+    "exists": "SELECT u.id FROM u WHERE EXISTS (SELECT 1 FROM t WHERE t.id = u.id"
+    " AND t.at > now() - interval '1 day')",
+    "not in": "SELECT u.id FROM u WHERE u.id NOT IN (SELECT t.id FROM t WHERE t.at > now())",
+    "scalar": "SELECT u.id, (SELECT count(*) FROM t WHERE t.at < now()"
+    " AND t.id <= u.id) AS n FROM u",
+    "with": "WITH late AS (SELECT * FROM t WHERE at < now()) SELECT a.id FROM late a"
+    " JOIN late b ON a.id = b.id + 1",
+    "union": "SELECT id FROM t WHERE at < now() UNION SELECT id FROM u",
+    "except": "SELECT id FROM u EXCEPT SELECT id FROM t WHERE at < now()",
+    "distinct": "SELECT DISTINCT kind FROM t WHERE at > now() + interval '5 days'",
+    "window": "SELECT id, row_number() OVER (PARTITION BY kind ORDER BY id) AS n FROM t"
+    " WHERE at > now()",
+    "limit": "SELECT id, at FROM t WHERE at > now() ORDER BY at, id LIMIT 3",
+}
+STEPS = (
+    timedelta(seconds=1),
+    timedelta(hours=9),
+    timedelta(days=1),
+    timedelta(microseconds=1),
+    timedelta(days=6),
+)
+
+
+@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES.keys())
+def test_rows_move_as_time_passes(time_lab: TimeLab, query: str) -> None:
+    time_lab.create("s", query)
+
+    for step, statement in zip(STEPS, CHANGES, strict=True):
+        time_lab.at(step)
+        time_lab.refresh("s")
+        time_lab.lab.run(statement)
+        time_lab.at(step)
+        time_lab.refresh("s")
+    time_lab.verify("s")
+
+
+CHANGES = (
+    "INSERT INTO t SELECT id + 100, at + interval '9 hours', at_local, day + 1, kind FROM t",
+    "DELETE FROM t WHERE id % 7 = 0",
+    "UPDATE t SET at = at + interval '1 day 1 us', day = day + 1 WHERE id % 2 = 0",
+    "UPDATE t SET at = NULL WHERE id % 5 = 0",
+    "UPDATE t SET at = at - interval '20 days', kind = 'k1' WHERE id % 3 = 0",
+)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("engine", ["duckdb", "postgres"])
+def test_random_histories_of_rows_and_time(
+    request: pytest.FixtureRequest, seed: int, engine: str
+) -> None:
+    lab = request.getfixturevalue("lab" if engine == "duckdb" else "postgres_lab")
+    random = Random(seed)
+    with simulated(lab) as time_lab:
+        for number, name in enumerate(random.sample(sorted(QUERIES), 6)):
+            time_lab.create(f"s{number}", QUERIES[name])
+        for _ in range(6):
+            history(random, time_lab)
+            for name in lab.queries:
+                time_lab.refresh(name)
+        for name in lab.queries:
+            time_lab.verify(name)
+
+
+def history(random: Random, time_lab: TimeLab) -> None:
+    """Write some rows, and let some time pass; it always does, or nothing would be DIFFERENTIAL."""
+    for _ in range(random.randrange(4)):
+        low, moved = random.randrange(60), random.randrange(-20, 20)
+        time_lab.lab.run(
+            random.choice(
+                (
+                    "INSERT INTO t SELECT id + 7, at, at_local, day, kind FROM t"
+                    f" WHERE id BETWEEN {low} AND {low + 5}",
+                    f"DELETE FROM t WHERE id BETWEEN {low} AND {low + 3}",
+                    f"UPDATE t SET at = at + interval '{moved} hours', day = day + {moved % 3} - 1"
+                    f" WHERE id BETWEEN {low} AND {low + 9}",
+                    f"UPDATE t SET at = '{time_lab.now.isoformat()}', day = NULL WHERE id = {low}",
+                    f"UPDATE t SET at_local = at_local + interval '{moved} hours' WHERE id > {low}",
+                    f"UPDATE u SET id = id + 1 WHERE id = {low}",
+                )
+            )
+        )
+    time_lab.at(
+        random.choice(
+            (timedelta(microseconds=1), timedelta(hours=9), timedelta(hours=3), timedelta(days=2))
+        )
+    )
+
+
+def test_the_table_holds_the_rows_at_the_recorded_time(time_lab: TimeLab) -> None:
+    time_lab.create("s", QUERIES["between"])
+    time_lab.at(timedelta(hours=1))
+    time_lab.refresh("s")
+
+    recorded = time_lab.lab.value("SELECT frontier -> 'time' FROM pgtrickle.pgt_stream_tables")
+
+    assert recorded == {"at": "2026-03-10T13:00:00+00:00", "zone": "UTC"}
+
+
+def test_time_never_goes_back(time_lab: TimeLab) -> None:
+    time_lab.create("s", QUERIES["upper bound"])
+    time_lab.at(timedelta(hours=-3))
+
+    report = time_lab.lab.trickle.refresh_stream_table("s")
+    time_lab.lab.run("INSERT INTO t VALUES (99, '2026-03-10 10:30+00', NULL, NULL, NULL)")
+    after = time_lab.lab.trickle.refresh_stream_table("s")
+
+    assert (report.action.value, report.reason) == (
+        "NO_DATA",
+        "no source changed; the clock stepped back: the time of the contents stays"
+        " 2026-03-10 12:00:00+00:00",
+    )
+    assert "the clock stepped back" in after.reason
+    time_lab.at(NOON)
+    time_lab.check("s")
+    time_lab.at(timedelta(hours=9))
+    time_lab.refresh("s")
+
+
+def test_an_update_that_coincides_with_the_time_counts_once(time_lab: TimeLab) -> None:
+    time_lab.create("s", "SELECT id, kind FROM t WHERE at > now()")
+    for at in ("at", "at + interval '1 hour'", "at - interval '1 hour'", "NULL"):
+        time_lab.lab.run(
+            "INSERT INTO t SELECT n, a.at, NULL, NULL, 'new' FROM generate_series(500, 505) AS n,"
+            f" LATERAL (SELECT timestamptz '{time_lab.now.isoformat()}'"
+            " + (n - 502) * interval '30 minutes' AS at) AS a"
+        )
+        time_lab.at(timedelta(hours=1))
+        time_lab.refresh("s")
+        time_lab.lab.run(f"UPDATE t SET kind = 'seen', at = {at} WHERE id > 499")
+        time_lab.at(timedelta(minutes=30))
+        time_lab.refresh("s")
+        time_lab.lab.run("DELETE FROM t WHERE id > 499")
+        time_lab.at(timedelta(minutes=30))
+        time_lab.refresh("s")
+
+
+@pytest.mark.parametrize(
+    ("zone", "start"),
+    [
+        ("Europe/Berlin", datetime(2026, 3, 28, 20, tzinfo=UTC)),
+        ("Europe/Berlin", datetime(2026, 10, 24, 20, tzinfo=UTC)),
+        ("Pacific/Apia", datetime(2011, 12, 29, 6, tzinfo=UTC)),  # a day is left out
+    ],
+)
+def test_days_of_a_time_zone_with_summer_time(lab: Lab, zone: str, start: datetime) -> None:
+    name = lab.value("SELECT current_database()")
+    lab.run(f"ALTER DATABASE {name} SET timezone = '{zone}'", f"SET timezone = '{zone}'")
+    lab.reconnect()
+    try:
+        with simulated(lab, start) as time_lab:
+            lab.run(
+                "INSERT INTO t SELECT n, at, at::timestamp, at::date, 'k' || n % 3"
+                f" FROM generate_series(100, 200) AS n, LATERAL (SELECT timestamptz '{start}'"
+                " + (n - 150) * interval '20 minutes' AS at) AS a"
+            )
+            for number, query in enumerate(ZONED):
+                time_lab.create(f"s{number}", query)
+            for _ in range(10):
+                time_lab.at(timedelta(minutes=50))
+                for name_ in lab.queries:
+                    time_lab.refresh(name_)
+    finally:
+        lab.run(f"ALTER DATABASE {name} RESET timezone", "RESET timezone")
+        lab.reconnect()
+
+
+ZONED = (
+    "SELECT id FROM t WHERE at > now() - interval '1 day'",
+    "SELECT id FROM t WHERE at < date_trunc('day', now())",
+    "SELECT id FROM t WHERE at < current_date",
+    "SELECT id FROM t WHERE at_local <= localtimestamp",
+    "SELECT id FROM t WHERE at::date = current_date",
+)
+
+
+def test_another_time_zone_starts_anew(lab: Lab) -> None:
+    with simulated(lab) as time_lab:
+        time_lab.create("s", QUERIES["cast"])
+        name = lab.value("SELECT current_database()")
+        lab.run(f"ALTER DATABASE {name} SET timezone = 'Asia/Tokyo'", "SET timezone = 'Asia/Tokyo'")
+        lab.reconnect()
+        try:
+            report = time_lab.refresh("s", "REINITIALIZE")
+            assert report.reason == "the time zone changed from UTC to Asia/Tokyo"
+        finally:
+            lab.run(f"ALTER DATABASE {name} RESET timezone", "RESET timezone")
+            lab.reconnect()
+
+
+def test_views_and_a_stream_table_above_follow(time_lab: TimeLab) -> None:
+    lab = time_lab.lab
+    lab.trickle.create_stream_table("s", "SELECT id FROM recent", refresh_mode="DIFFERENTIAL")
+    lab.trickle.create_stream_table("n", "SELECT count(*) AS n FROM s")
+    for _ in range(3):
+        time_lab.at(timedelta(days=1))
+        assert lab.trickle.refresh_stream_table("s").action.value == "DIFFERENTIAL"
+        lab.trickle.refresh_stream_table("n")
+        [(expected,)] = lab.rows(
+            time_lab.held("SELECT count(*) FROM t WHERE at > now() - interval '7 days'")
+        )
+        assert lab.rows("TABLE n") == [(expected,)]
+        assert lab.trickle.verify_stream_table("s").ok
+
+
+def test_explain_shows_the_range_and_the_missing_index(time_lab: TimeLab) -> None:
+    time_lab.create("s", "SELECT id FROM t WHERE day >= current_date - 3 AND at < now()")
+
+    text = time_lab.lab.trickle.explain_stream_table("s", format="text")
+
+    assert '"day" between the values of CURRENT_DATE - 3 or "at" between the values of' in text
+    assert 'CREATE INDEX ON "public"."t" ("day");' in text
+    assert 'CREATE INDEX ON "public"."t" ("at");' not in text
+    assert "unbounded" not in text
+
+
+def test_explain_names_a_read_without_a_range(time_lab: TimeLab) -> None:
+    time_lab.create("s", QUERIES["unbounded"])
+
+    text = time_lab.lab.trickle.explain_stream_table("s", format="text")
+
+    assert "unbounded: the time is not compared with a value of the row alone" in text
+
+
+def test_the_range_is_read_by_the_index(time_lab: TimeLab) -> None:
+    time_lab.lab.run(
+        "INSERT INTO t SELECT n, '2020-01-01'::timestamptz + n * interval '1 minute'"
+        " FROM generate_series(1000, 60000) AS n",
+        "ANALYZE t",
+    )
+    time_lab.create("s", QUERIES["lower bound"])
+    told = json.loads(time_lab.lab.trickle.explain_stream_table("s", format="json"))
+    [read] = [one for one in told["stages"][0]["reads"] if one["kind"] == "changes"]
+    query = fill_times(read["sql"].partition("UNION ALL")[2], Moments.between(NOON, NOON))
+
+    plan = time_lab.lab.rows(f"EXPLAIN {query}")
+
+    assert "t_at_idx" in str(plan)
+
+
+def test_a_table_of_a_full_mode_is_compared_at_its_time(time_lab: TimeLab) -> None:
+    time_lab.create("s", QUERIES["between"], mode="FULL")
+    time_lab.at(timedelta(days=1))
+
+    report = time_lab.refresh("s", "FULL")
+
+    assert report.reason == "the query depends on the current time"
+    time_lab.verify("s")
+
+
+def test_immediate_is_refused_with_the_mode_that_works(time_lab: TimeLab) -> None:
+    with pytest.raises(UnsupportedQueryError, match="IMMEDIATE") as refused:
+        time_lab.lab.trickle.create_stream_table(
+            "s", QUERIES["lower bound"], refresh_mode="IMMEDIATE"
+        )
+
+    assert "DIFFERENTIAL" in refused.value.hint
+    assert time_lab.lab.leftovers() == []
