@@ -55,6 +55,7 @@ LONG = {
     "tests/end_to_end/test_kill.py": _ALL,
     "tests/end_to_end/test_lake_demo.py": _ALL,
     "tests/end_to_end/test_memory.py": _ALL,
+    "tests/end_to_end/test_time_passes.py": _ALL,
     "tests/end_to_end/test_readme.py::test_the_shell_example_maintains_its_table": _ALL,
     "tests/spark/test_class_archive.py::test_first_process_writes_what_the_second_one_uses": _ALL,
     "tests/spark/test_class_archive.py::test_process_that_goes_on_has_it_written_beside_it": _ALL,
