@@ -115,7 +115,9 @@ class Watched:
         raise AssertionError(f"there is no sink: {news}")
 
 
-def test_p58_the_schedule_refreshes_without_any_change(times: Lab) -> None:
+def test_p58_the_schedule_refreshes_without_any_change(
+    times: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     times.trickle.create_stream_table("future", "SELECT id FROM t WHERE at > now()", schedule="1s")
     times.trickle.create_stream_table("still", "SELECT id FROM t", schedule="1s")
     later = times.trickle.get_stream_table("future").last_refresh_at
@@ -123,6 +125,11 @@ def test_p58_the_schedule_refreshes_without_any_change(times: Lab) -> None:
     watched = Watched()
 
     loop = Loop(times.trickle.daemon, watched, now=lambda: later + timedelta(minutes=1))
+    loop.run_once(threading.Event())
+    assert watched.reports == []  # no row is due yet
+    runtime = times.trickle._runtime
+    monkeypatch.setattr(runtime, "clock", lambda now: now.replace(year=3000, day=1))
+    loop = Loop(times.trickle.daemon, watched, now=lambda: later + timedelta(minutes=2))
     loop.run_once(threading.Event())
 
     # The other one is passed over: nothing it reads has changed.
@@ -138,7 +145,7 @@ def test_time_that_changes_nothing_leaves_no_history(times: Lab) -> None:
 
     for _ in range(3):
         [report] = times.trickle.daemon.refresh_unit(["future"])
-        assert (report.action.value, report.refresh_id) == ("DIFFERENTIAL", None)
+        assert (report.action.value, report.refresh_id) == ("NO_DATA", None)
         assert (report.rows_inserted, report.rows_deleted) == (0, 0)
 
     assert times.trickle.refresh_history("future") == before

@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from pgtrickle.errors import UnsupportedQueryError
+from pgtrickle.model.frontier import NEVER
 from pgtrickle.sql.text.current_time import Moments, fill_times
 from tests.labs.lab import Lab
 from tests.labs.time_lab import NOON, QUERIES, TimeLab, simulated
@@ -103,7 +104,11 @@ def test_the_table_holds_the_rows_at_the_recorded_time(time_lab: TimeLab) -> Non
 
     recorded = time_lab.lab.value("SELECT frontier -> 'time' FROM pgtrickle.pgt_stream_tables")
 
-    assert recorded == {"at": "2026-03-10T13:00:00+00:00", "zone": "UTC"}
+    assert recorded == {
+        "at": "2026-03-10T13:00:00+00:00",
+        "zone": "UTC",
+        "next_change_at": "2026-03-10T15:00:00.000001+00:00",
+    }
 
 
 def test_time_never_goes_back(time_lab: TimeLab) -> None:
@@ -316,5 +321,83 @@ def test_a_limit_is_pinned_and_follows_the_time(time_lab: TimeLab) -> None:
     for step in STEPS:
         time_lab.at(step)
         report = time_lab.lab.trickle.refresh_stream_table("s")
-        assert report.action.value == "DIFFERENTIAL"
+        assert report.action.value in {"DIFFERENTIAL", "NO_DATA"}
         assert time_lab.lab.trickle.verify_stream_table("s").ok
+
+
+DUE = {
+    "SELECT id FROM t WHERE at > now()": timedelta(hours=9),
+    "SELECT id FROM t WHERE at >= now() - interval '2 days'": timedelta(hours=3, microseconds=1),
+    "SELECT id FROM t WHERE at < now() - interval '2 days' AND kind = 'k2'": timedelta(
+        hours=21, microseconds=1
+    ),
+    "SELECT id FROM t WHERE day = current_date": timedelta(hours=12),
+    "SELECT id FROM t WHERE day > current_date + 3 AND at < now()": timedelta(microseconds=1),
+    "SELECT id FROM t WHERE at >= date_trunc('month', now())": timedelta(days=21, hours=12),
+    "SELECT id FROM t WHERE at_local > localtimestamp - interval '1 month'": timedelta(
+        days=23, hours=21
+    ),
+    "SELECT u.id FROM u JOIN t ON t.id = u.id AND t.at > now() + interval '1 day'": timedelta(
+        hours=3
+    ),
+    "SELECT id FROM t WHERE at < now() - interval '1 year' AND id > 42": None,
+    "SELECT id FROM t WHERE now() - at > interval '2 days'": "unknown",
+    "SELECT id FROM t WHERE at::date = current_date": "unknown",
+}
+
+
+def test_the_next_change_is_known(time_lab: TimeLab) -> None:
+    time_lab.lab.run("DELETE FROM t WHERE id = 44")
+    for number, (query, after) in enumerate(DUE.items()):
+        time_lab.create(f"s{number}", query)
+        found = time_lab.lab.trickle.get_stream_table(f"s{number}").next_change_at
+
+        if isinstance(after, timedelta):
+            assert found == NOON + after, query
+        else:
+            assert found == (NEVER if after is None else None), query
+
+
+def test_a_table_is_refreshed_when_a_row_is_due_and_not_before(time_lab: TimeLab) -> None:
+    """No row moves before the next change; then one does, as long as there is one."""
+    queries = [query for query, after in DUE.items() if isinstance(after, timedelta)]
+    for number, query in enumerate(queries[:5]):
+        time_lab.create(f"s{number}", query)
+    for name in time_lab.lab.queries:
+        for _ in range(4):
+            due = time_lab.lab.trickle.get_stream_table(name).next_change_at
+            assert due is not None
+            time_lab.at(due - timedelta(microseconds=1))
+            time_lab.check(name)
+            time_lab.refresh(name, "NO_DATA")
+            before = time_lab.lab.rows(f"TABLE {name}")
+            time_lab.at(due + timedelta(microseconds=1))
+            time_lab.refresh(name)
+            if "kind" not in time_lab.lab.queries[name] and name != "s4":
+                assert time_lab.lab.rows(f"TABLE {name}") != before
+        time_lab.at(NOON + timedelta(days=2))
+        time_lab.lab.trickle.refresh_stream_table(name)
+
+
+def test_a_table_that_nobody_writes_to_is_idle_until_a_row_is_due(time_lab: TimeLab) -> None:
+    time_lab.create("s", "SELECT id FROM t WHERE at > now() - interval '4 hours'")
+    time_lab.create("unknown", QUERIES["unbounded"])
+    daemon, trickle = time_lab.lab.trickle.daemon, time_lab.lab.trickle
+    tables = [trickle.get_stream_table(name) for name in time_lab.lab.queries]
+
+    def idle() -> set[str]:
+        found = daemon.find_idle(tables)
+        return {table.name.name for table in tables if table.id in found}
+
+    assert idle() == {"s"}
+    time_lab.at(timedelta(hours=4))
+    assert idle() == set()
+    time_lab.refresh("s")
+    assert idle() == {"s"}
+    time_lab.lab.run("INSERT INTO t VALUES (99, '2026-03-10 13:00+00')")
+    assert idle() == set()
+    time_lab.refresh("s")
+    time_lab.at(datetime(2026, 3, 10, 16, 59, tzinfo=UTC))
+    assert idle() == {"s"}
+    time_lab.at(timedelta(minutes=2))
+    assert idle() == set()

@@ -22,7 +22,7 @@ from pgtrickle.algebra.nodes import Output, Scalar, Scan, SourceKind
 from pgtrickle.model.text.names import quote_identifier
 from pgtrickle.sql.scalars import conjunction, conjuncts
 from pgtrickle.sql.text.current_time import AFTER_MARK, BEFORE_MARK, mark_times
-from pgtrickle.sql.time_ranges import TimeRange, reads_time, time_ranges
+from pgtrickle.sql.time_ranges import TimeRange, Turn, reads_time, time_ranges
 
 
 def is_moving(scan: Scan) -> bool:
@@ -84,6 +84,33 @@ def listed(scan: Scan, mark: str, weight: str | None = None) -> str:
         for output in scan.outputs
     ]
     return ", ".join([*parts, *([f"{weight} AS __weight"] if weight else [])])
+
+
+def next_values(scan: Scan, *, steady: bool) -> tuple[tuple[str, str], ...] | None:
+    """Return what tells when the next row moves: for each range a query and a condition.
+
+    The query finds the least value ahead of the moment; the condition, over it as ``next.value``,
+    holds as soon as the comparison has changed. In both texts, the mark of the new time means the
+    time from which on is asked, and that of the old time the one that is tried. None: that cannot
+    be told. ``steady`` says that local time never steps back.
+    """
+    ranges, (still, _) = ranges_of(scan), _split(scan)
+    if ranges is None:
+        return None
+    found = []
+    for one in ranges:
+        if one.column is None or not (one.absolute or (steady and one.advances)):
+            return None
+        now = mark_times(one.moment, AFTER_MARK)
+        ahead = ">" if one.turn is Turn.REACHED else ">="
+        where = [*(condition.sql for condition in still), f"{one.expression} {ahead} {now}"]
+        least = f"SELECT min({one.expression}) AS value FROM {_relation(scan)}{_where(where)}"
+        then = mark_times(one.moment, BEFORE_MARK)
+        reached, passed = f"({then}) >= next.value", f"({then}) > next.value"
+        both = f"CASE WHEN ({now}) >= next.value THEN {passed} ELSE {reached} END"
+        turned = {Turn.REACHED: reached, Turn.PASSED: passed, Turn.BOTH: both}
+        found.append((least, turned[one.turn]))
+    return tuple(found)
 
 
 def describe_moved(scan: Scan) -> str:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+NEVER = datetime(9999, 1, 1, tzinfo=UTC)  # when the next change is, if time makes none
 _SNAPSHOT = re.compile(r"(\d+):(\d+):((?:\d+(?:,\d+)*)?)")
 
 
@@ -68,10 +69,14 @@ class FrontierTime:
 
     at: datetime
     zone: str
+    next_change_at: datetime | None = None  # when it next changes a row; None: that is not known
 
     def to_json(self) -> dict[str, object]:
         """Return the value stored in the catalog."""
-        return {"at": self.at.astimezone(UTC).isoformat(), "zone": self.zone}
+        found = {"at": self.at.astimezone(UTC).isoformat(), "zone": self.zone}
+        if self.next_change_at is not None:
+            found["next_change_at"] = self.next_change_at.astimezone(UTC).isoformat()
+        return dict(found)
 
     @classmethod
     def from_json(cls, value: dict[str, object]) -> FrontierTime:
@@ -81,7 +86,12 @@ class FrontierTime:
         >>> FrontierTime.from_json(time.to_json()) == time
         True
         """
-        return cls(datetime.fromisoformat(str(value["at"])), str(value["zone"]))
+        following = value.get("next_change_at")
+        return cls(
+            datetime.fromisoformat(str(value["at"])),
+            str(value["zone"]),
+            None if following is None else datetime.fromisoformat(str(following)),
+        )
 
     def after(self, earlier: FrontierTime | None) -> FrontierTime:
         """Return this time, or the earlier one if the clock stepped back: time only advances."""

@@ -78,7 +78,8 @@ def _time_passed(facts: Facts) -> bool:
     before, now = facts.stream_table.frontier, facts.frontier.time
     if now is None or before is None or before.time is None:
         return False
-    return before.time.at < now.at
+    due = before.time.next_change_at
+    return before.time.at < now.at and (due is None or due <= now.at)
 
 
 def _clock_stepped_back(facts: Facts) -> str:

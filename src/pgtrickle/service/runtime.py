@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -92,6 +92,11 @@ class Runtime:
     gap: TrickleError | None = None  # why the catalog cannot be used
     remembered: Remembered = field(default_factory=Remembered)
     clock: Callable[[datetime], datetime] = _as_told  # the current time, given the server's
+
+    @property
+    def simulated_time(self) -> datetime | None:
+        """The current time, if it is not the server's."""
+        return None if self.clock is _as_told else self.clock(datetime.now(UTC))
 
     @property
     def computes_in_postgres(self) -> bool:

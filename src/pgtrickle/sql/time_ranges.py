@@ -9,8 +9,10 @@ and reads the time nowhere else, keeps its answer if all of them do.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum
 
 from sqlglot import exp
 
@@ -51,7 +53,42 @@ _NEVER_NULL_FUNCTIONS = frozenset(
         "to_char",
     }
 )
+# Of a later time these make a value that is not earlier.
+_ADVANCING = (
+    exp.CurrentTimestamp,
+    exp.CurrentDate,
+    exp.Localtimestamp,
+    exp.Literal,
+    exp.Cast,
+    exp.DataType,
+    exp.Paren,
+    exp.Add,
+    exp.Sub,
+    exp.TimestampTrunc,
+)
+# What depends on the time zone: local times, dates and intervals of days; local time can step back.
+_LOCAL = re.compile(r"(?i)CURRENT_DATE|LOCAL|TRUNC|day|mon|year|AS (DATE|TIMESTAMP)\b")
 _GUARDS = (exp.Case, exp.Coalesce)
+
+
+class Turn(Enum):
+    """When a comparison changes, as the moment advances towards the value of the row."""
+
+    REACHED = "the moment is not earlier than the value"
+    PASSED = "the moment is later than the value"
+    BOTH = "at both times, as an equality does"
+
+
+# By the comparison, with the value of the row on its left.
+_TURNS = {
+    exp.GT: Turn.REACHED,
+    exp.LTE: Turn.REACHED,
+    exp.GTE: Turn.PASSED,
+    exp.LT: Turn.PASSED,
+    exp.EQ: Turn.BOTH,
+    exp.NEQ: Turn.BOTH,
+}
+_MIRRORED = {exp.GT: exp.LT, exp.LT: exp.GT, exp.GTE: exp.LTE, exp.LTE: exp.GTE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +98,9 @@ class TimeRange:
     expression: str
     column: str | None  # which the expression is, if it is one
     moment: str
+    turn: Turn
+    advances: bool = False  # the moment never steps back, at least in UTC
+    absolute: bool = False  # nor in any other time zone
 
     @property
     def condition(self) -> str:
@@ -96,13 +136,19 @@ def _ranges(tree: exp.Expr) -> Iterator[TimeRange]:
     for node in tree.find_all(*_COMPARISONS):
         for moment, expression in ((node.this, node.expression), (node.expression, node.this)):
             if _is_moment(moment) and _is_of_row(expression):
-                yield _range(expression.unnest(), moment.unnest())
+                kind = type(node)
+                turn = _TURNS[_MIRRORED.get(kind, kind) if moment is node.this else kind]
+                yield _range(expression.unnest(), moment.unnest(), turn)
 
 
-def _range(expression: exp.Expr, moment: exp.Expr) -> TimeRange:
+def _range(expression: exp.Expr, moment: exp.Expr, turn: Turn) -> TimeRange:
     column = expression.name if isinstance(expression, exp.Column) else None
     texts = [one.sql(dialect="postgres", comments=False) for one in (expression, moment)]
-    return TimeRange(texts[0], column, texts[1])
+    advances = all(isinstance(node, _ADVANCING) for node in moment.walk()) and not any(
+        count_times(node.expression.sql(dialect="postgres")) for node in moment.find_all(exp.Sub)
+    )
+    absolute = not _LOCAL.search(texts[1])
+    return TimeRange(texts[0], column, texts[1], turn, advances, advances and absolute)
 
 
 def _is_moment(side: exp.Expr) -> bool:

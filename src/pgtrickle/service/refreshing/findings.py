@@ -26,6 +26,7 @@ from pgtrickle.model.stream_table import Action, RefreshMode, StreamTable
 from pgtrickle.plan.decide import Decision, Facts, has_work, only_time_passed
 from pgtrickle.service.refreshing.costing.forecast import make_forecast
 from pgtrickle.service.refreshing.foreign_frontier import is_foreign
+from pgtrickle.service.refreshing.next_change import find_next_change
 from pgtrickle.service.refreshing.refresh import Basis, Prepared
 from pgtrickle.service.refreshing.snapshot import BufferView, Snapshot
 from pgtrickle.service.refreshing.start_again import StartAgainError
@@ -140,7 +141,7 @@ def gather_facts(
         requested_full=refresh.requested_full or forced,
         max_change_ratio=_max_change_ratio(settings, stream_table),
         gaps=list_capture_gaps(buffers.connection, stream_table.id),
-        clock_back=now is not None and now != frontier.time,
+        clock_back=now is not None and frontier.time is not None and now.at < frontier.time.at,
         volatile=next(map(str, compiled.binding.volatile), ""),
     )
     changed = {str(one.relid): one.rows for one in changes if one.rows}
@@ -181,7 +182,9 @@ def _frontier(
     """
     frontier, before = snapshot.frontier, prepared.stream_table.frontier
     if now is not None:
-        frontier = replace(frontier, time=now.after(None if before is None else before.time))
+        time = now.after(None if before is None else before.time)
+        following = find_next_change(snapshot.connection, prepared.compiled.staged, time)
+        frontier = replace(frontier, time=replace(time, next_change_at=following))
     if not prepared.positions:
         return frontier
     # Another process may have followed them since: the snapshot sees rows and position.
