@@ -55,6 +55,7 @@ LONG = {
     "tests/end_to_end/test_kill.py": _ALL,
     "tests/end_to_end/test_lake_demo.py": _ALL,
     "tests/end_to_end/test_memory.py": _ALL,
+    "tests/end_to_end/test_time_passes.py": _ALL,
     "tests/end_to_end/test_readme.py::test_the_shell_example_maintains_its_table": _ALL,
     "tests/spark/test_class_archive.py::test_first_process_writes_what_the_second_one_uses": _ALL,
     "tests/spark/test_class_archive.py::test_process_that_goes_on_has_it_written_beside_it": _ALL,
@@ -111,6 +112,8 @@ LONG = {
     "tests/queries/test_null_padding.py::test_type_in_grouping_sets_and_outer_joins": 7,
     "tests/queries/test_support.py::"
     "test_what_says_yes_is_maintained_in_strict_differential_mode": 4,
+    "tests/queries/test_time_passes.py::test_rows_move_as_time_passes": 20,
+    "tests/queries/test_time_passes.py::test_random_histories_of_rows_and_time": 8,
     "tests/queries/test_types.py::test_type_survives": 5,
     "tests/spark/test_carriers.py::test_every_value_comes_back_as_it_was": 5,
     # With a server, files and a client of DuckDB each.

@@ -551,12 +551,23 @@ SELECT o.id, t.tag, t.nr FROM orders AS o, unnest(o.tags) WITH ORDINALITY AS t (
 -- differential: yes
 SELECT id, unnest(tags) AS tag FROM orders
 
+-- group: the current time
+
+-- construct: a condition over one table on now(), current_date or another function of the current time
+-- differential: yes
+-- how: rows enter and leave as time passes, found by a range of the column
+SELECT id FROM orders WHERE ordered_on < current_date
+
+-- construct: FILTER by the current time
+-- differential: yes
+SELECT customer_id, count(*) FILTER (WHERE ordered_on <= current_date - 7) AS n FROM orders GROUP BY customer_id
+
 -- group: what a change cannot follow
 
--- construct: now(), current_date and other functions of the current time
+-- construct: the current time in a column, in HAVING or over several tables
 -- differential: no
 -- how: AUTO recomputes at every refresh
-SELECT id FROM orders WHERE ordered_on < current_date
+SELECT id, current_date - ordered_on AS days FROM orders
 
 -- construct: volatile functions
 -- differential: no

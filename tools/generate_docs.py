@@ -63,7 +63,7 @@ OPERATORS: dict[str, Operator] = {
         " WHERE o.quantity * p.weight > 20",
         "None.",
         "A predicate over one table is evaluated by PostgreSQL and may be anything that is not"
-        " volatile and does not depend on the current time. So may a predicate over several tables:"
+        " volatile; the current time is followed. So may a predicate over several tables:"
         " if it has no faithful translation to Spark, PostgreSQL computes the stage. A subquery"
         " becomes a join and an aggregate.",
     ),

@@ -47,6 +47,10 @@ _MAX_VIEW_DEPTH = 100  # PostgreSQL has no cycles of views; this limits a chain 
 _RELATION_IN_TREE = re.compile(r":rtekind 0 :relid (\d+)")
 _FUNCTION_IN_TREE = re.compile(r":(?:funcid|opfuncid|aggfnoid|winfnoid) (\d+)")
 _OPERATOR_IN_TREE = re.compile(r":opno (\d+)")
+_VALUE_FUNCTION_IN_TREE = re.compile(r"\{SQLVALUEFUNCTION :op (\d+)")
+# CURRENT_DATE, CURRENT_TIMESTAMP, LOCALTIME and LOCALTIMESTAMP as PostgreSQL numbers them; the
+# others up to the last are forms with a precision, and those beyond it name roles and schemas.
+_FOLLOWED, _LAST_OF_TIME = frozenset({0, 3, 5, 7}), 8
 _TIME_FUNCTIONS = frozenset({"now", "transaction_timestamp", "statement_timestamp"})
 
 _SUPPORTED_KINDS = frozenset("rpvmf")
@@ -149,6 +153,7 @@ class Binding:
     objects: tuple[BoundObject, ...] = ()  # all objects that are not built in
     types: tuple[int, ...] = ()  # likewise, of its values
     volatile: tuple[VolatileFunctionError, ...] = ()  # only FULL can have these
+    time_unfollowed: str = ""  # a form of the time whose passing no rule follows
     pinned: tuple[str, ...] = ()  # what was added so that there is one answer, in words
 
 
@@ -214,6 +219,7 @@ def examine_query(connection: Connection, user_sql: str, check: Check | None = N
             objects,
             types,
             tuple(functions.volatile(user_sql)),
+            functions.time_unfollowed(trees),
         )
 
 
@@ -506,6 +512,17 @@ class _Functions:
             schema == "pg_catalog" and (name in _TIME_FUNCTIONS or (name == "age" and arity == 1))
             for name, schema, _, _, _, arity in self.rows
         )
+
+    def time_unfollowed(self, trees: Iterable[str]) -> str:
+        """Describe the first form of the current time, or of the session, that no rule follows."""
+        kinds = {int(kind) for tree in trees for kind in _VALUE_FUNCTION_IN_TREE.findall(tree)}
+        if any(kind > _LAST_OF_TIME for kind in kinds):
+            return "or of the session"
+        if kinds - _FOLLOWED:
+            return "with a time zone or a precision, as in CURRENT_TIME or CURRENT_TIMESTAMP(0)"
+        if any(name == "age" and arity == 1 for name, schema, *_, arity in self.rows):
+            return "in age() of one argument"
+        return ""
 
     def refusals(self) -> Iterator[Refusal]:
         """Name the functions that no rule covers."""

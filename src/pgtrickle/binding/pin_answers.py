@@ -20,7 +20,9 @@ from pgtrickle.model.text.search_path import OWN_PATH
 from pgtrickle.sql.refine import Refined, UniqueKeys, refine
 from pgtrickle.sql.text.limits import allow_depth
 from pgtrickle.sql.text.parse_bound import parse_bound
+from pgtrickle.sql.text.placeholders import fill
 
+_NOW = r"(?<![\w$.])now\(\)"
 _SHORT_FRAME = re.compile(r"\b(ROWS|RANGE|GROUPS) (UNBOUNDED|\d+) PRECEDING\b(?! AND)")
 
 
@@ -55,7 +57,8 @@ def _print(connection: Connection, sql: str) -> str:
 
 
 def _in_full(sql: str) -> str:
-    """Write frames with both ends, as the parser does; PostgreSQL leaves it to the query."""
+    """Write frames with both ends, and the time, as the parser does; PostgreSQL leaves it open."""
+    sql = fill(sql, _NOW, lambda _: "CURRENT_TIMESTAMP")
     return _SHORT_FRAME.sub(r"\1 BETWEEN \2 PRECEDING AND CURRENT ROW", sql)
 
 

@@ -66,6 +66,7 @@ def stream_table_document(table: StreamTable) -> Document:
         "frontier": None if table.frontier is None else table.frontier.to_json(),
         "data_timestamp": _moment(table.data_timestamp),
         "last_refresh_at": _moment(table.last_refresh_at),
+        "next_change_at": _moment(table.next_change_at),
         "suspended_by": table.suspended_by,
         "consecutive_errors": table.consecutive_errors,
         "last_error": table.last_error_message,

@@ -1,9 +1,10 @@
 """The PostgreSQL queries that feed a derived plan, each bounded if possible.
 
 A query's text is complete except for marks, which the refresh fills in: the condition that cuts
-a window at the old frontier (``:window``), and values that only an earlier stage of the same
-refresh knows and no other connection can see yet: its key values (``:keys(stage,column)``), and
-the range of a value that changed (``:range_0``).
+a window at the old frontier (``:window``), the time of the old and of the new contents
+(``:time_before`` and ``:time_after``), and values that only an earlier stage of the same refresh
+knows and no other connection can see yet: its key values (``:keys(stage,column)``), and the range
+of a value that changed (``:range_0``).
 """
 
 from __future__ import annotations
@@ -30,11 +31,20 @@ from pgtrickle.delta.key_sets import (
     Restriction,
     StoredKeys,
 )
+from pgtrickle.delta.moving_scan import describe_moved, is_moving, listed, moved_rows, moved_values
 from pgtrickle.errors import InternalError
 from pgtrickle.model.sql_type import Column, SqlType
 from pgtrickle.model.text.names import QualifiedName, quote_identifier
 from pgtrickle.sql.emit import changes_view, rows_view, stands_at
 from pgtrickle.sql.scalars import bare_column
+from pgtrickle.sql.text.current_time import (
+    AFTER_MARK,
+    BEFORE_MARK,
+    PRESENT,
+    TIME_MARKS,
+    Moments,
+    mark_times,
+)
 from pgtrickle.sql.text.placeholders import fill, find
 
 WINDOW_MARK = ":window"
@@ -62,7 +72,13 @@ class KeyArray:
     view: str  # the relation of the changes
     column: str
     type: SqlType
-    sql: str  # how PostgreSQL finds the values by itself
+    captured: str  # how PostgreSQL finds the values among the captured changes
+    moved: str = ""  # likewise among the rows that time has moved
+
+    @property
+    def sql(self) -> str:
+        """How PostgreSQL finds the values by itself."""
+        return f"({self.captured} || {self.moved})" if self.moved else self.captured
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +110,9 @@ class Read:
     key_arrays: tuple[KeyArray, ...] = ()
     ranges: tuple[ValueRange, ...] = ()  # and for each of these, in both texts
     state: bool = False  # rows of a stage as they were stored before this refresh
+    # Of changes, in part: the rows that time has moved, which are read where the table is.
+    captured_sql: str = ""
+    moved_sql: str = ""
 
     def sql_with(self, known: Callable[[KeyArray], str | None]) -> str:
         """Write the query with the known key values; the query finds the others itself."""
@@ -144,6 +163,8 @@ def reads_of(
 def read_changes_of(scan: Scan, computed: frozenset[str]) -> Read:
     """Return the read of a scan's changes."""
     columns = tuple(output.column for output in scan.outputs)
+    if is_moving(scan):
+        return _read_moving(scan, columns, computed)
     listed = _outputs(scan, "__weight")
     buffer: QualifiedName | None = None
     if scan.source.kind is SourceKind.STATE:
@@ -167,6 +188,30 @@ def read_changes_of(scan: Scan, computed: frozenset[str]) -> Read:
         relation=buffer,
         parts_sql=f"SELECT {listed} FROM {part}{where}",
         marked_sql=sql,
+    )
+
+
+def _read_moving(scan: Scan, columns: tuple[Column, ...], computed: frozenset[str]) -> Read:
+    """Return the read of the changes of a scan whose rows time moves, too."""
+    buffer = buffer_relation(scan.source.relid).sql
+    where = _where(scan, _WINDOW, mark=BEFORE_MARK)
+    captured = f"SELECT {listed(scan, BEFORE_MARK)}, __weight FROM {buffer}{where}"
+    if not columns:
+        captured = f"SELECT __weight FROM {buffer}{where}"
+    moved = moved_rows(scan)
+    sql = f"{captured} UNION ALL {moved}"
+    return Read(
+        changes_view(scan),
+        _label(scan),
+        ReadKind.CHANGES,
+        columns,
+        computed.intersection(column.name for column in columns),
+        sql,
+        f"the window since the last refresh; and, as time passed, {describe_moved(scan)}",
+        weighted=True,
+        marked_sql=sql,
+        captured_sql=captured,
+        moved_sql=moved,
     )
 
 
@@ -280,15 +325,21 @@ class _Writer:
 
     def _key_array(self, key: ChangedKeys | StoredKeys) -> str:
         expression = _expression(key.scan, key.column)
+        moved = ""
         if isinstance(key, StoredKeys):
             where = _where(key.scan, self._bound(key.scan, key.bound))
             return f"ARRAY(SELECT {expression} FROM {self._from(key.scan)}{where})"
         if key.scan.source.kind is SourceKind.STATE:
             sql = keys_mark(key.scan.source.key, key.column)
         else:
+            mark = BEFORE_MARK if is_moving(key.scan) else AFTER_MARK
             buffer = buffer_relation(key.scan.source.relid)
-            sql = f"ARRAY(SELECT {expression} FROM {buffer.sql}{_where(key.scan, _WINDOW)})"
-        array = KeyArray(changes_view(key.scan), key.column, _type(key.scan, key.column), sql)
+            then = _expression(key.scan, key.column, mark)
+            sql = f"ARRAY(SELECT {then} FROM {buffer.sql}{_where(key.scan, _WINDOW, mark=mark)})"
+            if is_moving(key.scan):
+                moved = f"ARRAY({moved_values(key.scan, quote_identifier(key.column))})"
+        type_ = _type(key.scan, key.column)
+        array = KeyArray(changes_view(key.scan), key.column, type_, sql, moved)
         return f":array_{self._arrays.setdefault(array, len(self._arrays))}"
 
 
@@ -315,13 +366,13 @@ def fill_ranges(sql: str, conditions: Sequence[str]) -> str:
 
 
 def _outputs(scan: Scan, *more: str) -> str:
-    parts = [f"{output.scalar.sql} AS {quote_identifier(output.name)}" for output in scan.outputs]
+    parts = [listed(scan, AFTER_MARK)] if scan.outputs else []
     return ", ".join([*parts, *more])
 
 
-def _where(scan: Scan, *conditions: str) -> str:
+def _where(scan: Scan, *conditions: str, mark: str = AFTER_MARK) -> str:
     parts = [f"({part})" for part in conditions if part]
-    parts += [f"({scan.predicate.sql})"] if scan.predicate else []
+    parts += [f"({mark_times(scan.predicate.sql, mark)})"] if scan.predicate else []
     return f" WHERE {' AND '.join(parts)}" if parts else ""
 
 
@@ -354,10 +405,11 @@ def _label(scan: Scan) -> str:
     return "the defining query" if scan.source.kind is SourceKind.QUERY else scan.source.key
 
 
-def _expression(scan: Scan, column: str) -> str:
+def _expression(scan: Scan, column: str, mark: str = AFTER_MARK) -> str:
     for output in scan.outputs:
         if output.name == column:
-            return output.scalar.sql if bare_column(output.scalar) else f"({output.scalar.sql})"
+            sql = mark_times(output.scalar.sql, mark)
+            return sql if bare_column(output.scalar) else f"({sql})"
     raise InternalError(f"the scan {scan.alias} has no column {column}")
 
 
@@ -391,8 +443,8 @@ def stage_keys(sql: str) -> set[tuple[str, str]]:
     return {(match["stage"], match["column"]) for match in find(sql, _KEYS_MARK)}
 
 
-def fill_marks(sql: str, window: str, keys: Mapping[str, str]) -> str:
-    """Replace the marks of a read by a condition and by array literals.
+def fill_marks(sql: str, window: str, keys: Mapping[str, str], moments: Moments = PRESENT) -> str:
+    """Replace the marks of a read by a condition, by array literals and by moments.
 
     >>> fill_marks("SELECT ':window' FROM b WHERE :window", "__xid > 7", {})
     "SELECT ':window' FROM b WHERE __xid > 7"
@@ -400,6 +452,8 @@ def fill_marks(sql: str, window: str, keys: Mapping[str, str]) -> str:
 
     def value(match: re.Match[str]) -> str:
         mark = match.group()
+        if mark in {BEFORE_MARK, AFTER_MARK}:
+            return moments.at(mark)
         return window if mark == WINDOW_MARK else keys[mark]
 
-    return fill(sql, rf"{WINDOW_MARK}\b|{_KEYS_MARK}", value)
+    return fill(sql, rf"{WINDOW_MARK}\b|{_KEYS_MARK}|{TIME_MARKS}", value)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
+NEVER = datetime(9999, 1, 1, tzinfo=UTC)  # when the next change is, if time makes none
 _SNAPSHOT = re.compile(r"(\d+):(\d+):((?:\d+(?:,\d+)*)?)")
 
 
@@ -62,6 +64,45 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
+class FrontierTime:
+    """The current time for which contents hold, and the time zone in which it was read."""
+
+    at: datetime
+    zone: str
+    next_change_at: datetime | None = None  # when it next changes a row; None: that is not known
+
+    def to_json(self) -> dict[str, object]:
+        """Return the value stored in the catalog."""
+        found = {"at": self.at.astimezone(UTC).isoformat(), "zone": self.zone}
+        if self.next_change_at is not None:
+            found["next_change_at"] = self.next_change_at.astimezone(UTC).isoformat()
+        return dict(found)
+
+    @classmethod
+    def from_json(cls, value: dict[str, object]) -> FrontierTime:
+        """Read the output of ``to_json``.
+
+        >>> time = FrontierTime(datetime(2026, 3, 1, 12, 0, 0, 5, UTC), "Europe/Berlin")
+        >>> FrontierTime.from_json(time.to_json()) == time
+        True
+        """
+        following = value.get("next_change_at")
+        return cls(
+            datetime.fromisoformat(str(value["at"])),
+            str(value["zone"]),
+            None if following is None else datetime.fromisoformat(str(following)),
+        )
+
+    def after(self, earlier: FrontierTime | None) -> FrontierTime:
+        """Return this time, or the earlier one if the clock stepped back: time only advances."""
+        return (
+            self
+            if earlier is None or earlier.at <= self.at
+            else FrontierTime(earlier.at, self.zone)
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Frontier:
     """One past moment of one database, to which a stream table's contents belong.
 
@@ -73,6 +114,7 @@ class Frontier:
     database_oid: int
     snapshot: PgSnapshot
     positions: tuple[Position, ...] = ()  # of sources outside PostgreSQL
+    time: FrontierTime | None = None  # if the contents depend on the current time
 
     def to_json(self) -> dict[str, object]:
         """Return the value stored in the catalog.
@@ -93,6 +135,7 @@ class Frontier:
                 "snapshot": str(self.snapshot),
             },
             **kinds,
+            **({} if self.time is None else {"time": self.time.to_json()}),
         }
 
     @classmethod
@@ -102,6 +145,9 @@ class Frontier:
         >>> position = Position("ducklake", "public.t", 9)
         >>> frontier = Frontier("7", 5, PgSnapshot.parse("1:4:2"), (position,))
         >>> Frontier.from_json(frontier.to_json()) == frontier
+        True
+        >>> timed = Frontier("7", 5, frontier.snapshot, (), FrontierTime(datetime.now(UTC), "UTC"))
+        >>> Frontier.from_json(timed.to_json()) == timed
         True
         """
         pg = value["pg"]
@@ -113,10 +159,11 @@ class Frontier:
                 sorted(
                     Position(kind, source, int(str(at)))
                     for kind, sources in value.items()
-                    if kind != "pg"
+                    if kind not in {"pg", "time"}
                     for source, at in sources.items()
                 )
             ),
+            FrontierTime.from_json(value["time"]) if "time" in value else None,
         )
 
     def same_database(self, other: Frontier) -> bool:

@@ -111,6 +111,18 @@ class StreamTable(Shown):
     circle: int | None = None  # the least id of the members of its circle: see ADR 0023
 
     @property
+    def follows_time(self) -> bool:
+        """Whether its rows move as time passes, and a refresh finds them."""
+        return self.frontier is not None and self.frontier.time is not None
+
+    @property
+    def next_change_at(self) -> datetime | None:
+        """When the passing of time next changes a row; None if it does not, or at any time."""
+        if self.frontier is None or self.frontier.time is None:
+            return None
+        return self.frontier.time.next_change_at
+
+    @property
     def failing(self) -> bool:
         """Whether the last refresh failed, even with an error that does not count."""
         if self.consecutive_errors or self.last_error_at is None or not self.last_error_message:

@@ -23,11 +23,12 @@ class Facts:
     reshaped: tuple[str, ...]  # changed properties of sources, described
     rewritten: tuple[str, ...]  # sources rewritten without a TRUNCATE, for example by ALTER TABLE
     polled: tuple[str, ...]  # sources without triggers whose rows changed
-    time_dependent: bool
+    time_dependent: bool  # and how the rows move as time passes is not known
     requested_full: bool
     max_change_ratio: float
     gaps: tuple[str, ...] = ()  # why changes of a source are in no buffer
     forecast: Forecast | None = None  # if there is work to do
+    clock_back: bool = False  # the clock shows an earlier time than that of the contents
     volatile: str = ""  # which function gives other rows for the same data
 
 
@@ -43,7 +44,9 @@ class Decision:
 
 def decide(facts: Facts) -> Decision:
     """Choose the action; the first rule that applies decides."""
-    return replace(_first_rule(facts), forecast=facts.forecast)
+    decision = replace(_first_rule(facts), forecast=facts.forecast)
+    back = _clock_stepped_back(facts)
+    return replace(decision, reason=f"{decision.reason}; {back}") if back else decision
 
 
 def has_work(facts: Facts) -> bool:
@@ -54,8 +57,37 @@ def has_work(facts: Facts) -> bool:
         or facts.polled
         or facts.time_dependent
         or facts.volatile
+        or _time_passed(facts)
         or _without_contents(facts)
     )
+
+
+def only_time_passed(facts: Facts) -> bool:
+    """Tell whether the passing of time is the only thing to follow."""
+    return _time_passed(facts) and not (
+        facts.changed_rows
+        or facts.truncated
+        or facts.polled
+        or facts.volatile
+        or _without_contents(facts)
+    )
+
+
+def _time_passed(facts: Facts) -> bool:
+    """Tell whether rows may have moved because the time has."""
+    before, now = facts.stream_table.frontier, facts.frontier.time
+    if now is None or before is None or before.time is None:
+        return False
+    due = before.time.next_change_at
+    return before.time.at < now.at and (due is None or due <= now.at)
+
+
+def _clock_stepped_back(facts: Facts) -> str:
+    """Describe a clock that shows an earlier time than the contents have."""
+    before = facts.stream_table.frontier
+    if before is None or before.time is None or facts.frontier.time is None or not facts.clock_back:
+        return ""
+    return f"the clock stepped back: the time of the contents stays {before.time.at}"
 
 
 def _first_rule(facts: Facts) -> Decision:
@@ -68,6 +100,8 @@ def _first_rule(facts: Facts) -> Decision:
         return Decision(Action.FULL, f"{', '.join(facts.polled)} changed, as polling shows")
     if not has_work(facts):
         return Decision(Action.NO_DATA, "no source changed")
+    if only_time_passed(facts) and table.refresh_mode is not RefreshMode.FULL:
+        return Decision(Action.DIFFERENTIAL, "time has passed", only_time=True)
     if not facts.changed_rows and not facts.truncated and not facts.polled:
         why = facts.volatile or "the query depends on the current time"
         return Decision(Action.FULL, why, only_time=True)
@@ -138,8 +172,21 @@ def _start_anew(facts: Facts, frontier: Frontier) -> str | None:
         return "; ".join(facts.gaps)
     if facts.rewritten:
         return f"{', '.join(facts.rewritten)} was rewritten"
+    if (reason := _other_time(frontier, facts.frontier)) is not None:
+        return reason
     if facts.stream_table.needs_reinit:
         return "marked after an error or a change of a source"
+    return None
+
+
+def _other_time(before: Frontier, now: Frontier) -> str | None:
+    """Return why the time of the contents cannot be continued, or None."""
+    if now.time is None:
+        return None
+    if before.time is None:
+        return "the time of its contents is not known"
+    if before.time.zone != now.time.zone:
+        return f"the time zone changed from {before.time.zone} to {now.time.zone}"
     return None
 
 

@@ -21,6 +21,7 @@ from pgtrickle.delta.cut import (
 from pgtrickle.delta.derive import derive, full, pair, with_merged_state
 from pgtrickle.delta.key_sets import Bound, Restriction, Spread, bounds_of, unknown_spread
 from pgtrickle.delta.layout import WEIGHT
+from pgtrickle.delta.moving_scan import is_moving
 from pgtrickle.delta.narrow import Keys, is_narrow, no_keys
 from pgtrickle.delta.partial import emit_partial, partial_columns, summed_columns
 from pgtrickle.delta.reads import Read, computed_columns, read_changes_of, reads_of
@@ -138,8 +139,12 @@ def plan_differential(
 
 
 def changing_scans(stage: StatefulStage | RowsStage, changed: Collection[str]) -> list[Scan]:
-    """Return the scans of a stage, one for each alias, whose sources changed."""
-    scans = {scan.alias: scan for scan in scans_of(stage.body) if scan.source.key in changed}
+    """Return the scans of a stage, one for each alias, whose sources changed; time always has."""
+    scans = {
+        scan.alias: scan
+        for scan in scans_of(stage.body)
+        if scan.source.key in changed or is_moving(scan)
+    }
     return list(scans.values())
 
 

@@ -6,7 +6,7 @@ source whose changes cancel out takes no part in the stage.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from psycopg import Connection
@@ -34,19 +34,25 @@ class Changes:
 
 
 def collect_changes(
-    writer: Connection, name: str, read: Read, query: str, source: Connection
+    writer: Connection, name: str, read: Read, parts: Sequence[tuple[str, Connection]]
 ) -> Changes:
-    """Put the changes that ``query`` finds into a temporary table of the writer.
+    """Put the changes that some queries find into a temporary table of the writer.
 
-    ``source`` is another connection where only that one sees them (the log's, see ADR 0014).
+    Each has its connection: another one where only that one sees them (the log's, see ADR 0014).
     """
-    table = quote_identifier(name)
-    create = f"CREATE TEMPORARY TABLE {table} ON COMMIT DROP AS {consolidated(read, query)}"
-    if source is writer:
-        rows = writer.execute(trusted(create)).rowcount
-    else:
-        writer.execute(trusted(f"{create} WITH NO DATA"))
-        rows = _copy(source, consolidated(read, query), writer, table)
+    table, rows = quote_identifier(name), 0
+    for number, (query, source) in enumerate(parts):
+        found = consolidated(read, query)
+        create = f"CREATE TEMPORARY TABLE {table} ON COMMIT DROP AS {found}"
+        if number == 0 and source is writer:
+            rows = writer.execute(trusted(create)).rowcount
+            continue
+        if number == 0:
+            writer.execute(trusted(f"{create} WITH NO DATA"))
+        if source is writer:
+            rows += writer.execute(trusted(f"INSERT INTO {table} {found}")).rowcount
+        else:
+            rows += _copy(source, found, writer, table)
     if rows > _GUESSED_ROWS:
         writer.execute(trusted(f"ANALYZE {table}"))
     return Changes(read, table, rows)

@@ -17,6 +17,7 @@ from pgtrickle.model.text.names import quote_identifier
 from pgtrickle.model.text.trusted import trusted
 from pgtrickle.plan.stages import StagePlan
 from pgtrickle.postgres_engine.changes import Changes
+from pgtrickle.sql.text.current_time import PRESENT, Moments, fill_times
 from pgtrickle.sql.text.placeholders import fill
 
 # Up to this many changes, arrays of their keys bound the reads.  Beyond it the planner, which
@@ -29,7 +30,11 @@ _ORDERED = frozenset(
 
 
 def compute_stage(
-    writer: Connection, plan: StagePlan, changes: Mapping[str, Changes], table: str
+    writer: Connection,
+    plan: StagePlan,
+    changes: Mapping[str, Changes],
+    table: str,
+    moments: Moments = PRESENT,
 ) -> int:
     """Compute a stage into a new temporary table; return the number of its rows.
 
@@ -43,7 +48,7 @@ def compute_stage(
         for read in plan.reads
         for one in read.ranges
     }
-    query = write_stage(plan, changes, conditions)
+    query = fill_times(write_stage(plan, changes, conditions), moments)
     statement = f"CREATE TEMPORARY TABLE {table} ON COMMIT DROP AS\n{query}"
     return writer.execute(trusted(statement)).rowcount
 

@@ -409,7 +409,8 @@ class Loop:
 
     def _note_idle(self, unit: Unit, asked: Sequence[StreamTable], sure: frozenset[int]) -> None:
         everyone = self.timetable.members(unit)
-        asleep = all(table.id in sure for table in everyone)
+        # No bell rings when time has passed.
+        asleep = all(table.id in sure and not table.follows_time for table in everyone)
         for table in everyone:
             if len(asked) == len(everyone):
                 self.timetable.note_nothing(table, self.now(), asleep=asleep)

@@ -18,6 +18,7 @@ from pgtrickle.model.sql_type import Column, SqlType
 from pgtrickle.model.text.names import quote_identifier
 from pgtrickle.model.text.trusted import trusted
 from pgtrickle.plan.stages import StagePlan, plan_differential, plan_full, sources_of
+from pgtrickle.sql.text.current_time import PRESENT, fill_times
 from pgtrickle.sql.translate import Dialect
 
 
@@ -43,11 +44,12 @@ def check_stages(connection: Connection, staged: StagedQuery) -> None:
 def _texts(stage: StagePlan) -> Iterator[tuple[str, str]]:
     """Yield what PostgreSQL has to understand, each text with the name of its place."""
     if stage.dialect is Dialect.POSTGRES:
-        yield ", ".join(dict.fromkeys(read.source for read in stage.reads)), stage.as_query
+        text = fill_times(stage.as_query, PRESENT)
+        yield ", ".join(dict.fromkeys(read.source for read in stage.reads)), text
         return
     for read in stage.reads:
         if read.relation is not None:
-            yield read.source, read.sql
+            yield read.source, fill_times(read.sql, PRESENT)
 
 
 def _no_rows(stage: StatefulStage) -> str:

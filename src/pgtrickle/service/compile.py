@@ -38,23 +38,16 @@ from pgtrickle.model.text.search_path import OWN_PATH
 from pgtrickle.plan.engines import assign_engines
 from pgtrickle.plan.stages import Known, StagePlan, sources_of
 from pgtrickle.service.check_stages import check_stages
+from pgtrickle.service.check_time import refuse_time, time_refusal
 from pgtrickle.sql.bound import BoundQuery
 from pgtrickle.sql.lower.query import lower
 from pgtrickle.sql.refusal import Refusal, unsupported
 from pgtrickle.sql.scalars import bare_column, column_scalar
 from pgtrickle.sql.text.count_inputs import count_inputs
+from pgtrickle.sql.text.current_time import AFTER_MARK, mark_times
 from pgtrickle.sql.text.limits import allow_depth, check_bound, check_inputs, check_text, too_deep
 from pgtrickle.sql.translate import Dialect
 
-_TIME_WORDS = (
-    "now",
-    "current_date",
-    "current_timestamp",
-    "current_time",
-    "localtimestamp",
-    "localtime",
-    "age",
-)
 # Any of the sources may have changed alone or with others: the sets used last are kept.
 _PLANS = 256
 Plans: TypeAlias = Limited[tuple[str, frozenset[str], Dialect], StagePlan]
@@ -70,6 +63,7 @@ class Compiled:
     algebra: Query | None
     distinct: Mapping[int, Mapping[str, float]] = field(default_factory=dict, compare=False)
     unique: Mapping[int, Collection[Key]] = field(default_factory=dict, compare=False)
+    follows_time: bool = False  # rows of it move as time passes, and how is known
     # Plans of stages by name, changed scans and engine: generating one costs as much as running it.
     plans: Plans = field(default_factory=lambda: Limited(_PLANS), compare=False)
 
@@ -101,7 +95,8 @@ class Compiled:
 
     def as_opaque(self) -> Compiled:
         """Return the same query as one that PostgreSQL answers as a whole."""
-        return replace(self, staged=_opaque(self.binding), algebra=None, plans=Limited(_PLANS))
+        staged = _opaque(self.binding, follows_time=self.follows_time)
+        return replace(self, staged=staged, algebra=None, plans=Limited(_PLANS))
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -194,13 +189,17 @@ def compile_bound(connection: Connection, binding: Binding, user_sql: str) -> Co
         return Compiled(binding, _opaque(binding), unsupported(refusal, user_sql), None)
     try:
         algebra, staged = build(connection, binding.query)
+        if binding.time_dependent:
+            refuse_time(staged)
     except Refusal as refusal:
         return Compiled(binding, _opaque(binding), unsupported(refusal, user_sql), None)
     except UnsupportedExpressionError as error:
         return Compiled(binding, _opaque(binding), error, None)
     relids = list(sources_of(staged).values())
     distinct = list_distinct_values(connection, relids)
-    return Compiled(binding, staged, None, algebra, distinct, list_unique_keys(connection, relids))
+    unique = list_unique_keys(connection, relids)
+    follows = binding.time_dependent
+    return Compiled(binding, staged, None, algebra, distinct, unique, follows)
 
 
 def build(connection: Connection, query: BoundQuery) -> tuple[Query, StagedQuery]:
@@ -239,13 +238,8 @@ def _unreadable(error: SqlglotError) -> Refusal:
 def function_refusals(binding: Binding) -> Iterator[Refusal]:
     """Yield the refusals that the functions of a query cause, wherever they are called."""
     yield from binding.refusals
-    if binding.time_dependent:
-        yield Refusal(
-            "a function of the current time",
-            *_TIME_WORDS,
-            hint="Rows would have to leave as time passes, without any change; use"
-            " refresh_mode = 'FULL' or 'AUTO', or keep the time in a table.",
-        )
+    if binding.time_unfollowed:
+        yield time_refusal(binding.time_unfollowed)
 
 
 def _refuse_keys(staged: StagedQuery) -> None:
@@ -285,8 +279,9 @@ def effective_mode(compiled: Compiled, refresh_mode: RefreshMode) -> tuple[Refre
     return refresh_mode, None
 
 
-def _opaque(binding: Binding) -> StagedQuery:
+def _opaque(binding: Binding, *, follows_time: bool = False) -> StagedQuery:
     """Wrap a query that only PostgreSQL can answer as one source."""
+    sql = binding.query.sql
     columns = binding.query.columns
     read = tuple(
         Output(f"column_{number}", column_scalar(column.name), column.type)
@@ -296,5 +291,7 @@ def _opaque(binding: Binding) -> StagedQuery:
         Output(column.name, column_scalar(output.name), column.type)
         for column, output in zip(columns, read, strict=True)
     )
-    source = Source(SourceKind.QUERY, "query", query=binding.query.sql)
+    source = Source(
+        SourceKind.QUERY, "query", query=mark_times(sql, AFTER_MARK) if follows_time else sql
+    )
     return StagedQuery((), RowsStage("result", Scan(source, "query", read), shown))

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -38,6 +39,10 @@ _PATIENCE = 3.0  # seconds for which one request for a connection waits
 
 def _owner() -> str:
     return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+
+
+def _as_told(now: datetime) -> datetime:
+    return now
 
 
 class Claims:
@@ -86,6 +91,12 @@ class Runtime:
     next_hand_over: dict[int, float] = field(default_factory=dict)  # not before; by source
     gap: TrickleError | None = None  # why the catalog cannot be used
     remembered: Remembered = field(default_factory=Remembered)
+    clock: Callable[[datetime], datetime] = _as_told  # the current time, given the server's
+
+    @property
+    def simulated_time(self) -> datetime | None:
+        """The current time, if it is not the server's."""
+        return None if self.clock is _as_told else self.clock(datetime.now(UTC))
 
     @property
     def computes_in_postgres(self) -> bool:

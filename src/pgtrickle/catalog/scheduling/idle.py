@@ -17,6 +17,15 @@ _FIND_AND_NOTE = """
          -- Not waited for on disk: a crash that forgets a timestamp loses nothing.
          WHERE pg_catalog.set_config('synchronous_commit', 'off', true) IS NOT NULL
            AND found.id NOT IN (SELECT g.stream_table FROM pgtrickle.list_gaps(%(ids)s) AS g)
+           -- Rows move as time passes: at a time that is known, or at any.
+           AND found.id NOT IN (
+               SELECT s.pgt_id FROM pgtrickle.pgt_stream_tables AS s
+                WHERE s.pgt_id = ANY (%(ids)s) AND s.frontier OPERATOR(pg_catalog.?) 'time'
+                  AND COALESCE(
+                      (s.frontier #>> '{time,next_change_at}')::pg_catalog.timestamptz
+                      <= COALESCE(%(now)s::pg_catalog.timestamptz,
+                                  pg_catalog.statement_timestamp()),
+                      true))
     ), outdated AS MATERIALIZED (
         SELECT s.pgt_id
           FROM pgtrickle.pgt_stream_tables AS s JOIN idle ON idle.id = s.pgt_id
@@ -42,18 +51,21 @@ def pass_over_idle(
     compare_shapes: Sequence[int],
     silence: timedelta,
     as_of: datetime | None = None,
+    now: datetime | None = None,
 ) -> frozenset[int]:
     """Return which stream tables have nothing to do, and note that they are up to date.
 
     Of those in ``compare_shapes`` it also asks whether the columns of a source changed; a source
     that is gone or was stored anew and a view with another definition are always noticed.  The
     note moves timestamps that are older than ``silence``; it writes no history.  Where buffers
-    are complete only up to an earlier moment, ``as_of`` is that moment.
+    are complete only up to an earlier moment, ``as_of`` is that moment.  ``now`` is the current
+    time of queries that follow it, if not the server's.
     """
     values = {
         "ids": list(stream_table_ids),
         "compare_shapes": list(compare_shapes),
         "silence": silence,
         "as_of": as_of,
+        "now": now,
     }
     return frozenset(row[0] for row in connection.execute(_FIND_AND_NOTE, values))

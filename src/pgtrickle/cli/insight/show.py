@@ -15,6 +15,7 @@ from pgtrickle.cli.insight.history import refresh_listing
 from pgtrickle.cli.moments import ago
 from pgtrickle.cli.options import Dsn, Json, Name
 from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout
+from pgtrickle.model.frontier import NEVER
 from pgtrickle.model.report import SourceRead
 from pgtrickle.model.stream_table import StreamTable
 
@@ -120,8 +121,24 @@ def _facts(table: StreamTable) -> Iterator[tuple[str, str]]:
     yield "frontier", "none" if table.frontier is None else str(table.frontier.snapshot)
     for one in () if table.frontier is None else table.frontier.positions:
         yield "lake", f"{one.source} as of snapshot {one.at}"
+    if table.follows_time:
+        yield "time", _of_time(table)
     yield "refreshed", ago(table.last_refresh_at)
     if table.needs_reinit:
         yield "next", "is rebuilt by the next refresh"
     if table.last_error_message:
         yield "last error", table.last_error_message
+
+
+def _of_time(table: StreamTable) -> str:
+    """Say for which time the contents hold, and when they next change by themselves."""
+    if table.frontier is None or table.frontier.time is None:
+        return ""
+    following = table.next_change_at
+    if following is None:
+        told = "the next change by time alone is not known"
+    elif following >= NEVER:
+        told = "no row changes by time alone"
+    else:
+        told = f"a row changes by time alone at {following:%Y-%m-%d %H:%M:%S %Z}"
+    return f"contents at {table.frontier.time.at:%Y-%m-%d %H:%M:%S %Z}; {told}"

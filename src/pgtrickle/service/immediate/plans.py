@@ -5,11 +5,18 @@ from __future__ import annotations
 from psycopg import Connection
 
 from pgtrickle.capture.sources import Source, get_source
-from pgtrickle.errors import LakeSinkError, SettingError, UnsupportedSourceError
+from pgtrickle.errors import (
+    LakeSinkError,
+    SettingError,
+    UnsupportedQueryError,
+    UnsupportedSourceError,
+)
 from pgtrickle.immediate.blueprint import Blueprint
 from pgtrickle.model.capture.cdc_mode import CdcMode
 from pgtrickle.model.stream_table import RefreshMode, StreamTable
+from pgtrickle.service.check_time import time_refusal
 from pgtrickle.service.compile import Compiled
+from pgtrickle.sql.refusal import unsupported
 
 # On these depends what the text of an expression means, or how a value is shown.
 _SETTINGS = (
@@ -40,6 +47,8 @@ def check_immediate(
     """Refuse a stream table that its writers cannot maintain, and say which mode can."""
     if compiled.refusal is not None:
         raise compiled.refusal
+    if compiled.follows_time:
+        raise no_time(compiled)
     for one in compiled.binding.query.relations.values():
         if one.polled:
             raise UnsupportedSourceError(
@@ -51,6 +60,13 @@ def check_immediate(
     if cdc_mode is CdcMode.WAL:
         raise no_log()
     list_sources(connection, compiled)
+
+
+def no_time(compiled: Compiled) -> UnsupportedQueryError:
+    """Return the refusal of the current time: time passes while nobody writes."""
+    refusal = time_refusal("under refresh_mode = 'IMMEDIATE'")
+    refusal.hint = f"Rows would have to leave as time passes, when nobody writes. {_HINT}"
+    return unsupported(refusal, compiled.binding.query.sql)
 
 
 def no_sink() -> LakeSinkError:

@@ -16,10 +16,14 @@ from pgtrickle.errors import TrickleError
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.plan.stages import StagePlan, plan_differential, sources_of
 from pgtrickle.service.compile import compile_stream_table
-from pgtrickle.service.insight.explanation.indexes import MissingIndex, missing_indexes
+from pgtrickle.service.insight.explanation.indexes import (
+    MissingIndex,
+    missing_indexes,
+    missing_time_indexes,
+)
 from pgtrickle.service.refreshing.stages.state_rows import StateRows
 from pgtrickle.service.runtime import Runtime
-from pgtrickle.sql.emit import rows_view
+from pgtrickle.sql.emit import changes_view, rows_view
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +80,9 @@ def _missing_in(connection: Connection, stage: StagePlan) -> Iterator[MissingInd
         if read.kind is ReadKind.KEYED:
             scan = scans[read.view]
             yield from missing_indexes(connection, scan, stage.bounds[scan.alias])
+        if read.moved_sql:
+            moving = next(one for one in scans_of(stage.plan) if changes_view(one) == read.view)
+            yield from missing_time_indexes(connection, moving)
 
 
 # Like the planner: the density found by ANALYZE times the current number of pages.

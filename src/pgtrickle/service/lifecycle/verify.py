@@ -153,9 +153,9 @@ def _refresh_and_compare(
                 return
             kept.close()  # of an attempt before this one
             kept.enter_context(keep_lease(runtime, lease))
-            query = one.prepared.compiled.binding.query
-            comparison = _Comparison(snapshot.connection, one.prepared, query.sql)
             with translated_errors():
+                answer = _answer_at(snapshot.connection, one)
+                comparison = _Comparison(snapshot.connection, one.prepared, answer)
                 comparison.hold_sources()
                 with runtime.connection() as current:
                     comparison.store(current)
@@ -221,17 +221,20 @@ class _Later:
         verified = committed[-1].prepared
         written = _written(self.runtime, snapshot, verified)
         with translated_errors(), written as source, ExitStack() as opened:
-            if not verified.compiled.binding.time_dependent:
+            compiled = verified.compiled
+            if compiled.follows_time or not compiled.binding.time_dependent:
                 reader = opened.enter_context(imported(self.runtime, snapshot))
                 self._prepared = _prepare_apart(reader, snapshot, source, committed)
                 if self._prepared is not None:
                     self.kept.enter_context(opened.pop_all())
                     return
                 opened.close()
-            query = verified.compiled.binding.query
-            within = _Comparison(snapshot.connection, verified, query.sql)
-            within.store(source)
-            self._report = _compare(within)
+            # The writer commits, and the views of the answer must not stay in its session.
+            with snapshot.connection.transaction(force_rollback=True):
+                answer = _answer_at(snapshot.connection, committed[-1])
+                within = _Comparison(snapshot.connection, verified, answer)
+                within.store(source)
+                self._report = _compare(within)
 
     def report(self) -> VerifyReport:
         """Return the comparison; the refresh is committed."""
@@ -241,6 +244,12 @@ class _Later:
             return self._report
         with recorded(self._prepared.verified.refresh), translated_errors():
             return _compare(self._prepared)
+
+
+def _answer_at(reader: Connection, committed: Committed) -> str:
+    """Return the query, with the time of the contents in the place of the current time."""
+    query = committed.prepared.compiled.binding.query
+    return write_over_copies(reader, query, (), committed.time) or query.sql
 
 
 @contextmanager
@@ -268,7 +277,8 @@ def _prepare_apart(
     for one in copies:
         one.create(reader)
     query = verified.compiled.binding.query
-    answer = least_rows(verified) if circle else write_over_copies(reader, query, copies)
+    moment = committed[-1].time
+    answer = least_rows(verified) if circle else write_over_copies(reader, query, copies, moment)
     if answer is None:
         return None
     indexes = [index for one in copies for index in one.list_indexes(source)]

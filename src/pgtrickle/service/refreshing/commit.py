@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from datetime import datetime
 
 from psycopg import Connection
 
@@ -45,6 +46,7 @@ class Committed:
     prepared: Prepared
     report: RefreshReport
     left: Left | None  # to a sink, after the commit
+    time: datetime | None = None  # the current time for which the contents hold
 
 
 def commit(writer: Connection, outcome: Outcome, *, together: bool = False) -> Committed:
@@ -74,7 +76,9 @@ def commit(writer: Connection, outcome: Outcome, *, together: bool = False) -> C
     if refresh_id is not None and outcome.written.changed and not is_successor(stream_table.name):
         _tell(writer, outcome, refresh_id)
     left = _deliver(writer, outcome, refresh_id)
-    return Committed(prepared, _report(outcome, refresh_id), left)
+    time = basis.frontier.time
+    report = _report(outcome, refresh_id)
+    return Committed(prepared, report, left, None if time is None else time.at)
 
 
 def commit_nothing(

@@ -25,6 +25,7 @@ from pgtrickle.service.refreshing.stages.staging import Staging
 from pgtrickle.service.refreshing.stages.state_rows import StateRows
 from pgtrickle.service.runtime import translated_errors
 from pgtrickle.sql.emit import changes_view
+from pgtrickle.sql.text.current_time import Moments
 from pgtrickle.sql.translate import Dialect
 from pgtrickle.storage.merge import merge_aggregate
 from pgtrickle.storage.recompute import merge_recompute
@@ -46,6 +47,15 @@ class Work:
     def full(self) -> bool:
         """Whether all rows are computed again, and not only the change."""
         return self.decision.action is not Action.DIFFERENTIAL
+
+    @property
+    def moments(self) -> Moments:
+        """The current time of the old contents and of the new ones, in a query that follows it."""
+        before, after = self.prepared.stream_table.frontier, self.findings.basis.frontier
+        return Moments.between(
+            before.time.at if before is not None and before.time is not None else None,
+            after.time.at if after.time is not None else None,
+        )
 
 
 def execute(work: Work, writer: Connection, staging: Staging) -> Rows | None:
@@ -79,7 +89,7 @@ def _computers(work: Work, writer: Connection, staging: Staging, stack: ExitStac
     def in_postgres() -> Iterator[Computer]:
         from pgtrickle.service.refreshing.stages.in_postgres import InPostgres  # noqa: PLC0415
 
-        yield InPostgres(work.prepared, work.buffers, writer, staging)
+        yield InPostgres(work.prepared, work.buffers, writer, staging, work.moments)
 
     @contextmanager
     def on_engine() -> Iterator[Computer]:
@@ -92,6 +102,7 @@ def _computers(work: Work, writer: Connection, staging: Staging, stack: ExitStac
             writer,
             staging,
             work.findings.window_rows,
+            work.moments,
             through_writer=not work.changed_before.isdisjoint(work.findings.basis.sources),
         ) as computer:
             yield computer

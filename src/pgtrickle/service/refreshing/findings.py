@@ -21,11 +21,12 @@ from pgtrickle.capture.windows import SourceChanges, changed_sources
 from pgtrickle.catalog.capture.gaps import list_capture_gaps, note_crashes, tells_of_crash
 from pgtrickle.catalog.dependencies import Dependency
 from pgtrickle.catalog.stream_tables import find_plan
-from pgtrickle.model.frontier import Frontier
+from pgtrickle.model.frontier import Frontier, FrontierTime
 from pgtrickle.model.stream_table import Action, RefreshMode, StreamTable
-from pgtrickle.plan.decide import Decision, Facts, has_work
+from pgtrickle.plan.decide import Decision, Facts, has_work, only_time_passed
 from pgtrickle.service.refreshing.costing.forecast import make_forecast
 from pgtrickle.service.refreshing.foreign_frontier import is_foreign
+from pgtrickle.service.refreshing.next_change import find_next_change
 from pgtrickle.service.refreshing.refresh import Basis, Prepared
 from pgtrickle.service.refreshing.snapshot import BufferView, Snapshot
 from pgtrickle.service.refreshing.start_again import StartAgainError
@@ -110,6 +111,9 @@ def gather_facts(
         str(one.source_relid): add_up_rows(snapshot.connection, one.source, one.columns_used)
         for one in prepared.polled
     }
+    sources = tuple(one.source_relid for one in prepared.dependencies)
+    now = snapshot.time(refresh.runtime) if compiled.follows_time else None
+    frontier = _frontier(prepared, snapshot, sources, now)
     plan = find_plan(snapshot.connection, stream_table.id) or {}
     stored = plan.get("files", files)
     rewritten = [
@@ -121,7 +125,7 @@ def gather_facts(
     forced = settings.force_full_refresh and stream_table.refresh_mode is RefreshMode.AUTO
     facts = Facts(
         stream_table=stream_table,
-        frontier=snapshot.frontier,
+        frontier=frontier,
         changed_rows={names[one.relid]: one.touched for one in changes if one.rows},
         truncated=tuple(names[relid] for relid in sorted(truncated)),
         rewritten=tuple(rewritten),
@@ -133,20 +137,21 @@ def gather_facts(
         source_rows=0.0,
         refusal=str(compiled.refusal) if compiled.refusal else None,
         reshaped=reshaped,
-        time_dependent=compiled.binding.time_dependent,
+        time_dependent=compiled.binding.time_dependent and not compiled.follows_time,
         requested_full=refresh.requested_full or forced,
         max_change_ratio=_max_change_ratio(settings, stream_table),
         gaps=list_capture_gaps(buffers.connection, stream_table.id),
+        clock_back=now is not None and frontier.time is not None and now.at < frontier.time.at,
         volatile=next(map(str, compiled.binding.volatile), ""),
     )
     changed = {str(one.relid): one.rows for one in changes if one.rows}
     if has_work(facts):
         follows = changed and not truncated and not rewritten and not facts.polled
         follows = follows and not facts.gaps and compiled.refusal is None
-        if follows:
+        if follows or (compiled.follows_time and compiled.refusal is None):
             used = {one.source_relid: one.columns_used for one in prepared.captured}
             check_readable(snapshot.connection, used)
-        if priced:
+        if priced and not only_time_passed(facts):
             forecast, statistics = make_forecast(
                 refresh.runtime,
                 stream_table,
@@ -157,9 +162,8 @@ def gather_facts(
             )
             facts = replace(facts, forecast=forecast, source_rows=statistics.source_rows)
     weighted = {names[one.relid]: one.rows for one in changes if one.rows}
-    sources = tuple(one.source_relid for one in prepared.dependencies)
     basis = Basis(
-        _frontier(prepared, snapshot, sources),
+        frontier,
         snapshot.taken_at,
         {"files": files, "rows": rows},
         facts.changed_rows,
@@ -169,13 +173,23 @@ def gather_facts(
     return Findings(facts, frozenset(changed), weighted, basis)
 
 
-def _frontier(prepared: Prepared, snapshot: Snapshot, sources: Sequence[int]) -> Frontier:
-    """Return the new frontier, with the positions of the sources outside PostgreSQL."""
+def _frontier(
+    prepared: Prepared, snapshot: Snapshot, sources: Sequence[int], now: FrontierTime | None
+) -> Frontier:
+    """Return the new frontier, with the positions of the sources outside PostgreSQL, and the time.
+
+    The time is a source only of queries that follow it, and never goes back.
+    """
+    frontier, before = snapshot.frontier, prepared.stream_table.frontier
+    if now is not None:
+        time = now.after(None if before is None else before.time)
+        following = find_next_change(snapshot.connection, prepared.compiled.staged, time)
+        frontier = replace(frontier, time=replace(time, next_change_at=following))
     if not prepared.positions:
-        return snapshot.frontier
+        return frontier
     # Another process may have followed them since: the snapshot sees rows and position.
     positions = list_positions(snapshot.connection, sources)
-    return replace(snapshot.frontier, positions=positions)
+    return replace(frontier, positions=positions)
 
 
 def _max_change_ratio(settings: Settings, stream_table: StreamTable) -> float:

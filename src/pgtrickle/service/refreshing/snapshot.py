@@ -12,7 +12,7 @@ from psycopg import Connection
 from pgtrickle.capture.wal.slot import get_log_end
 from pgtrickle.capture.windows import get_frontier
 from pgtrickle.catalog.capture.wal_capture import list_wal_sources
-from pgtrickle.model.frontier import Frontier, PgSnapshot
+from pgtrickle.model.frontier import Frontier, FrontierTime, PgSnapshot
 from pgtrickle.service.capturing.drain_wal import drain_wal
 from pgtrickle.service.capturing.mode import LOSSES, drain_if_behind, hand_back
 from pgtrickle.service.refreshing.account import Account
@@ -27,6 +27,7 @@ _EXPORT = """
     SELECT pg_catalog.pg_export_snapshot(), pg_catalog.clock_timestamp(),
            pg_catalog.set_config('lock_timeout', '1s', true)
 """
+_GET_TIME = "SELECT pg_catalog.now(), pg_catalog.current_setting('TimeZone')"
 
 
 @dataclass(slots=True)
@@ -39,6 +40,11 @@ class Snapshot:
     taken_at: datetime
     released: bool = False
     writes: bool = False  # the transaction is the writer's: it ends with the commit
+
+    def time(self, runtime: Runtime) -> FrontierTime:
+        """Return the current time: one value for the whole transaction."""
+        [(now, zone)] = self.connection.execute(_GET_TIME).fetchall()
+        return FrontierTime(runtime.clock(now), zone)
 
     def release(self) -> None:
         """End the transaction, so that vacuum can proceed; nothing more is read under it."""

@@ -53,7 +53,12 @@ def find_idle(runtime: Runtime, stream_tables: Sequence[StreamTable]) -> frozens
             some = ids[start : start + _AT_ONCE]
             old = [one for one in some if compared.get(one, -math.inf) < now - _SHAPES_LAST]
             found = pass_over_idle(
-                connection, some, compare_shapes=old, silence=_SILENCE, as_of=as_of
+                connection,
+                some,
+                compare_shapes=old,
+                silence=_SILENCE,
+                as_of=as_of,
+                now=runtime.simulated_time,
             )
             compared.update(dict.fromkeys(found.intersection(old), now))
             idle |= found
@@ -81,6 +86,8 @@ def _told_by_catalog(runtime: Runtime, stream_table: StreamTable) -> bool:
         return True
     # Its query may depend on the time, or have a delta by now: only compilation shows that.
     compiled = runtime.remembered.find_compiled(stream_table)
-    if compiled is None or compiled.binding.time_dependent or compiled.binding.volatile:
+    if compiled is None or compiled.binding.volatile:
+        return False
+    if compiled.binding.time_dependent and not compiled.follows_time:
         return False
     return compiled.refusal is not None or stream_table.downgrade_reason is None

@@ -8,6 +8,7 @@ from pgtrickle.algebra.nodes import Node, Scan, SourceKind
 from pgtrickle.algebra.printer import describe, show
 from pgtrickle.algebra.schema import children_of, scans_of
 from pgtrickle.delta.cut import StatefulStage, follows
+from pgtrickle.delta.moving_scan import ranges_of
 from pgtrickle.delta.reads import Read, ReadKind
 from pgtrickle.plan.stages import (
     RefreshPlan,
@@ -17,7 +18,7 @@ from pgtrickle.plan.stages import (
     sources_of,
 )
 from pgtrickle.service.compile import Compiled
-from pgtrickle.service.insight.explanation.indexes import missing_indexes
+from pgtrickle.service.insight.explanation.indexes import missing_indexes, missing_time_indexes
 from pgtrickle.service.insight.explanation.model import Explanation, Operator, ReadNote, StageNote
 from pgtrickle.service.insight.explanation.rules import RESULT, rule_of, stateful
 from pgtrickle.service.insight.explanation.state import state_of
@@ -79,6 +80,11 @@ def _read(connection: Connection, plan: RefreshPlan, stage: StagePlan, read: Rea
         scan = scans[read.view]
         found = missing_indexes(connection, scan, stage.bounds[scan.alias])
         missing = tuple(one.statement for one in found)
+    elif read.moved_sql:
+        scan = next(one for one in scans_of(stage.plan) if changes_view(one) == read.view)
+        if ranges_of(scan) is None:
+            why = "the time is not compared with a value of the row alone"
+        missing = tuple(one.statement for one in missing_time_indexes(connection, scan))
     return ReadNote(
         read.view, read.source, read.kind.value, read.bounded_by, read.sql, why, missing
     )

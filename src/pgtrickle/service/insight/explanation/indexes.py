@@ -16,6 +16,7 @@ from psycopg import Connection
 
 from pgtrickle.algebra.nodes import Scan, SourceKind
 from pgtrickle.delta.key_sets import Between, Bound, Restriction, StoredKeys
+from pgtrickle.delta.moving_scan import ranges_of
 from pgtrickle.model.text.names import QualifiedName, quote_identifier
 from pgtrickle.model.text.trusted import trusted
 from pgtrickle.sql.scalars import bare_column
@@ -57,6 +58,29 @@ def missing_indexes(
     return tuple(found)
 
 
+def missing_time_indexes(connection: Connection, scan: Scan) -> tuple[MissingIndex, ...]:
+    """Return the indexes without which a table is scanned for the rows that time has moved.
+
+    Each range that is read needs its own.
+    """
+    relation, found = scan.source.relation, dict[MissingIndex, None]()
+    if relation is None:
+        return ()
+    for one in ranges_of(scan) or ():
+        key = f"({one.expression})" if one.column is None else quote_identifier(one.column)
+        wanted = MissingIndex(relation, scan.source.relid, key)
+        if one.column is not None and _range_indexed(connection, wanted, one.column):
+            continue
+        trial = _try(connection, wanted, expression=one.column is None)
+        if trial is None or trial.method != "btree":
+            continue
+        asked = Restriction(one.expression, (), nullable=True)  # a hash index finds no range either
+        if one.column is None and _expression_indexed(connection, wanted, trial, asked):
+            continue
+        found[wanted] = None
+    return tuple(found)
+
+
 def _bounded_tables(scan: Scan, bounds: Sequence[Bound]) -> Iterator[tuple[Scan, Bound]]:
     """Yield every table that is read by key, with the bound."""
     for bound in bounds:
@@ -95,6 +119,25 @@ def _key(scan: Scan, name: str) -> tuple[str | None, str]:
     output = next(one for one in scan.outputs if one.name == name)
     column = bare_column(output.scalar)
     return column, f"({output.scalar.sql})" if column is None else quote_identifier(column)
+
+
+# BRIN answers by any of its columns.
+_RANGE_INDEXED = """
+    SELECT FROM (SELECT 1
+      FROM pg_catalog.pg_index AS i
+      JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
+      JOIN pg_catalog.pg_am AS m ON m.oid = c.relam
+      JOIN pg_catalog.pg_attribute AS a ON a.attrelid = i.indrelid AND a.attname = %(column)s
+     WHERE i.indrelid = %(relid)s::pg_catalog.oid
+       AND i.indisvalid AND i.indisready AND i.indpred IS NULL
+       AND (m.amname = 'btree' AND i.indkey[0] = a.attnum
+            OR m.amname = 'brin' AND a.attnum = ANY (i.indkey::pg_catalog.int2[]))) AS usable
+"""
+
+
+def _range_indexed(connection: Connection, wanted: MissingIndex, column: str) -> bool:
+    values = {"relid": wanted.relid, "column": column}
+    return connection.execute(_RANGE_INDEXED, values).fetchone() is not None
 
 
 # The first key decides. A hash index does not find NULLs, which a null-safe join needs too.

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from graphlib import TopologicalSorter
 
 import psycopg
@@ -26,6 +27,7 @@ from pgtrickle.service.refreshing.snapshot import Snapshot
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.session import BEGIN_SNAPSHOT
 from pgtrickle.sql.bound import BoundQuery
+from pgtrickle.sql.text.current_time import count_times, hold_time
 from pgtrickle.sql.text.rename_objects import Role, rename_in_query
 from pgtrickle.storage.definitions import column_definitions
 
@@ -145,17 +147,20 @@ def list_copies(committed: Sequence[Committed], readers: Sequence[Prepared]) -> 
     ]
 
 
-def write_over_copies(reader: Connection, query: BoundQuery, copies: Sequence[Copy]) -> str | None:
-    """Write a query with copies in the places of members; None if that is impossible.
+def write_over_copies(
+    reader: Connection, query: BoundQuery, copies: Sequence[Copy], moment: datetime | None = None
+) -> str | None:
+    """Write a query with copies in the places of members, and a moment in that of the current time.
 
-    PostgreSQL decides that: it may reject the new text, or the new query may still read a member.
+    PostgreSQL decides whether that is possible; otherwise None. It may reject the new text, or the
+    new query may still read a member.
     """
-    if not copies:
+    if not copies and moment is None:
         return query.sql
     places = {one.relid: one.table for one in copies}
     try:
         with reader.transaction() as savepoint:
-            if _replace(reader, query, places):
+            if _replace(reader, query, places, moment):
                 return f"SELECT * FROM {_ANSWER.sql}"
             raise Rollback(savepoint)
     except psycopg.Error as error:
@@ -179,11 +184,16 @@ _LIST_OWN_VIEWS = """
 """
 
 
-def _replace(reader: Connection, query: BoundQuery, places: dict[int, QualifiedName]) -> bool:
+def _replace(
+    reader: Connection,
+    query: BoundQuery,
+    places: dict[int, QualifiedName],
+    moment: datetime | None,
+) -> bool:
     """Create a view of the query in which other relations take the places of some.
 
-    Likewise for each view in between. Returns whether none of these views reads the replaced
-    relations.
+    Likewise for each view in between, and for those that read the current time. Returns whether
+    none of these views reads the replaced relations.
     """
     relations = {one.relid: one for one in query.relations.values()}
     views = {relid: one for relid, one in relations.items() if one.definition is not None}
@@ -193,10 +203,12 @@ def _replace(reader: Connection, query: BoundQuery, places: dict[int, QualifiedN
         renames = {(Role.RELATION, relations[one].name): places[one] for one in places}
         listed = ", ".join(quote_identifier(column.name) for column in columns)
         head = f"CREATE TEMPORARY VIEW {quote_identifier(name.name)} ({listed}) AS "
-        reader.execute(trusted(head + rename_in_query(sql, renames)))
+        text = rename_in_query(sql, renames)
+        reader.execute(trusted(head + (text if moment is None else hold_time(text, moment))))
 
     for relid in TopologicalSorter(reads).static_order():
-        if not reads.get(relid, set()).isdisjoint(places):
+        timed = moment is not None and relid in views and count_times(views[relid].definition or "")
+        if timed or not reads.get(relid, set()).isdisjoint(places):
             view, name = views[relid], QualifiedName("pg_temp", f"pgtrickle__view_{relid}")
             create(name, view.columns, view.definition or "")
             places[relid] = name

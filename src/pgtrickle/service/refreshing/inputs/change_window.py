@@ -20,6 +20,7 @@ from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.model.text.trusted import trusted
 from pgtrickle.service.refreshing.inputs.change_keys import MAX_KEYS
 from pgtrickle.service.refreshing.snapshot import BufferView
+from pgtrickle.sql.text.current_time import Moments
 from pgtrickle.transit.arrow_reader import SnapshotReader
 
 # Shares the values of an array, which one connection finds, with every other connection.
@@ -33,6 +34,8 @@ class Window:
     buffers: BufferView
     reader: SnapshotReader  # of the buffers
     frontier: Frontier | None  # of the stream table before the refresh
+    tables: Connection  # that sees the tables at the snapshot
+    moments: Moments
     _found: dict[str, str] = field(default_factory=dict)  # key values, by expression
 
     @property
@@ -51,18 +54,26 @@ class Window:
         """
         if (self.buffers.upper is None and not apart) or stage_keys(array.sql):
             return None
-        sql = fill_marks(array.sql, self.condition, {})
+        if self.buffers.upper is None or not array.moved:
+            return self._find(array.sql, self.buffers.connection, share)
+        captured = self._find(array.captured, self.buffers.connection, share)
+        moved = self._find(array.moved, self.tables, share)
+        return f"({captured} || {moved})"
+
+    def _find(self, array: str, connection: Connection, share: ShareKeys | None) -> str:
+        sql = fill_marks(array, self.condition, {}, self.moments)
         if sql not in self._found:
-            self._found[sql] = self._literal(sql, limited=share is not None) or (
-                f"ARRAY(SELECT k FROM {share(self.buffers.connection, sql).sql})" if share else ""
+            self._found[sql] = self._literal(sql, connection, limited=share is not None) or (
+                f"ARRAY(SELECT k FROM {share(connection, sql).sql})" if share else ""
             )
         return self._found[sql]
 
-    def _literal(self, array: str, *, limited: bool) -> str | None:
+    @staticmethod
+    def _literal(array: str, connection: Connection, *, limited: bool) -> str | None:
         """Return an array as a literal; None if it is limited and has too many elements."""
         literal = "quote_literal(concat(k)) || '::' || pg_typeof(k)::text"
         if limited:
             literal = f"CASE WHEN cardinality(k) <= {MAX_KEYS} THEN {literal} END"
         query = f"SELECT {literal} FROM (SELECT {array} AS k) AS keys"
-        [(found,)] = self.buffers.connection.execute(trusted(query)).fetchall()
+        [(found,)] = connection.execute(trusted(query)).fetchall()
         return None if found is None else str(found)

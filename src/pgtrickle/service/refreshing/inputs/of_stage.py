@@ -11,17 +11,21 @@ import pyarrow as pa
 from psycopg import Connection
 
 from pgtrickle.delta.reads import KeyArray, Read, ReadKind, fill_ranges
+from pgtrickle.errors import ValueOutOfRangeError
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.service.refreshing.inputs.change_keys import consolidate, known_keys, range_condition
 from pgtrickle.service.refreshing.inputs.change_window import Window
 from pgtrickle.service.refreshing.inputs.large import LargeInputs
 from pgtrickle.service.refreshing.inputs.small import (
+    Marks,
     carriers_of,
+    cast_read,
     fixed_settings,
     marks_of,
     read_inputs,
 )
 from pgtrickle.service.refreshing.snapshot import Snapshot
+from pgtrickle.service.refreshing.stages.source_versions import alike
 from pgtrickle.service.refreshing.stages.staging import Staging
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.spark.executors.large_read import LargeRead
@@ -107,12 +111,14 @@ class InputReader:
             if forms[read.view] in self.remembered
         }
         reads = [read for read in reads if read.view not in again]
+        moving = self._read_moving(reads, marks)
         small = {
             read.view: (read, texts[read.view])
             for read in reads
+            if read.view not in moving
             if not distributed or not large.is_large(read, texts[read.view])
         }
-        found = read_inputs(
+        found = moving | read_inputs(
             small,
             self.window,
             self.reader,
@@ -137,6 +143,31 @@ class InputReader:
                 if found.get(read.view) is None
             },
         )
+
+    def _read_moving(self, reads: Sequence[Read], marks: Marks) -> dict[str, pa.Table | None]:
+        """Read changes of which one part is in a buffer of the log, and the other in the table.
+
+        A later transaction sees the buffer, and only the snapshot the rows that time has moved.
+        """
+        found: dict[str, pa.Table | None] = {}
+        for read in reads:
+            if read.moved_sql and self.window.buffers.upper is not None:
+                carriers = carriers_of(read)
+                parts = [
+                    reader.read(cast_read(read, carriers, marks.filled(sql)), carriers)
+                    for reader, sql in (
+                        (self.window.reader, read.captured_sql),
+                        (self.reader, read.moved_sql),
+                    )
+                ]
+                together = alike([column.name for column in read.columns], *parts)
+                if together is None:
+                    raise ValueOutOfRangeError(
+                        f"numbers of {read.source} need more than 38 digits together",
+                        hint="Use engine = 'postgres'.",
+                    )
+                found[read.view] = pa.concat_tables(together)
+        return found
 
     @property
     def _distributed(self) -> bool:

@@ -15,6 +15,7 @@ from pgtrickle.model.text.names import QualifiedName, quote_identifier
 from pgtrickle.model.text.trusted import trusted
 from pgtrickle.service.refreshing.inputs.change_keys import MAX_KEYS
 from pgtrickle.service.refreshing.inputs.change_window import Window
+from pgtrickle.sql.text.current_time import Moments
 from pgtrickle.transit.arrow_reader import FIXED_SETTINGS, SmallRead, SnapshotReader
 from pgtrickle.transit.carriers import Carrier, Use, carrier_for
 from pgtrickle.transit.conform import (
@@ -80,10 +81,11 @@ class Marks:
 
     window: str
     keys: Mapping[str, str]
+    moments: Moments
 
     def filled(self, sql: str) -> str:
         """Return a query with its marks filled in."""
-        return fill_marks(sql, self.window, self.keys)
+        return fill_marks(sql, self.window, self.keys, self.moments)
 
 
 def marks_of(
@@ -105,7 +107,7 @@ def marks_of(
             name = quote_identifier(column)
             literal = f"ARRAY(SELECT DISTINCT {name} FROM {share(stage).sql})"
         keys[keys_mark(stage, column)] = str(literal)
-    return Marks(window.condition, keys)
+    return Marks(window.condition, keys, window.moments)
 
 
 def count_reads(reads: Sequence[Read], tables: Mapping[str, pa.Table]) -> list[SourceRead]:

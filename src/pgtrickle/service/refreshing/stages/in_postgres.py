@@ -20,6 +20,7 @@ from pgtrickle.service.refreshing.refresh import Prepared
 from pgtrickle.service.refreshing.snapshot import BufferView
 from pgtrickle.service.refreshing.stages.staging import Staging
 from pgtrickle.service.runtime import translated_errors
+from pgtrickle.sql.text.current_time import Moments
 from pgtrickle.sql.translate import Dialect
 from pgtrickle.storage.staging import staging_table
 
@@ -32,6 +33,7 @@ class InPostgres:
     buffers: BufferView
     writer: Connection
     staging: Staging
+    moments: Moments
     _changes: dict[str, dict[str, Changes]] = field(default_factory=dict)  # by stage
 
     @property
@@ -50,8 +52,10 @@ class InPostgres:
                     self.writer,
                     f"{stage.name}__delta_{number}",
                     read,
-                    fill_marks(read.sql, self._window, {}),
-                    self._source(read),
+                    [
+                        (fill_marks(sql, self._window, {}, self.moments), source)
+                        for sql, source in self._parts(read)
+                    ],
                 )
                 for number, read in enumerate(changes_reads(stage, scans))
             ]
@@ -67,7 +71,7 @@ class InPostgres:
         name = plan.stage.name
         changes = self._changes.get(name, {})
         with self.prepared.account.timed("compute"), translated_errors(), self._cancellable():
-            compute_stage(self.writer, plan, changes, staging_table(name))
+            compute_stage(self.writer, plan, changes, staging_table(name), self.moments)
         self.staging.use(name, staging_table(name))
 
     def _cancellable(self) -> AbstractContextManager[None]:
@@ -81,7 +85,9 @@ class InPostgres:
             return "true"
         return window_predicate(frontier.snapshot, self.buffers.upper)
 
-    def _source(self, read: Read) -> Connection:
-        """Return the connection that sees the changes of a read."""
-        apart = read.kind is ReadKind.CHANGES and self.buffers.upper is not None
-        return self.buffers.connection if apart else self.writer
+    def _parts(self, read: Read) -> list[tuple[str, Connection]]:
+        """Return the queries of a read, each with the connection that sees its rows."""
+        if read.kind is not ReadKind.CHANGES or self.buffers.upper is None:
+            return [(read.sql, self.writer)]
+        captured = (read.captured_sql or read.sql, self.buffers.connection)
+        return [captured, *([(read.moved_sql, self.writer)] if read.moved_sql else [])]

@@ -23,6 +23,7 @@ from pgtrickle.service.refreshing.stages.progress import ProgressReporter
 from pgtrickle.service.refreshing.stages.source_versions import add_versions, write_versions
 from pgtrickle.service.refreshing.stages.staging import Staging
 from pgtrickle.service.runtime import Runtime, translated_errors
+from pgtrickle.sql.text.current_time import Moments
 from pgtrickle.sql.translate import Dialect
 from pgtrickle.storage.staging import clear_parts, count_parts
 from pgtrickle.transit.arrow_reader import SnapshotReader
@@ -110,6 +111,7 @@ def on_engine(
     writer: Connection,
     staging: Staging,
     window_rows: Mapping[str, int],
+    moments: Moments,
     *,
     through_writer: bool,
 ) -> Iterator[OnEngine]:
@@ -124,7 +126,13 @@ def on_engine(
             runtime,
             prepared.stream_table,
             snapshot,
-            Window(buffers, of_buffers, prepared.stream_table.frontier),
+            Window(
+                buffers,
+                of_buffers,
+                prepared.stream_table.frontier,
+                snapshot.connection,
+                moments,
+            ),
             reader,
             writer,
             staging,

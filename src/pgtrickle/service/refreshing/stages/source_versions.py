@@ -31,7 +31,7 @@ def add_versions(
     inputs = dict(tables)
     unlike = []
     for one in stage.versions:
-        together = _alike(one.columns, tables[one.rows], tables[one.changes])
+        together = alike(one.columns, tables[one.rows], tables[one.changes])
         if together is None:  # the engine reports what is wrong with them
             unlike.append(one)
         else:
@@ -48,7 +48,7 @@ def _pairs(plan: PairPlan, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table
     for one in plan.versions:
         rows, changes = tables[one.rows] if one.rows else None, tables[one.changes]
         if rows is not None:
-            together = _alike(one.columns, rows, changes)
+            together = alike(one.columns, rows, changes)
             if together is None:
                 return None
             rows, changes = together
@@ -60,7 +60,7 @@ def _pairs(plan: PairPlan, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table
     return inputs
 
 
-def _alike(
+def alike(
     columns: Sequence[str], rows: pa.Table, changes: pa.Table
 ) -> tuple[pa.Table, pa.Table] | None:
     """Give the columns of two tables the same types; None if no decimal holds both.
