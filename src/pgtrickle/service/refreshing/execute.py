@@ -11,7 +11,7 @@ from psycopg import Connection
 from pgtrickle.algebra.nodes import Scan
 from pgtrickle.delta.cut import RecomputeStage, RowsStage, StatefulStage, follows
 from pgtrickle.delta.layout import WEIGHT
-from pgtrickle.delta.reads import stage_changes
+from pgtrickle.delta.reads import ReadKind, stage_changes
 from pgtrickle.model.stream_table import Action
 from pgtrickle.plan.decide import Decision
 from pgtrickle.plan.stages import StagePlan, changing_scans, plan_full, plan_stage
@@ -26,6 +26,7 @@ from pgtrickle.service.refreshing.stages.state_rows import StateRows
 from pgtrickle.service.runtime import translated_errors
 from pgtrickle.sql.emit import changes_view
 from pgtrickle.sql.translate import Dialect
+from pgtrickle.storage.fill import copy_state, fill_state, state_is_empty
 from pgtrickle.storage.merge import merge_aggregate
 from pgtrickle.storage.recompute import merge_recompute
 
@@ -56,7 +57,11 @@ def execute(work: Work, writer: Connection, staging: Staging) -> Rows | None:
     with ExitStack() as stack:
         computers = _computers(work, writer, staging, stack)
         stages = _Stages(work, computers, writer, staging)
-        moved = stages.recompute() if work.full else stages.follow(work.findings.changed)
+        moved = frozenset[str]()
+        if work.full:
+            stages.recompute()
+        else:
+            moved = stages.follow(work.findings.changed)
     rows = work.prepared.compiled.staged.rows
     if rows.passes_through is None:
         if not work.full and rows.name not in staging:
@@ -120,11 +125,23 @@ class _Stages:
     def _refresh(self) -> Refresh:
         return self.work.prepared.refresh
 
-    def recompute(self) -> frozenset[str]:
-        """Compute every stage from all rows of its sources; return those that have changes."""
+    def recompute(self) -> None:
+        """Compute every stage from all rows of its sources."""
         staged = self._prepared.compiled.staged
-        plan = plan_full(staged, self._prepared.dialect, _state_rows(self._prepared))
-        return frozenset(stage.stage.name for stage in plan.stages if self._run(stage))
+        rows = _state_rows(self._prepared)
+        plan = plan_full(staged, self._prepared.dialect, rows, merged=True)
+        # PostgreSQL reads the state itself; another engine reads a copy.
+        copied = frozenset(
+            read.source
+            for one in plan.stages
+            if one.dialect is not Dialect.POSTGRES
+            for read in one.reads
+            if read.kind is ReadKind.STAGE
+        )
+        for one in plan.stages:
+            self._run(one)
+            if one.stage.name in copied:
+                copy_state(self.writer, one.stage.name, rows(one.stage.name))
 
     def follow(self, changed: frozenset[str]) -> frozenset[str]:
         """Derive the changes from the changed sources; return the stages that have changes, too.
@@ -171,11 +188,14 @@ class _Stages:
         if isinstance(plan.stage, RowsStage):
             return False
         with self._refresh.account.timed("merge"), translated_errors():
-            return self._merge(plan.stage)
+            return self._merge(plan.stage, plan.dialect)
 
-    def _merge(self, stage: StatefulStage) -> bool:
+    def _merge(self, stage: StatefulStage, dialect: Dialect) -> bool:
         """Merge the computed rows into the state of a stage; return whether that has changed."""
         table, staged = self._prepared.stream_table.id, self.staging.table(stage.name)
+        if self.work.full and state_is_empty(self.writer, table, stage):
+            grouped = dialect is Dialect.POSTGRES
+            return bool(fill_state(self.writer, table, stage, staged, grouped=grouped))
         if isinstance(stage, RecomputeStage):
             changes = merge_recompute(self.writer, table, stage, staged, replace=self.work.full)
         else:
