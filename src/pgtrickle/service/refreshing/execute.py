@@ -21,6 +21,7 @@ from pgtrickle.service.refreshing.refresh import Prepared, Refresh
 from pgtrickle.service.refreshing.snapshot import BufferView, Snapshot
 from pgtrickle.service.refreshing.stages.computer import Computer
 from pgtrickle.service.refreshing.stages.computers import Computers
+from pgtrickle.service.refreshing.stages.progress import ProgressReporter
 from pgtrickle.service.refreshing.stages.staging import Staging
 from pgtrickle.service.refreshing.stages.state_rows import StateRows
 from pgtrickle.service.runtime import translated_errors
@@ -54,9 +55,15 @@ def execute(work: Work, writer: Connection, staging: Staging) -> Rows | None:
 
     None if the changes do not reach the result.
     """
+    refresh = work.prepared.refresh
+    progress = ProgressReporter(
+        refresh.runtime, refresh.stream_table, refresh.account.started, refresh.runtime.progress
+    )
     with ExitStack() as stack:
-        computers = _computers(work, writer, staging, stack)
-        stages = _Stages(work, computers, writer, staging)
+        if work.full:
+            stack.enter_context(progress.watching())
+        computers = _computers(work, writer, staging, progress, stack)
+        stages = _Stages(work, computers, writer, staging, progress)
         moved = frozenset[str]()
         if work.full:
             stages.recompute()
@@ -76,7 +83,13 @@ def execute(work: Work, writer: Connection, staging: Staging) -> Rows | None:
     return Rows(rows.outputs, stage_changes(rows.passes_through), condition, WEIGHT)
 
 
-def _computers(work: Work, writer: Connection, staging: Staging, stack: ExitStack) -> Computers:
+def _computers(
+    work: Work,
+    writer: Connection,
+    staging: Staging,
+    progress: ProgressReporter,
+    stack: ExitStack,
+) -> Computers:
     """Return the engines, of which only those get ready that a stage needs."""
 
     # Each is imported when it is needed: a refresh without Spark needs no Arrow either.
@@ -84,7 +97,7 @@ def _computers(work: Work, writer: Connection, staging: Staging, stack: ExitStac
     def in_postgres() -> Iterator[Computer]:
         from pgtrickle.service.refreshing.stages.in_postgres import InPostgres  # noqa: PLC0415
 
-        yield InPostgres(work.prepared, work.buffers, writer, staging)
+        yield InPostgres(work.prepared, work.buffers, writer, staging, progress)
 
     @contextmanager
     def on_engine() -> Iterator[Computer]:
@@ -97,6 +110,7 @@ def _computers(work: Work, writer: Connection, staging: Staging, stack: ExitStac
             writer,
             staging,
             work.findings.window_rows,
+            progress,
             through_writer=not work.changed_before.isdisjoint(work.findings.basis.sources),
         ) as computer:
             yield computer
@@ -116,6 +130,7 @@ class _Stages:
     computers: Computers
     writer: Connection
     staging: Staging
+    progress: ProgressReporter
 
     @property
     def _prepared(self) -> Prepared:
@@ -187,6 +202,7 @@ class _Stages:
             self.computers.of(plan.dialect).compute(plan)
         if isinstance(plan.stage, RowsStage):
             return False
+        self.progress.note(f"{plan.stage.name}, storing")
         with self._refresh.account.timed("merge"), translated_errors():
             return self._merge(plan.stage, plan.dialect)
 
