@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from pgtrickle.service.compile import Compiled, compile_query, compile_stream_table
+from pgtrickle.service.remembered import Remembered
 from tests.labs.lab import Lab
 
 _MANY = 6_000  # rows, from which on indexes are built after the load
@@ -66,3 +68,39 @@ def test_filled_state_is_what_changes_are_merged_into(rows: Lab, query: str, eng
     rows.trickle.refresh_stream_table("s", full=True)
     rows.check("s")
     assert rows.trickle.verify_stream_table("s").ok
+
+
+def compiled_again(lab: Lab, made: Compiled) -> Compiled:
+    with lab.trickle._runtime.connection() as connection:
+        return compile_stream_table(connection, lab.trickle.get_stream_table("s"), made=made)
+
+
+def test_what_was_compiled_at_creation_is_used_while_it_means_the_same(rows: Lab) -> None:
+    query = _QUERIES["many groups"]
+    runtime = rows.trickle._runtime
+    with runtime.connection() as connection:
+        made = compile_query(connection, query, runtime.users_path(None))
+    rows.trickle.create_stream_table("s", query, initialize=False)
+
+    assert compiled_again(rows, made).staged is made.staged
+
+    rows.trickle.drop_stream_table("s")
+    rows.run("ALTER TABLE r ALTER p TYPE numeric(10, 3)")
+    rows.trickle.create_stream_table("s", query, initialize=False)
+
+    found = compiled_again(rows, made)
+    assert found.staged is not made.staged
+    assert found == compiled_again(rows, found)
+
+
+def test_what_was_compiled_at_creation_is_handed_on_once(rows: Lab) -> None:
+    remembered = Remembered()
+    rows.trickle.create_stream_table("s", _QUERIES["no key"])
+    table = rows.trickle.get_stream_table("s")
+    made = rows.trickle._runtime.remembered.find_compiled(table)
+    assert made is not None
+
+    assert rows.trickle._runtime.remembered.take_made(table) is None
+    remembered.hand_on(table, made)
+    assert remembered.take_made(table) is made
+    assert remembered.take_made(table) is None
