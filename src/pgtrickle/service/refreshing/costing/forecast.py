@@ -24,12 +24,11 @@ from pgtrickle.plan.cost.count_work import Differential, count_differential, cou
 from pgtrickle.plan.cost.fit import Observation
 from pgtrickle.plan.cost.outline import outline_differential, outline_full
 from pgtrickle.plan.cost.record import engine_of, exploration_of, work_of
-from pgtrickle.plan.cost.statistics import Statistics
+from pgtrickle.plan.cost.statistics import VALUE_BYTES, Statistics
 from pgtrickle.plan.cost.work import ENGINE_PRICES, Work, price
 from pgtrickle.service.compile import Compiled
 from pgtrickle.service.refreshing.costing.memory import MEASUREMENTS, CostMemory, Measured
 from pgtrickle.service.refreshing.costing.table_statistics import read_statistics
-from pgtrickle.service.refreshing.inputs.large import VALUE_BYTES
 from pgtrickle.service.runtime import Runtime
 
 _STATISTICS_SECONDS = 60.0
