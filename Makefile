@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline workloads corpus soak chaos hostile bench-race lake-random lake-kill \
   lake-crowd audit demo demo-lake bench bench-latency bench-capture bench-wal bench-idle bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
-  bench-flatness bench-cost-model bench-large bench-memory bench-lake bench-report bench-check check ci docs clean
+  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-lake bench-report bench-check check ci docs clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -209,6 +209,11 @@ bench-cost-model: setup  ## whether the cost model chooses the better refresh
 	$(BENCH).tpch.cost_model $(call AT,$(SCALE)) $(if $(SHARE),--share $(SHARE)) \
 	  --output $(OUTPUT)/cost-model-sf$(SCALE).json $(TPCH)
 	$(REPORT) $(OUTPUT)/cost-model-sf$(SCALE).json
+
+# ENGINES="--engine auto --engine spark", ROUNDS=loads of each.
+bench-first-loads: setup  ## create_stream_table by each engine beside CREATE MATERIALIZED VIEW
+	$(BENCH).tpch.first_loads $(call AT,$(SCALE)) $(ENGINES) $(if $(ROUNDS),--rounds $(ROUNDS)) \
+	  --output build/benchmarks/first-loads-sf$(SCALE).json $(QUERIES)
 
 bench-large bench-memory: SCALE = 1
 

@@ -107,6 +107,8 @@ LONG = {
     "tests/queries/test_any_content.py::test_literals_in_every_place": 4,
     "tests/queries/test_every_aggregate.py::test_an_aggregate_follows_its_group": 4,
     "tests/queries/test_limits.py::test_too_large_is_st108_in_every_mode_and_soon": 4,
+    "tests/service/refreshing/test_first_load.py::"
+    "test_filled_state_is_what_changes_are_merged_into": 4,
     "tests/queries/test_literals.py::test_p50_literal_that_looks_like_a_mark": 4,
     "tests/queries/test_null_padding.py::test_type_as_the_key_of_a_full_join": 5,
     "tests/queries/test_null_padding.py::test_type_in_grouping_sets_and_outer_joins": 7,

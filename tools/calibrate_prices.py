@@ -1,6 +1,6 @@
 """Find the prices of the cost model that fit measured refreshes best, and print them.
 
-    python -m tools.calibrate_prices DSN [DSN ...]
+    python -m tools.calibrate_prices [--engine postgres] DSN [DSN ...]
 
 Reads the refreshes of each database from which the cost model learns: refresh many stream tables
 in both ways first, with windows of many sizes.  The prices minimize the squared error of
@@ -10,6 +10,7 @@ measurements say nothing keeps it.
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,14 +19,15 @@ from statistics import median
 
 import psycopg
 
+from pgtrickle.model.engine import EngineMode
 from pgtrickle.model.stream_table import Action
 from pgtrickle.plan.cost.record import work_of
-from pgtrickle.plan.cost.work import KINDS, PRICES, Work, price
+from pgtrickle.plan.cost.work import ENGINE_PRICES, KINDS, PRICES, Work, price
 
 _QUERY = """
     SELECT action, actual_ms, cost FROM pgtrickle.pgt_refresh_history
      WHERE cost IS NOT NULL AND status = 'COMPLETED'
-       AND cost ->> 'engine' IS DISTINCT FROM 'postgres'
+       AND COALESCE(cost ->> 'engine', 'spark') = %s
 """
 _PULL = 0.02  # to the present price, beside one measurement
 _REACH = log(3.0)  # errors beyond this count as this: accidents
@@ -35,26 +37,33 @@ _ROUNDS = 8
 Measured = tuple[Work, float]
 
 
-def main(dsns: Sequence[str]) -> int:
-    """Print the prices that fit the databases' histories."""
-    measured = [one for dsn in dsns for one in read(dsn)]
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the prices of an engine that fit the databases' histories."""
+    parser = argparse.ArgumentParser(prog="tools.calibrate_prices", description=__doc__)
+    engines = [one.value for one in ENGINE_PRICES]
+    parser.add_argument("--engine", choices=engines, default=EngineMode.SPARK.value)
+    parser.add_argument("dsn", nargs="+")
+    options = parser.parse_args(arguments)
+    engine = EngineMode(options.engine)
+    measured = [one for dsn in options.dsn for one in read(dsn, engine)]
+    start = ENGINE_PRICES[engine]
     if not measured:
         sys.stderr.write("no measured refreshes\n")
         return 1
-    prices = calibrate(measured)
+    prices = calibrate(measured, start)
     for kind in KINDS:
-        old, new = getattr(PRICES, kind), getattr(prices, kind)
+        old, new = getattr(start, kind), getattr(prices, kind)
         sys.stdout.write(f"    {kind}={new:.4g},  # was {old:g}\n")
-    for name, listed in (("before", PRICES), ("after", prices)):
+    for name, listed in (("before", start), ("after", prices)):
         factor = exp(median(abs(error(one, listed)) for one in measured))
         sys.stdout.write(f"# {name}: off by a factor of {factor:.2f} in the median\n")
     return 0
 
 
-def read(dsn: str) -> list[Measured]:
-    """Read the measured refreshes of a database."""
+def read(dsn: str, engine: EngineMode = EngineMode.SPARK) -> list[Measured]:
+    """Read the measured refreshes of a database that an engine computed."""
     with psycopg.connect(dsn) as connection:
-        rows = connection.execute(_QUERY).fetchall()
+        rows = connection.execute(_QUERY, [engine.value]).fetchall()
     found = [(work_of(cost, Action(action)), actual_ms) for action, actual_ms, cost in rows]
     return [(work, actual_ms) for work, actual_ms in found if work is not None]
 
@@ -84,9 +93,13 @@ def calibrate(measured: Sequence[Measured], start: Work = PRICES) -> Work:
 
 def _loss(measured: Sequence[Measured], prices: Work, start: Work) -> float:
     fit = sum(min(abs(error(one, prices)), _REACH) ** 2 for one in measured)
-    moved = sum(log(getattr(prices, kind) / getattr(start, kind)) ** 2 for kind in KINDS)
+    moved = sum(
+        log(getattr(prices, kind) / getattr(start, kind)) ** 2
+        for kind in KINDS
+        if getattr(start, kind)  # an engine does not do what costs it nothing
+    )
     return fit + _PULL * moved
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

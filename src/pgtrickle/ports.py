@@ -52,6 +52,11 @@ class Engine(Protocol):
         """The number of computations that took longer because the engine had just started."""
         ...
 
+    @property
+    def start_ms(self) -> float:
+        """The time that the next computation takes to start the engine; 0 while it runs."""
+        ...
+
     def run(self, sql: str, inputs: Mapping[str, pa.Table]) -> pa.Table:
         """Evaluate ``sql`` over small relations of the given names.
 

@@ -32,6 +32,7 @@ class NoEngine:
     dialect = Dialect.SPARK
     distributed = True
     cold_runs = 0
+    start_ms = 0.0
 
     def run(self, sql: str, inputs: Mapping[str, pa.Table]) -> pa.Table:
         raise AssertionError(f"the engine was asked for {sql}")
@@ -69,6 +70,7 @@ class DuckDbEngine:
     dialect = Dialect.DUCKDB
     distributed = False
     cold_runs = 0
+    start_ms = 0.0
 
     def __init__(self, memory: str | None = None) -> None:
         self._connection = connect(memory)

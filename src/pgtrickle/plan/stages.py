@@ -24,7 +24,14 @@ from pgtrickle.delta.layout import WEIGHT
 from pgtrickle.delta.moving_scan import is_moving
 from pgtrickle.delta.narrow import Keys, is_narrow, no_keys
 from pgtrickle.delta.partial import emit_partial, partial_columns, summed_columns
-from pgtrickle.delta.reads import Read, computed_columns, read_changes_of, reads_of
+from pgtrickle.delta.reads import (
+    Read,
+    ReadKind,
+    computed_columns,
+    read_changes_of,
+    reads_of,
+    stage_changes,
+)
 from pgtrickle.model.sql_type import BIGINT, Column
 from pgtrickle.model.text.names import quote_identifier
 from pgtrickle.sql.emit import (
@@ -175,11 +182,15 @@ def changes_reads(stage: StatefulStage | RowsStage, scans: Iterable[Scan]) -> li
 
 
 def plan_full(
-    query: StagedQuery, dialect: Dialect, state_rows: Callable[[str], str]
+    query: StagedQuery, dialect: Dialect, state_rows: Callable[[str], str], *, merged: bool = False
 ) -> RefreshPlan:
-    """Plan the computation of everything from the present sources."""
+    """Plan the computation of everything from the present sources.
+
+    ``merged``: an engine finds the rows that an earlier stage has stored where it finds its changes
+    otherwise, and need not compute them from the rows before.
+    """
     stages = tuple(
-        plan_full_stage(stage, query.dialect_of(stage, dialect), state_rows)
+        plan_full_stage(stage, query.dialect_of(stage, dialect), state_rows, merged=merged)
         for stage in query.stages
         if not passes_through(stage)
     )
@@ -187,10 +198,22 @@ def plan_full(
 
 
 def plan_full_stage(
-    stage: StatefulStage | RowsStage, dialect: Dialect, state_rows: Callable[[str], str]
+    stage: StatefulStage | RowsStage,
+    dialect: Dialect,
+    state_rows: Callable[[str], str],
+    *,
+    merged: bool = False,
 ) -> StagePlan:
     """Plan the computation of one stage from the present rows of its sources."""
-    return _stage_plan(stage, full(_body(stage, dialect)), dialect, state_rows)
+    if not merged or dialect is Dialect.POSTGRES:
+        return _stage_plan(stage, full(_body(stage, dialect)), dialect, state_rows)
+    body = full(with_merged_state(stage.body))
+    planned = _stage_plan(stage, body, dialect, lambda name: f"SELECT * FROM {stage_changes(name)}")
+    reads = tuple(
+        replace(read, kind=ReadKind.STAGE, state=False) if read.state else read
+        for read in planned.reads
+    )
+    return replace(planned, reads=reads)
 
 
 def looked_up_columns(query: StagedQuery) -> dict[str, tuple[str, ...]]:

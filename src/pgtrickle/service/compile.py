@@ -93,6 +93,15 @@ class Compiled:
             ]
         return self.unique.get(scan.source.relid, ())
 
+    def means(self, query: BoundQuery) -> bool:
+        """Tell whether it was compiled from a query that means the same, wherever names are found.
+
+        Compiling reads nothing else of a query that no rule refuses.
+        """
+        own = self.binding.query
+        same = replace(own, search_path=query.search_path) == query
+        return self.refusal is None and not self.opaque and same
+
     def as_opaque(self) -> Compiled:
         """Return the same query as one that PostgreSQL answers as a whole."""
         staged = _opaque(self.binding, follows_time=self.follows_time)
@@ -117,12 +126,16 @@ class Compiled:
 
 
 def compile_stream_table(
-    connection: Connection, stream_table: StreamTable, bounds: Bounds = DEFAULT_BOUNDS
+    connection: Connection,
+    stream_table: StreamTable,
+    bounds: Bounds = DEFAULT_BOUNDS,
+    made: Compiled | None = None,
 ) -> Compiled:
     """Compile the query as bound at creation, or raise ST306 (docs/adr/0030).
 
     In the recorded text every name that is not PostgreSQL's own is qualified, so an unqualified
-    name never finds an object that is created later. ``bounds`` limits the work.
+    name never finds an object that is created later. ``bounds`` limits the work; ``made`` is used
+    if it was compiled from the same query a moment ago.
     """
     recorded = follow_renamed_sources(connection, stream_table)
     if recorded is None:
@@ -135,7 +148,7 @@ def compile_stream_table(
     with connection.transaction(force_rollback=True), bounded_planning(connection, bounds):
         set_search_path(connection, OWN_PATH)
         binding = replace(bind_again(connection, recorded.sql, check), pinned=recorded.pinned)
-        compiled = compile_bound(connection, binding, stream_table.original_query)
+        compiled = compile_bound(connection, binding, stream_table.original_query, made)
     if stream_table.refresh_mode is not RefreshMode.FULL:
         check_volatile(compiled)  # a function may have become so
     if _lacks_record(recorded.objects, binding.objects) and _may_write(connection):
@@ -180,13 +193,17 @@ def set_search_path(connection: Connection, search_path: str) -> None:
     connection.execute("SELECT pg_catalog.set_config('search_path', %s, true)", [search_path])
 
 
-def compile_bound(connection: Connection, binding: Binding, user_sql: str) -> Compiled:
+def compile_bound(
+    connection: Connection, binding: Binding, user_sql: str, made: Compiled | None = None
+) -> Compiled:
     """Compile a bound query; sets our own ``search_path`` for the rest of the transaction."""
     connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
     for volatile in binding.volatile:
         return Compiled(binding, _opaque(binding), volatile, None)
     for refusal in function_refusals(binding):
         return Compiled(binding, _opaque(binding), unsupported(refusal, user_sql), None)
+    if made is not None and made.means(binding.query):
+        return replace(made, binding=binding)
     try:
         algebra, staged = build(connection, binding.query)
         if binding.time_dependent:

@@ -17,16 +17,25 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def repeated(
-    runtime: Runtime, what: str, seconds: float, act: Callable[[Connection], object]
+    runtime: Runtime,
+    what: str,
+    seconds: float,
+    act: Callable[[Connection], object],
+    *,
+    first: float | None = None,
 ) -> Iterator[None]:
     """Call ``act`` every ``seconds`` until the block ends; a failure is only logged.
+
+    The first time is after ``first``, if that is given.
 
     The thread ends with the block: it never interferes with the caller's next step.
     """
     done = threading.Event()
 
     def work() -> None:
-        while not done.wait(seconds):
+        wait = seconds if first is None else first
+        while not done.wait(wait):
+            wait = seconds
             try:
                 with runtime.connection() as connection:
                     act(connection)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # a use case that only reads the catalog needs no compiler
     from pgtrickle.service.compile import Compiled
     from pgtrickle.service.refreshing.costing.memory import CostMemory
 
+_MADE = 8  # created and not yet loaded at one time
 Shape = tuple[tuple[int, str], ...]  # the fingerprints of the sources, by relid
 
 
@@ -39,6 +40,7 @@ class Remembered:
     shapes_compared: dict[int, float] = field(default_factory=dict)
     _queries: Limited[int, _Entry] = field(init=False)
     _costs: Limited[int, CostMemory] = field(init=False)
+    _made: Limited[int, Compiled] = field(init=False)  # at a creation, until the first load
     _hits: int = 0
     _misses: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -46,6 +48,7 @@ class Remembered:
     def __post_init__(self) -> None:
         """Make the caches, empty."""
         self._queries, self._costs = Limited(self.limit), Limited(self.limit)
+        self._made = Limited(_MADE)
 
     def find_compiled(self, stream_table: StreamTable) -> Compiled | None:
         """Return the compiled query of a stream table, if it was compiled from the same text."""
@@ -61,6 +64,16 @@ class Remembered:
             self._hits += found is not None
             self._misses += found is None
         return found
+
+    def hand_on(self, stream_table: StreamTable, made: Compiled) -> None:
+        """Keep what was compiled to create a stream table for its first load."""
+        self._made.put(stream_table.id, made)
+
+    def take_made(self, stream_table: StreamTable) -> Compiled | None:
+        """Return what was compiled at the creation, once."""
+        made = self._made.get(stream_table.id)
+        self._made.forget(stream_table.id)
+        return made
 
     def keep_compiled(self, stream_table: StreamTable, compiled: Compiled) -> None:
         """Remember a compiled query in the place of an earlier one."""
@@ -93,6 +106,7 @@ class Remembered:
         """Forget everything about a stream table."""
         self._queries.forget(stream_table.id)
         self._costs.forget(stream_table.id)
+        self._made.forget(stream_table.id)
         self.shapes_compared.pop(stream_table.id, None)
 
     def retain(self, ids: Collection[int]) -> None:
@@ -105,6 +119,7 @@ class Remembered:
     def clear(self) -> int:
         """Forget everything; return the number of compiled queries that went."""
         self._costs.clear()
+        self._made.clear()
         self.shapes_compared.clear()
         return self._queries.clear()
 

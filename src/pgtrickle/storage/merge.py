@@ -44,7 +44,7 @@ def merge_aggregate(
 ) -> int:
     """Merge the rows of ``staged``; leave the changes in a temporary table and count them.
 
-    With ``replace`` the staged rows are the whole input, else the change of the input.
+    With ``replace`` the staged rows are the whole input, and nobody asks for the changes.
     """
     merge = AggregateMerge.over_temporary(stream_table_id, stage, staged)
     if replace:
@@ -55,18 +55,19 @@ def merge_aggregate(
     for values in stage.layout.values:
         connection.execute(trusted(merge.merge_values(values)))
     connection.execute(trusted(f"{_temporary(merge.touched_table)}{merge.touched()}"))
-    _check_counts(connection, merge)
+    check_counts(connection, merge)
     connection.execute(trusted(merge.merge_groups()))
-    found = f"{_temporary(merge.changes_table)}{merge.changes()}"
-    changes = connection.execute(trusted(found)).rowcount
     if replace:
         # Later refreshes look up a few groups by index, if the planner knows how few.
         for table in tables_of(stream_table_id, stage):
             connection.execute(trusted(f"ANALYZE {table.sql}"))
-    return changes
+        return 0
+    found = f"{_temporary(merge.changes_table)}{merge.changes()}"
+    return connection.execute(trusted(found)).rowcount
 
 
-def _check_counts(connection: Connection, merge: AggregateMerge) -> None:
+def check_counts(connection: Connection, merge: AggregateMerge) -> None:
+    """Raise ST405 or ST409 if a group has come to a state that cannot be."""
     [(negative, endless)] = connection.execute(trusted(merge.impossible())).fetchall()
     if negative:
         raise ContentsDivergedError(
@@ -162,16 +163,37 @@ class AggregateMerge:
         number = quote_identifier(values.count)
         return merge_counts(table, columns, changes, number, keys=self._keys, match=match)
 
-    def touched(self) -> str:
-        """Collect the touched groups with their old and new state, each in its columns."""
+    def _added_up(self, *, grouped: bool = False) -> str:
+        """Add up the staged rows of each group; ``grouped``: each has a single one."""
         # Without keys there is one group, even if nothing was staged for it.
         # In the types of the state: the sum of bigints is a numeric, and keys are compared by type.
         types = {column.name: column.type.display for column in state_columns(self._layout)}
+        function = "" if grouped else "sum"
         sums = [
-            f"COALESCE(sum({quote_identifier(name)}), 0)::{types[name]} AS {quote_identifier(name)}"
+            f"COALESCE({function}({quoted}), 0)::{types[name]} AS {quoted}"
             for name in self._sums
+            for quoted in [quote_identifier(name)]
         ]
-        grouped = f" GROUP BY {', '.join(groups(self._keys))}" if self._keys else ""
+        if grouped:
+            return f"SELECT {', '.join([*_names(self._keys), *sums])} FROM {self._staged}"
+        by = f" GROUP BY {', '.join(groups(self._keys))}" if self._keys else ""
+        return f"SELECT {representatives(self._keys)}{', '.join(sums)}\n FROM {self._staged}{by}"
+
+    def fill_groups(self, *, grouped: bool) -> str:
+        """Write the groups into a table that has none; ``grouped``: each is one staged row."""
+        columns = [column.name for column in state_columns(self._layout)]
+        found = {one.name: self._lookup(one) for one in self._layout.looked_up}
+        found |= {key.name: self._key(key) for key in self._keys}
+        selected = [found.get(name, f"d.{quote_identifier(name)}") for name in columns]
+        exists = f"\n WHERE d.{quote_identifier(COUNT)} <> 0" if self._keys else ""
+        return (
+            f"INSERT INTO {self.groups.sql} ({', '.join(map(quote_identifier, columns))})\n"
+            f"SELECT {', '.join(selected)}\n"
+            f"  FROM ({self._added_up(grouped=grouped)}) AS d{exists}"
+        )
+
+    def touched(self) -> str:
+        """Collect the touched groups with their old and new state, each in its columns."""
         columns = [self._key(key) for key in self._keys]
         columns.append("stored.ctid AS __row")
         for name in self._sums:
@@ -188,8 +210,7 @@ class AggregateMerge:
         listed = ",\n       ".join(columns)
         return (
             f"SELECT {listed}\n"
-            f"  FROM (SELECT {representatives(self._keys)}{', '.join(sums)}\n"
-            f"          FROM {self._staged}{grouped}) AS d\n"
+            f"  FROM ({self._added_up()}) AS d\n"
             f"  LEFT JOIN {self.groups.sql} AS stored ON {same_row(self._keys, 'stored', 'd')}"
         )
 

@@ -53,13 +53,7 @@ def merge_recompute(
     if stage.operator.keys:
         connection.execute(trusted(f"{_temporary(merge.touched_table)}{merge.touched()}"))
     grows = bool(stage.operator.growth) and _only_grows(connection, merge)
-    try:
-        connection.execute(trusted(merge.merge_input()))
-    except psycopg.errors.CheckViolation as error:
-        raise ContentsDivergedError(
-            f"rows of {merge.input.name} would occur a negative number of times",
-            hint="The state was changed from outside; the next refresh rebuilds it.",
-        ) from error
+    keep_input(connection, merge)
     if replace:
         connection.execute(trusted(f"ANALYZE {merge.input.sql}"))
     found = merge.growth() if grows else merge.changes()
@@ -68,6 +62,17 @@ def merge_recompute(
     if replace:
         connection.execute(trusted(f"ANALYZE {merge.result.sql}"))
     return changes
+
+
+def keep_input(connection: Connection, merge: RecomputeMerge) -> None:
+    """Add the net rows to the stored input; raise ST409 if that cannot be."""
+    try:
+        connection.execute(trusted(merge.merge_input()))
+    except psycopg.errors.CheckViolation as error:
+        raise ContentsDivergedError(
+            f"rows of {merge.input.name} would occur a negative number of times",
+            hint="The state was changed from outside; the next refresh rebuilds it.",
+        ) from error
 
 
 def _only_grows(connection: Connection, merge: RecomputeMerge) -> bool:
@@ -140,6 +145,17 @@ class RecomputeMerge:
         """Add the net rows to the stored input."""
         return merge_counts(self.input, self._columns, self.net_table, _WEIGHT)
 
+    def fill_result(self) -> str:
+        """Write the answer for the whole input into a table that is empty."""
+        outputs = self._operator.outputs
+        names = "".join(f"{quote_identifier(column.name)}, " for column in outputs)
+        return (
+            f"INSERT INTO {self.result.sql} ({names}{_NUMBER})\n"
+            f"WITH {INPUT} AS ({self._rows(touched=False)})\n"
+            f"SELECT {representatives(outputs)}count(*) FROM ({self._operator.sql}) AS answer"
+            f"{_by(identities(outputs))}\nHAVING count(*) > 0"
+        )
+
     def changes(self) -> str:
         """Keep the difference between the new and the old answers of the touched partitions."""
         outputs = self._operator.outputs
@@ -179,13 +195,13 @@ class RecomputeMerge:
         """Add the changes to the stored result."""
         return merge_counts(self.result, self._operator.outputs, self.changes_table, _WEIGHT)
 
-    def _rows(self) -> str:
-        """Show the kept rows of the touched partitions, each as often as it occurs."""
+    def _rows(self, *, touched: bool = True) -> str:
+        """Show the kept rows of the touched partitions, or all, each as often as it occurs."""
         names = ", ".join(f"kept.{quote_identifier(column.name)}" for column in self._columns)
+        where = f" WHERE {self._is_touched('kept')}" if touched else ""
         return (
             f"SELECT {names} FROM {self.input.sql} AS kept,"
-            f" LATERAL pg_catalog.generate_series(1, kept.{_NUMBER})"
-            f" WHERE {self._is_touched('kept')}"
+            f" LATERAL pg_catalog.generate_series(1, kept.{_NUMBER}){where}"
         )
 
     def _is_touched(self, alias: str) -> str:

@@ -25,19 +25,11 @@ from pgtrickle.model.text.search_path import OWN_PATH
 from pgtrickle.session import is_pooled, under_own_path
 from pgtrickle.transit.carriers import Carrier
 from pgtrickle.transit.conform import conform
+from pgtrickle.transit.fixed_settings import FIXED_SETTINGS
 from pgtrickle.transit.pg_errors import error_for
 
 _SNAPSHOT_ID = re.compile(r"[0-9A-F]+-[0-9A-F]+-[0-9]+")
 
-# Settings that affect the text of a value, and the wait for a locked table:
-# short, because other refreshes wait for their turn.  Local to the transaction, since a pooler
-# shares sessions.  The time zone stays the database's own: expressions that depend on it are
-# evaluated by the read, and the text of a time with zone names its offset.
-FIXED_SETTINGS = """SELECT pg_catalog.set_config('datestyle', 'ISO, MDY', true),
-    pg_catalog.set_config('intervalstyle', 'postgres', true),
-    pg_catalog.set_config('bytea_output', 'hex', true),
-    pg_catalog.set_config('extra_float_digits', '1', true),
-    pg_catalog.set_config('lock_timeout', '1s', true)"""
 # The readers' own sessions also need the settings of the pool's sessions.
 _READERS_SETTINGS = (
     f"{FIXED_SETTINGS}, pg_catalog.set_config('search_path', {quote_literal(OWN_PATH)}, true),"

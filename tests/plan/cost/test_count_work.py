@@ -175,3 +175,12 @@ def test_larger_tables_never_look_cheaper_in_full(changed: dict[str, float], fac
     full = outline_full(_query(THREE))
 
     assert price(count_full(full, larger, None)) >= price(count_full(full, TABLES, None))
+
+
+def test_state_is_filled_by_a_first_load_and_compared_later():
+    empty = replace(TABLES, states={}, contents=TableStatistics(0.0))
+    first = count_full(outline_full(_grouped()), empty, None)
+    later = count_full(outline_full(_grouped()), TABLES, None)
+
+    assert (first.filled_rows, first.compared_rows) == (5, 0)
+    assert (later.filled_rows, later.compared_rows > 0) == (0, True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pgtrickle.errors import SettingError
@@ -99,7 +101,11 @@ _LARGE = Work(refreshes=1, stages=1, reads=3, operators=6, keyed_rows=3e6, joine
 
 
 def forecast(
-    work: Work, *, spark_ms: float | None = None, postgres_ms: float | None = None
+    work: Work,
+    *,
+    spark_ms: float | None = None,
+    postgres_ms: float | None = None,
+    start_ms: float = 0.0,
 ) -> Forecast:
     """Forecast a DIFFERENTIAL refresh on both engines, after four that took so long on each."""
     amounts = {Action.DIFFERENTIAL: work, Action.FULL: Work(refreshes=1, scanned_rows=1e9)}
@@ -110,9 +116,7 @@ def forecast(
         past = [Observation(price, seen, age) for age in range(4)] if seen is not None else []
         found.append(choose(amounts, {Action.DIFFERENTIAL: past}, margin=0.9, engine=engine))
     spark, postgres = found
-    return Forecast(
-        spark.work, spark.predictions, spark.favoured, spark.choice, others=(postgres,)
-    ).by_quickest()
+    return replace(spark, others=(postgres,), start_ms=start_ms).by_quickest()
 
 
 def test_small_change_goes_to_postgresql_and_a_large_one_to_spark() -> None:
@@ -123,6 +127,27 @@ def test_small_change_goes_to_postgresql_and_a_large_one_to_spark() -> None:
 def test_measured_refreshes_outweigh_the_prices() -> None:
     assert forecast(_SMALL, postgres_ms=2000).engine is EngineMode.SPARK
     assert forecast(_LARGE, spark_ms=60_000).engine is EngineMode.POSTGRES
+
+
+def test_start_of_an_engine_counts_until_it_runs() -> None:
+    found = forecast(_LARGE, start_ms=20_000)
+
+    assert found.engine is EngineMode.POSTGRES
+    assert found.compared(Action.DIFFERENTIAL).endswith(" with its start")
+    assert found.ms(Action.DIFFERENTIAL) == forecast(_LARGE).others[0].ms(Action.DIFFERENTIAL)
+
+
+def test_first_load_takes_the_quicker_engine_and_starts_no_other(
+    shop: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shop.trickle._runtime.engine, "slower_start", 4_000.0)
+
+    report = shop.trickle.create_stream_table("sums", QUERY, engine="auto")
+
+    assert report is not None
+    assert report.reason.startswith("first load; computed by PostgreSQL, predicted ")
+    assert report.reason.endswith(" with its start")
+    shop.check("sums")
 
 
 def test_engine_fits_the_action_that_is_taken() -> None:

@@ -16,7 +16,8 @@ times a usual refresh; and an action that lost by bad luck gets its next chance 
 known number of refreshes.
 
 **Engines.**  Each engine that may compute the refresh has its own prices, history and forecast; the
-one with the least prediction for the action computes it.  What is known of an engine ages as long
+one with the least prediction for the action computes it, and the time that an engine takes to
+start counts if it does not run yet.  What is known of an engine ages as long
 as the other is chosen (see ``fit``), so a verdict on it does not last forever either.
 """
 
@@ -61,6 +62,7 @@ class Forecast:
     exploration: Exploration = Exploration()
     engine: EngineMode = EngineMode.SPARK  # that would compute it
     others: tuple[Forecast, ...] = ()  # of other engines that may compute it
+    start_ms: float = 0.0  # until the engine is ready
 
     def by_quickest(self, action: Action | None = None) -> Forecast:
         """Return the forecast of the engine that is quickest for an action, or for its own choice.
@@ -72,16 +74,20 @@ class Forecast:
         return replace(best, others=tuple(one for one in every if one is not best))
 
     def cost(self, action: Action) -> float:
-        """Return the predicted time of an action; every other one is as much as FULL."""
+        """Return the predicted time of an action until its end; any other is as much as FULL."""
         found = self.ms(action)
-        return self.predictions[Action.FULL].ms if found is None else found
+        return self.start_ms + (self.predictions[Action.FULL].ms if found is None else found)
 
     def compared(self, action: Action) -> str:
         """Tell how long the engine and the others are predicted to take; empty if it is alone."""
         if not self.others:
             return ""
-        parts = [f"{_NAMES[one.engine]} {in_words(one.cost(action))}" for one in self.others]
-        return f"predicted {in_words(self.cost(action))}, {', '.join(parts)}"
+        parts = [f"{_NAMES[one.engine]} {one.told(action)}" for one in self.others]
+        return f"predicted {self.told(action)}, {', '.join(parts)}"
+
+    def told(self, action: Action) -> str:
+        """Write the predicted time of an action, and whether the engine starts first."""
+        return in_words(self.cost(action)) + (" with its start" if self.start_ms else "")
 
     def ms(self, action: Action) -> float | None:
         """Return the predicted time of an action; None if it is not possible."""
@@ -117,6 +123,7 @@ def choose(
     margin: float,
     engine: EngineMode = EngineMode.SPARK,
     prices: Work | None = None,
+    start_ms: float = 0.0,
 ) -> Forecast:
     """Predict the possible actions on an engine and choose one; FULL is always possible.
 
@@ -132,12 +139,13 @@ def choose(
     }
     full, differential = predictions[Action.FULL], predictions.get(Action.DIFFERENTIAL)
     if differential is None:
-        return Forecast(work, predictions, Action.FULL, Action.FULL, exploration, engine)
+        alone = Action.FULL
+        return Forecast(work, predictions, alone, alone, exploration, engine, start_ms=start_ms)
     favoured = Action.FULL if full.ms < margin * differential.ms else Action.DIFFERENTIAL
     other = _OTHER[favoured]
     explores = exploration.due and _worth_trying(predictions[favoured], predictions[other])
     choice = other if explores else favoured
-    return Forecast(work, predictions, favoured, choice, exploration, engine)
+    return Forecast(work, predictions, favoured, choice, exploration, engine, start_ms=start_ms)
 
 
 def _worth_trying(chosen: Prediction, other: Prediction) -> bool:

@@ -5,7 +5,8 @@
 
 A full refresh writes the same rows as a differential one, since both write only the difference.
 That is at most every stored row before and after: an estimate of many changes is a product of
-estimates, and the stored rows have been counted.
+estimates, and the stored rows have been counted.  State that is empty, as at a first load, is
+filled.
 """
 
 from __future__ import annotations
@@ -114,15 +115,22 @@ def _merge(
 def _replace(
     stage: StatefulStage | RowsStage, rows: float, statistics: Statistics, groups: _Groups
 ) -> Work:
-    """Return the work of comparing a stage's whole result with the stored one."""
+    """Return the work of comparing a stage's whole result with the stored one, if there is any."""
+    known = statistics.states.get(stage.name)
     if isinstance(stage, RowsStage):
+        if not statistics.contents.rows:
+            return Work(staged_rows=rows, applied_rows=rows)
         return Work(staged_rows=rows, compared_rows=rows)
     if isinstance(stage, RecomputeStage):
+        stored = statistics.states.get(stage.name + INPUT_SUFFIX)
+        if not (stored and stored.rows):
+            return Work(staged_rows=rows, filled_rows=rows, recomputed_rows=rows)
         return Work(staged_rows=rows, compared_rows=2 * rows, recomputed_rows=rows)
-    known = statistics.states.get(stage.name)
     number = known.rows if known and known.rows else groups(rows, stage.layout.keys)
     staged = rows if stage.layout.values else min(number, rows)
     values = len(stage.layout.values) * rows
+    if not (known and known.rows):
+        return Work(staged_rows=staged, filled_rows=number + values)
     return Work(staged_rows=staged, compared_rows=number + staged + values)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
 
+VALUE_BYTES = 16  # rough size of a value that is read
 ROWS = 1000.0  # of a table without statistics
 ROWS_PER_KEY = 10.0  # of a column without statistics
 SELECTIVITY = 0.33  # of an unknown condition

@@ -80,6 +80,8 @@ def create_stream_table(
 
         def transaction() -> None:
             stream_table = declare(connection, name, query, compiled, options)
+            if options.initialize:
+                runtime.remembered.hand_on(stream_table, compiled)
             enable_sink(runtime, connection, stream_table, options.sink)
             decide_durability(runtime, connection)
 

@@ -11,7 +11,7 @@ from psycopg import Connection
 from pgtrickle.algebra.nodes import Scan
 from pgtrickle.delta.cut import RecomputeStage, RowsStage, StatefulStage, follows
 from pgtrickle.delta.layout import WEIGHT
-from pgtrickle.delta.reads import stage_changes
+from pgtrickle.delta.reads import ReadKind, stage_changes
 from pgtrickle.model.stream_table import Action
 from pgtrickle.plan.decide import Decision
 from pgtrickle.plan.stages import StagePlan, changing_scans, plan_full, plan_stage
@@ -21,12 +21,14 @@ from pgtrickle.service.refreshing.refresh import Prepared, Refresh
 from pgtrickle.service.refreshing.snapshot import BufferView, Snapshot
 from pgtrickle.service.refreshing.stages.computer import Computer
 from pgtrickle.service.refreshing.stages.computers import Computers
+from pgtrickle.service.refreshing.stages.progress import ProgressReporter
 from pgtrickle.service.refreshing.stages.staging import Staging
 from pgtrickle.service.refreshing.stages.state_rows import StateRows
 from pgtrickle.service.runtime import translated_errors
 from pgtrickle.sql.emit import changes_view
 from pgtrickle.sql.text.current_time import Moments
 from pgtrickle.sql.translate import Dialect
+from pgtrickle.storage.fill import copy_state, fill_state, state_is_empty
 from pgtrickle.storage.merge import merge_aggregate
 from pgtrickle.storage.recompute import merge_recompute
 
@@ -63,10 +65,20 @@ def execute(work: Work, writer: Connection, staging: Staging) -> Rows | None:
 
     None if the changes do not reach the result.
     """
+    refresh = work.prepared.refresh
+    progress = ProgressReporter(
+        refresh.runtime, refresh.stream_table, refresh.account.started, refresh.runtime.progress
+    )
     with ExitStack() as stack:
-        computers = _computers(work, writer, staging, stack)
-        stages = _Stages(work, computers, writer, staging)
-        moved = stages.recompute() if work.full else stages.follow(work.findings.changed)
+        if work.full:
+            stack.enter_context(progress.watching())
+        computers = _computers(work, writer, staging, progress, stack)
+        stages = _Stages(work, computers, writer, staging, progress)
+        moved = frozenset[str]()
+        if work.full:
+            stages.recompute()
+        else:
+            moved = stages.follow(work.findings.changed)
     rows = work.prepared.compiled.staged.rows
     if rows.passes_through is None:
         if not work.full and rows.name not in staging:
@@ -81,7 +93,13 @@ def execute(work: Work, writer: Connection, staging: Staging) -> Rows | None:
     return Rows(rows.outputs, stage_changes(rows.passes_through), condition, WEIGHT)
 
 
-def _computers(work: Work, writer: Connection, staging: Staging, stack: ExitStack) -> Computers:
+def _computers(
+    work: Work,
+    writer: Connection,
+    staging: Staging,
+    progress: ProgressReporter,
+    stack: ExitStack,
+) -> Computers:
     """Return the engines, of which only those get ready that a stage needs."""
 
     # Each is imported when it is needed: a refresh without Spark needs no Arrow either.
@@ -89,7 +107,7 @@ def _computers(work: Work, writer: Connection, staging: Staging, stack: ExitStac
     def in_postgres() -> Iterator[Computer]:
         from pgtrickle.service.refreshing.stages.in_postgres import InPostgres  # noqa: PLC0415
 
-        yield InPostgres(work.prepared, work.buffers, writer, staging, work.moments)
+        yield InPostgres(work.prepared, work.buffers, writer, staging, work.moments, progress)
 
     @contextmanager
     def on_engine() -> Iterator[Computer]:
@@ -103,6 +121,7 @@ def _computers(work: Work, writer: Connection, staging: Staging, stack: ExitStac
             staging,
             work.findings.window_rows,
             work.moments,
+            progress,
             through_writer=not work.changed_before.isdisjoint(work.findings.basis.sources),
         ) as computer:
             yield computer
@@ -122,6 +141,7 @@ class _Stages:
     computers: Computers
     writer: Connection
     staging: Staging
+    progress: ProgressReporter
 
     @property
     def _prepared(self) -> Prepared:
@@ -131,11 +151,23 @@ class _Stages:
     def _refresh(self) -> Refresh:
         return self.work.prepared.refresh
 
-    def recompute(self) -> frozenset[str]:
-        """Compute every stage from all rows of its sources; return those that have changes."""
+    def recompute(self) -> None:
+        """Compute every stage from all rows of its sources."""
         staged = self._prepared.compiled.staged
-        plan = plan_full(staged, self._prepared.dialect, _state_rows(self._prepared))
-        return frozenset(stage.stage.name for stage in plan.stages if self._run(stage))
+        rows = _state_rows(self._prepared)
+        plan = plan_full(staged, self._prepared.dialect, rows, merged=True)
+        # PostgreSQL reads the state itself; another engine reads a copy.
+        copied = frozenset(
+            read.source
+            for one in plan.stages
+            if one.dialect is not Dialect.POSTGRES
+            for read in one.reads
+            if read.kind is ReadKind.STAGE
+        )
+        for one in plan.stages:
+            self._run(one)
+            if one.stage.name in copied:
+                copy_state(self.writer, one.stage.name, rows(one.stage.name))
 
     def follow(self, changed: frozenset[str]) -> frozenset[str]:
         """Derive the changes from the changed sources; return the stages that have changes, too.
@@ -181,12 +213,16 @@ class _Stages:
             self.computers.of(plan.dialect).compute(plan)
         if isinstance(plan.stage, RowsStage):
             return False
+        self.progress.note(f"{plan.stage.name}, storing")
         with self._refresh.account.timed("merge"), translated_errors():
-            return self._merge(plan.stage)
+            return self._merge(plan.stage, plan.dialect)
 
-    def _merge(self, stage: StatefulStage) -> bool:
+    def _merge(self, stage: StatefulStage, dialect: Dialect) -> bool:
         """Merge the computed rows into the state of a stage; return whether that has changed."""
         table, staged = self._prepared.stream_table.id, self.staging.table(stage.name)
+        if self.work.full and state_is_empty(self.writer, table, stage):
+            grouped = dialect is Dialect.POSTGRES
+            return bool(fill_state(self.writer, table, stage, staged, grouped=grouped))
         if isinstance(stage, RecomputeStage):
             changes = merge_recompute(self.writer, table, stage, staged, replace=self.work.full)
         else:

@@ -100,7 +100,8 @@ def _compile(
             original_query=now.original_query,
         )
         bounds = Bounds.of(runtime.settings)
-        compiled = compile_stream_table(connection, stream_table, bounds)
+        made = runtime.remembered.take_made(stream_table)
+        compiled = compile_stream_table(connection, stream_table, bounds, made)
         runtime.remembered.keep_compiled(stream_table, compiled)
     return stream_table, compiled
 

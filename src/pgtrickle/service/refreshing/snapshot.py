@@ -18,7 +18,7 @@ from pgtrickle.service.capturing.mode import LOSSES, drain_if_behind, hand_back
 from pgtrickle.service.refreshing.account import Account
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.session import BEGIN_SNAPSHOT
-from pgtrickle.transit.arrow_reader import FIXED_SETTINGS
+from pgtrickle.transit.fixed_settings import FIXED_SETTINGS
 
 _LOSSES_MET = 20  # sources that the log may lose during one refresh
 

@@ -15,7 +15,7 @@ from psycopg import Connection
 from pgtrickle.model.frontier import Position
 from pgtrickle.options.stream_table import DUCKLAKE
 from pgtrickle.service.runtime import Runtime
-from pgtrickle.service.sources.ducklake.follow import DuckLakeTables
+from pgtrickle.service.sources.ducklake.kind import DuckLakeTables
 
 Kept = Callable[[], AbstractContextManager[None]]
 

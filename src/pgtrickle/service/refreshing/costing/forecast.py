@@ -24,12 +24,11 @@ from pgtrickle.plan.cost.count_work import Differential, count_differential, cou
 from pgtrickle.plan.cost.fit import Observation
 from pgtrickle.plan.cost.outline import outline_differential, outline_full
 from pgtrickle.plan.cost.record import engine_of, exploration_of, work_of
-from pgtrickle.plan.cost.statistics import Statistics
+from pgtrickle.plan.cost.statistics import VALUE_BYTES, Statistics
 from pgtrickle.plan.cost.work import ENGINE_PRICES, Work, price
 from pgtrickle.service.compile import Compiled
 from pgtrickle.service.refreshing.costing.memory import MEASUREMENTS, CostMemory, Measured
 from pgtrickle.service.refreshing.costing.table_statistics import read_statistics
-from pgtrickle.service.refreshing.inputs.large import VALUE_BYTES
 from pgtrickle.service.runtime import Runtime
 
 _STATISTICS_SECONDS = 60.0
@@ -65,19 +64,28 @@ def make_forecast(
     mode = runtime.engine_mode(stream_table.engine)
     engines = [EngineMode.SPARK, EngineMode.POSTGRES] if mode is EngineMode.AUTO else [mode]
     margin = runtime.settings.cost_model_safety_margin
-    first, *others = [_forecast(memory, engine, work, margin) for engine in engines]
+    starts = {EngineMode.SPARK: runtime.engine.start_ms}
+    first, *others = [
+        _forecast(memory, engine, work, margin, starts.get(engine, 0.0)) for engine in engines
+    ]
     return replace(first, others=tuple(others)).by_quickest(), statistics
 
 
 def _forecast(
-    memory: CostMemory, engine: EngineMode, work: Mapping[Action, Work], margin: float
+    memory: CostMemory,
+    engine: EngineMode,
+    work: Mapping[Action, Work],
+    margin: float,
+    start_ms: float,
 ) -> Forecast:
     learned = memory.learned[engine]
     history = {
         action: [_observe(one, memory.refreshes, engine) for one in found]
         for action, found in learned.measured.items()
     }
-    return choose(work, history, learned.exploration, margin=margin, engine=engine)
+    return choose(
+        work, history, learned.exploration, margin=margin, engine=engine, start_ms=start_ms
+    )
 
 
 def _remember(runtime: Runtime, stream_table: StreamTable, compiled: Compiled) -> CostMemory:

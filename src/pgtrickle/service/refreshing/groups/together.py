@@ -25,7 +25,7 @@ from pgtrickle.service.refreshing.groups.shared_transaction import (
     open_together,
     rolled_back,
 )
-from pgtrickle.service.refreshing.inputs.of_stage import TooMuchUnseenError
+from pgtrickle.service.refreshing.inputs.unseen import TooMuchUnseenError
 from pgtrickle.service.refreshing.prepare import prepare
 from pgtrickle.service.refreshing.refresh import Prepared, Refresh
 from pgtrickle.service.refreshing.run import AfterRefresh, refresh_to, run_refresh

@@ -24,6 +24,7 @@ from pgtrickle.delta.reads import Read, ReadKind, stage_changes, stage_keys
 from pgtrickle.model.report import SourceRead
 from pgtrickle.model.text.names import QualifiedName, quote_identifier
 from pgtrickle.model.text.trusted import trusted
+from pgtrickle.plan.cost.statistics import VALUE_BYTES
 from pgtrickle.service.refreshing.inputs.change_window import Window
 from pgtrickle.service.refreshing.inputs.small import Marks, carriers_of, cast_read, names_of
 from pgtrickle.service.refreshing.snapshot import Snapshot
@@ -36,7 +37,6 @@ from pgtrickle.transit.carriers import Carrier
 from pgtrickle.transit.decimal_size import decimal_size, probe_sql
 
 _PAGE_BYTES = 8192
-VALUE_BYTES = 16  # rough size of a value
 # An index finds one row in the time in which a scan reads about this many.
 _SCANNED_WHILE_FOUND = 20
 _PROBED = (

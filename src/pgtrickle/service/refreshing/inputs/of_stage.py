@@ -24,6 +24,7 @@ from pgtrickle.service.refreshing.inputs.small import (
     marks_of,
     read_inputs,
 )
+from pgtrickle.service.refreshing.inputs.unseen import TooMuchUnseenError
 from pgtrickle.service.refreshing.snapshot import Snapshot
 from pgtrickle.service.refreshing.stages.source_versions import alike
 from pgtrickle.service.refreshing.stages.staging import Staging
@@ -31,10 +32,6 @@ from pgtrickle.service.runtime import Runtime
 from pgtrickle.spark.executors.large_read import LargeRead
 from pgtrickle.transit.arrow_reader import SnapshotReader
 from pgtrickle.transit.carriers import Carrier
-
-
-class TooMuchUnseenError(Exception):
-    """Rows that only the writer's transaction sees are too many to be read through it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from pgtrickle.model.text.trusted import trusted
 from pgtrickle.service.refreshing.inputs.change_keys import MAX_KEYS
 from pgtrickle.service.refreshing.inputs.change_window import Window
 from pgtrickle.sql.text.current_time import Moments
-from pgtrickle.transit.arrow_reader import FIXED_SETTINGS, SmallRead, SnapshotReader
+from pgtrickle.transit.arrow_reader import SmallRead, SnapshotReader
 from pgtrickle.transit.carriers import Carrier, Use, carrier_for
 from pgtrickle.transit.conform import (
     DATE_INFINITY,
@@ -25,6 +25,7 @@ from pgtrickle.transit.conform import (
     TIMESTAMP_MINUS_INFINITY,
     conform_column,
 )
+from pgtrickle.transit.fixed_settings import FIXED_SETTINGS
 
 _VALUE_BYTES = 32  # rough size of a value of a stage's changes
 _WEIGHT = Carrier("{}::int4", pa.int32(), equality_faithful=True, order_faithful=True)

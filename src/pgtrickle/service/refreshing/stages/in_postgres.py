@@ -18,6 +18,7 @@ from pgtrickle.postgres_engine.changes import Changes, collect_changes
 from pgtrickle.postgres_engine.stage import compute_stage
 from pgtrickle.service.refreshing.refresh import Prepared
 from pgtrickle.service.refreshing.snapshot import BufferView
+from pgtrickle.service.refreshing.stages.progress import ProgressReporter
 from pgtrickle.service.refreshing.stages.staging import Staging
 from pgtrickle.service.runtime import translated_errors
 from pgtrickle.sql.text.current_time import Moments
@@ -34,6 +35,7 @@ class InPostgres:
     writer: Connection
     staging: Staging
     moments: Moments
+    progress: ProgressReporter
     _changes: dict[str, dict[str, Changes]] = field(default_factory=dict)  # by stage
 
     @property
@@ -70,8 +72,10 @@ class InPostgres:
         """Compute a stage into its staging table."""
         name = plan.stage.name
         changes = self._changes.get(name, {})
+        self.progress.note(f"{name}, computing")
         with self.prepared.account.timed("compute"), translated_errors(), self._cancellable():
-            compute_stage(self.writer, plan, changes, staging_table(name), self.moments)
+            rows = compute_stage(self.writer, plan, changes, staging_table(name), self.moments)
+        self.progress.note(f"{name}, staged", staged=rows)
         self.staging.use(name, staging_table(name))
 
     def _cancellable(self) -> AbstractContextManager[None]:

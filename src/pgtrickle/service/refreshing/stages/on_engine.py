@@ -19,7 +19,7 @@ from pgtrickle.service.refreshing.inputs.of_stage import InputReader, Inputs
 from pgtrickle.service.refreshing.inputs.small import count_reads
 from pgtrickle.service.refreshing.refresh import Prepared
 from pgtrickle.service.refreshing.snapshot import BufferView, Snapshot
-from pgtrickle.service.refreshing.stages.progress import ProgressReporter
+from pgtrickle.service.refreshing.stages.progress import STAGED, ProgressReporter
 from pgtrickle.service.refreshing.stages.source_versions import add_versions, write_versions
 from pgtrickle.service.refreshing.stages.staging import Staging
 from pgtrickle.service.runtime import Runtime, translated_errors
@@ -37,6 +37,7 @@ class OnEngine:
     reader: InputReader
     writer: Connection
     staging: Staging
+    progress: ProgressReporter
     _changes: dict[str, Inputs] = field(default_factory=dict)  # by stage
 
     @property
@@ -62,18 +63,24 @@ class OnEngine:
     def compute(self, plan: StagePlan) -> None:
         """Read the rest of a stage's inputs, compute it and stage its result."""
         account, changes = self.prepared.account, self._changes.get(plan.stage.name, Inputs())
+        self.progress.note(f"{plan.stage.name}, reading")
         with account.timed("read"):
             rest = self.reader.read(
                 [read for read in plan.reads if read.view not in changes], changes
             )
             inputs = changes.of({read.view for read in plan.reads}, rest)
-        account.add_reads(count_reads(rest.reads, rest.tables))
+        small = count_reads(rest.reads, rest.tables)
+        account.add_reads(small)
         self.prepared.refresh.check_cancelled()
+        read = sum(one.rows for one in small)
+        starting = "starting the engine and " if self._runtime.engine.start_ms else ""
+        self.progress.note(f"{plan.stage.name}, {starting}computing", read=read)
         result = None if inputs.large else self._compute_small(plan, inputs.tables)
         if result is None:
             with account.timed("compute"):
                 self._compute_large(plan, inputs)
         else:
+            self.progress.note(f"{plan.stage.name}, staging", staged=result.num_rows)
             with account.timed("stage"), translated_errors():
                 self.staging.copy(self.writer, plan, result)
 
@@ -90,17 +97,17 @@ class OnEngine:
         """Let the executors write the result of a stage, and tell how far they are."""
         runtime, account = self._runtime, self.prepared.account
         table, parts = self.staging.create_shared(plan), self.staging.parts()
-        reporter = ProgressReporter(
-            runtime, self.prepared.stream_table, account.started, runtime.progress
-        )
         with runtime.connection() as connection:
             clear_parts(connection, parts)
-        with reporter.watching(plan.stage.name, parts):
+        with self.progress.executors(parts):
             sql = write_versions(plan.sql, plan.versions, runtime.engine.dialect)
             runtime.engine.stage(sql, {**inputs.tables, **inputs.large}, table, parts)
         with runtime.connection() as connection:
             rows = count_parts(connection, parts)
-        account.add_reads(count_large_reads(inputs.reads, inputs.large, rows))
+        large = count_large_reads(inputs.reads, inputs.large, rows)
+        account.add_reads(large)
+        read, staged = sum(one.rows for one in large), rows.get(STAGED, 0)
+        self.progress.note(f"{plan.stage.name}, staged", read=read, staged=staged)
 
 
 @contextmanager
@@ -112,6 +119,7 @@ def on_engine(
     staging: Staging,
     window_rows: Mapping[str, int],
     moments: Moments,
+    progress: ProgressReporter,
     *,
     through_writer: bool,
 ) -> Iterator[OnEngine]:
@@ -139,7 +147,7 @@ def on_engine(
             window_rows,
             through_writer=through_writer,
         )
-        yield OnEngine(prepared, inputs, writer, staging)
+        yield OnEngine(prepared, inputs, writer, staging, progress)
 
 
 def _connections(runtime: Runtime, snapshot: str) -> SnapshotReader:

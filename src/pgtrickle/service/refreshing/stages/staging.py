@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from psycopg import Connection
 
 from pgtrickle.delta.reads import stage_changes
@@ -25,7 +25,9 @@ from pgtrickle.storage.staging import (
     stage_rows,
     staging_table,
 )
-from pgtrickle.transit.copy_csv import arrow_to_csv
+
+if TYPE_CHECKING:  # a refresh by PostgreSQL needs no Arrow
+    import pyarrow as pa
 
 _DROP_PATIENCE = "10s"
 
@@ -51,6 +53,8 @@ class Staging:
 
     def copy(self, writer: Connection, stage: StagePlan, result: pa.Table) -> None:
         """Copy a small result into a temporary table of the writer's transaction."""
+        from pgtrickle.transit.copy_csv import arrow_to_csv  # noqa: PLC0415 - see above
+
         names = [column.name for column in stage.columns]
         stage_rows(writer, stage.stage.name, stage.columns, arrow_to_csv(result.select(names)))
         self._tables[stage.stage.name] = staging_table(stage.stage.name)

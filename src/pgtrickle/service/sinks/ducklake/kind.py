@@ -1,4 +1,8 @@
-"""DuckLake as a kind of sink."""
+"""DuckLake as a kind of sink.
+
+Writing to a lake takes Arrow, which is imported with the first lake: most refreshes have none, and
+the import takes longer than a small refresh.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +20,6 @@ from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.options.stream_table import SinkOptions
 from pgtrickle.service.compile import Compiled
 from pgtrickle.service.runtime import Runtime
-from pgtrickle.service.sinks.ducklake.copies import (
-    disable_sink,
-    enable_sink,
-    end_copy,
-    retry_delivery,
-)
-from pgtrickle.service.sinks.ducklake.delivery import deliver_left, deliver_refresh, key_of
 from pgtrickle.service.sinks.kind import Copy, Delivery
 from pgtrickle.storage.tracking import Tracking, start_tracking
 
@@ -43,6 +40,11 @@ class LakeCopy:
         written: bool,
     ) -> Callable[[Lease], None] | None:
         """Deliver to the lake; see ``deliver_refresh``."""
+        from pgtrickle.service.sinks.ducklake.delivery import (  # noqa: PLC0415 - see above
+            deliver_left,
+            deliver_refresh,
+        )
+
         left = deliver_refresh(runtime, writer, self.sink, delivery, tracking, written=written)
         if left is None:
             return None
@@ -54,6 +56,8 @@ class LakeCopy:
 
     def track(self, writer: Connection, compiled: Compiled) -> Tracking | None:
         """Record the written rows, unless the lake gets all rows anyway."""
+        from pgtrickle.service.sinks.ducklake.delivery import key_of  # noqa: PLC0415 - see above
+
         return None if self.sink.needs_load else start_tracking(writer, key_of(compiled))
 
 
@@ -68,12 +72,21 @@ class DuckLake:
         options: SinkOptions,
     ) -> None:
         """Give a stream table a lake table."""
+        from pgtrickle.service.sinks.ducklake.copies import enable_sink  # noqa: PLC0415 - see above
+
         enable_sink(runtime, connection, stream_table, options)
 
     def disable(
         self, connection: Connection, stream_table: StreamTable, *, drop: bool
     ) -> list[Callable[[], None]]:
         """Take the lake table away; one in another database ends after the commit."""
+        if find_sink(connection, stream_table.id) is None:
+            return []
+        from pgtrickle.service.sinks.ducklake.copies import (  # noqa: PLC0415 - see above
+            disable_sink,
+            end_copy,
+        )
+
         ending = disable_sink(connection, stream_table, drop=drop)
         return [] if ending is None else [partial(end_copy, ending)]
 
@@ -84,4 +97,8 @@ class DuckLake:
 
     def retry(self, runtime: Runtime, name: QualifiedName) -> None:
         """Deliver now what the lake lacks, however often that failed before."""
+        from pgtrickle.service.sinks.ducklake.copies import (  # noqa: PLC0415 - see above
+            retry_delivery,
+        )
+
         retry_delivery(runtime, name)

@@ -8,7 +8,7 @@ moved to other files are not touched.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -20,7 +20,6 @@ from pgtrickle.catalog.lake.sources import (
     alert_source,
     find_source,
     list_sources,
-    list_sources_among,
     note_source_failure,
     update_source,
 )
@@ -50,37 +49,18 @@ logger = logging.getLogger(__name__)
 _QUIET = timedelta(seconds=10)  # before a daemon tries again what failed
 
 
-class DuckLakeTables:
-    """Attached lake tables as a kind of source; a position is the number of a snapshot."""
-
-    def follow(
-        self,
-        runtime: Runtime,
-        relids: Collection[int],
-        kept: Callable[[], AbstractContextManager[None]],
-    ) -> Sequence[tuple[str, int]]:
-        """Follow the lake tables whose rows are among these relations, before they are read.
-
-        Raises why one cannot be followed.
-        """
-        with runtime.connection() as connection:
-            sources = list_sources_among(connection, relids)
-            behind = _list_behind(connection, sources)
-        if behind:
-            with kept():
-                for source in behind:
-                    _follow(runtime, source)
-        return _positions(sources)
-
-    def positions(
-        self, connection: Connection, relids: Collection[int]
-    ) -> Sequence[tuple[str, int]]:
-        """Return the lake tables whose rows are among these relations, and their snapshots."""
-        return _positions(list_sources_among(connection, relids))
-
-
-def _positions(sources: Sequence[LakeSource]) -> list[tuple[str, int]]:
-    return [(str(source.landing), source.snapshot_id) for source in sources]
+def follow_behind(
+    runtime: Runtime,
+    sources: Sequence[LakeSource],
+    kept: Callable[[], AbstractContextManager[None]],
+) -> None:
+    """Follow those of some lake tables that have a newer snapshot, inside ``kept``."""
+    with runtime.connection() as connection:
+        behind = _list_behind(connection, sources)
+    if behind:
+        with kept():
+            for source in behind:
+                _follow(runtime, source)
 
 
 def follow_due(runtime: Runtime) -> None:
