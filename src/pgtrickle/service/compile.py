@@ -54,6 +54,12 @@ _TIME_WORDS = (
     "localtimestamp",
     "localtime",
     "age",
+    "current_user",
+    "session_user",
+    "current_role",
+    "user",
+    "current_catalog",
+    "current_schema",
 )
 # Any of the sources may have changed alone or with others: the sets used last are kept.
 _PLANS = 256

@@ -45,13 +45,19 @@ def resolve(expression: exp.Expr, scope: Scope) -> Scalar:
         if node.table:
             columns = scope.get(node.table, {})
             if node.name not in columns:
-                raise Refusal(f"the reference {node.sql()}", node.name)
+                raise _unknown(node)
             tree = parse_scalar(columns[node.name].scalar.sql)
         else:
             tree = find_column(scope, node.name)
         return in_place(tree)
 
     return make_scalar(expression.transform(replace_column))
+
+
+def _unknown(column: exp.Column) -> Refusal:
+    if isinstance(column.this, exp.Star):
+        return Refusal(f'the whole row of "{column.table}" as a value', column.table)
+    return Refusal(f"the reference {column.sql(dialect='postgres')}", column.name)
 
 
 def find_typed(scope: Scope, name: str) -> Typed:
