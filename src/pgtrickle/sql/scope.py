@@ -33,6 +33,7 @@ def cast(typed: Typed, type_: SqlType) -> Scalar:
 
 
 Scope = dict[str, dict[str, Typed]]  # alias -> column -> expression
+MERGED = ""  # the table to which the columns that USING merges belong
 
 
 def resolve(expression: exp.Expr, scope: Scope) -> Scalar:
@@ -61,8 +62,8 @@ def _unknown(column: exp.Column) -> Refusal:
 
 
 def find_typed(scope: Scope, name: str) -> Typed:
-    """Return the meaning of a column that is named without its table."""
-    for columns in scope.values():
+    """Return the meaning of a column that is named without its table: a merged one first."""
+    for columns in (scope.get(MERGED, {}), *scope.values()):
         if name in columns:
             return columns[name]
     raise Refusal(f'the reference "{name}"', name)
