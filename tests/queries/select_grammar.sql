@@ -198,7 +198,7 @@ SELECT c.id, x.o, x.p FROM customers AS c, LATERAL (SELECT o.id AS o, p.id AS p 
 orders WHERE customer_id = c.id) AS o FULL JOIN products AS p ON p.id = o.product_id) AS x
 
 -- construct: FULL JOIN ... USING in LATERAL
--- differential: yes
+-- differential: no
 SELECT c.id, x.i, x.p FROM customers AS c, LATERAL (SELECT id AS i, p.title AS p FROM (SELECT * FROM
 orders WHERE customer_id = c.id) AS o FULL JOIN products AS p USING (id)) AS x
 

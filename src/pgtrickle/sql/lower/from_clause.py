@@ -215,6 +215,8 @@ class FromClause:
         right_side = Side(right.block.build(), right.scope)
         own = frame.own(left_scope)
         using = _using(join, own, right.scope)
+        if word == "FULL" and using and frame.correlation is not None:
+            raise Refusal("FULL JOIN ... USING inside a dependent query", "full")
         conditions = [*together, *conditions]
         if word == "LEFT":
             joined = left_join(self._columns, left_side, right_side, conditions)
