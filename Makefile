@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline workloads corpus soak chaos hostile bench-race lake-random lake-kill \
+.PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-hostile workloads corpus soak chaos hostile bench-race lake-random lake-kill \
   lake-crowd audit demo demo-lake bench bench-latency bench-capture bench-wal bench-idle bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
   bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-lake bench-report bench-check check ci docs clean
 
@@ -84,6 +84,9 @@ fuzz: setup  ## random cases on DuckDB: CASES=n SEED=s, or CASE=n SEED=s, or FIL
 
 fuzz-pipeline: setup  ## the same through PostgreSQL and Spark, or ENGINE=duckdb or postgres
 	$(FUZZ) --pipeline $(if $(ENGINE),--engine $(ENGINE))
+
+fuzz-hostile: setup  ## spoiled queries: each ends with an answer or a clear error; CASES, SEED, CASE, FILE as above
+	$(subst tests.fuzz.run,tests.fuzz.hostile.run,$(FUZZ))
 
 workloads: setup  ## TPC-H and Nexmark on Spark or ENGINE=postgres, ten cycles, beside PostgreSQL's own answers
 	$(BIN)/python -m tests.workloads --cycles $(or $(CYCLES),10) $(if $(ENGINE),--engine $(ENGINE)) $(QUERIES)

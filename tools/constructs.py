@@ -23,6 +23,7 @@ class Construct:
     how: str  # how it is maintained, or what limits it
     code: str  # of the refusal, where it is not differential
     constant: bool  # no change reaches its result
+    since: int  # the first version of PostgreSQL that knows it
 
 
 @dataclass(slots=True)
@@ -74,4 +75,5 @@ def _construct(group: str, marks: dict[str, str], sql: str) -> Construct:
         marks.get("how", ""),
         marks.get("code", _REFUSED),
         marks.get("constant") == "yes",
+        int(marks.get("since", "15")),
     )

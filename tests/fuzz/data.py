@@ -11,8 +11,8 @@ import random
 from tests.fuzz.cases import Change, Row, Table
 from tests.fuzz.kinds import DOMAINS
 
-_NAMES = ("t", "u", "v", "w")
-_COLUMNS = (
+NAMES = ("t", "u", "v", "w")
+COLUMNS = (
     ("a", "int"), ("b", "int"), ("c", "text"), ("d", "big"), ("n", "num"), ("m", "free"),
     ("f", "float"), ("p", "bool"), ("e", "date"),
 )  # fmt: skip
@@ -21,14 +21,14 @@ _KEYS = range(1, 9)
 
 def draw_tables(source: random.Random) -> tuple[Table, ...]:
     """Draw two to four tables with their first rows."""
-    return tuple(_draw_table(source, name) for name in _NAMES[: source.choice((2, 3, 3, 4))])
+    return tuple(_draw_table(source, name) for name in NAMES[: source.choice((2, 3, 3, 4))])
 
 
 def _draw_table(source: random.Random, name: str) -> Table:
     keyed = source.random() < 0.35
-    ints = source.sample(_COLUMNS[:2], source.choice((1, 2, 2)))
-    others = source.sample(_COLUMNS[2:], source.choice((1, 2, 2)))
-    columns = tuple(c for c in _COLUMNS if c in ints or c in others)
+    ints = source.sample(COLUMNS[:2], source.choice((1, 2, 2)))
+    others = source.sample(COLUMNS[2:], source.choice((1, 2, 2)))
+    columns = tuple(c for c in COLUMNS if c in ints or c in others)
     columns = (("id", "int"), *columns) if keyed else columns
     table = Table(name, columns, (), keyed)
     rows: list[Row] = []

@@ -38,6 +38,12 @@ _TIME_WORDS = (
     "transaction_timestamp",
     "statement_timestamp",
     "age",
+    "current_user",
+    "session_user",
+    "current_role",
+    "user",
+    "current_catalog",
+    "current_schema",
 )
 _IN_COLUMN = "in a column of the result or of a subquery"
 _ACROSS = "in a condition over several tables or over an aggregate"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from sqlglot import Tokenizer
-from sqlglot.errors import TokenError
+import re
+from collections.abc import Sequence
 
 from pgtrickle.errors import UnsupportedQueryError
+from pgtrickle.sql.text.lexer import placed_tokens
+
+_NAME = re.compile(r'"(?:[^"]|"")+"|[A-Za-z_]\w*')
+_ANOTHER_MODE = "refresh_mode = 'FULL', or 'AUTO'"
 
 
 class Refusal(Exception):  # noqa: N818 - a signal inside the compiler, not an error of its own
@@ -20,11 +24,14 @@ class Refusal(Exception):  # noqa: N818 - a signal inside the compiler, not an e
 
 def unsupported(refusal: Refusal, user_sql: str) -> UnsupportedQueryError:
     """Turn a refusal into an error for the user, with the place in their SQL underlined."""
+    hint = refusal.hint or f"Create the stream table with {_ANOTHER_MODE} to choose by itself."
+    if "FULL" not in hint:
+        hint = f"{hint} {_ANOTHER_MODE} works without that."
     return UnsupportedQueryError(
         f"no delta rule for {refusal.construct}",
-        detail=underline(user_sql, *refusal.keywords),
-        hint=refusal.hint
-        or "Create the stream table with refresh_mode = 'FULL', or 'AUTO' to choose by itself.",
+        detail=underline(user_sql, *refusal.keywords, *_NAME.findall(refusal.construct))
+        or _underline_begin(user_sql),
+        hint=hint,
     )
 
 
@@ -39,18 +46,30 @@ def underline(sql: str, *keywords: str) -> str:
     >>> underline("SELECT 1", "over")
     ''
     """
-    try:
-        tokens = Tokenizer(dialect="postgres").tokenize(sql)
-    except TokenError:
-        return ""
-    for keyword in filter(None, keywords):
-        words = keyword.upper().split()
-        for index in range(len(tokens) - len(words) + 1):
-            run = tokens[index : index + len(words)]
-            text = [word for token in run for word in token.text.upper().split()]
-            if text[: len(words)] == words:
-                return _mark(sql, run[0].start, run[-1].end + 1)
+    places = list(placed_tokens(sql))
+    words = [_word(sql[start:end]) for _, start, end in places]
+    for keyword in keywords:
+        wanted = [_word(keyword[start:end]) for _, start, end in placed_tokens(keyword)]
+        if wanted and (at := _find(words, wanted)) is not None:
+            return _mark(sql, places[at][1], places[at + len(wanted) - 1][2])
     return ""
+
+
+def _find(words: Sequence[str], wanted: Sequence[str]) -> int | None:
+    for at, word in enumerate(words):
+        if word == wanted[0] and words[at : at + len(wanted)] == wanted:
+            return at
+    return None
+
+
+def _word(token: str) -> str:
+    """Return a word as it is compared: without the quotes of a name, and letter case."""
+    return (token[1:-1].replace('""', '"') if token.startswith('"') else token).upper()
+
+
+def _underline_begin(sql: str) -> str:
+    """Underline the first word, for what has no place of its own in the text."""
+    return next((_mark(sql, start, end) for _, start, end in placed_tokens(sql)), "")
 
 
 def _mark(sql: str, start: int, end: int) -> str:

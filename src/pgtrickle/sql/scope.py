@@ -33,6 +33,7 @@ def cast(typed: Typed, type_: SqlType) -> Scalar:
 
 
 Scope = dict[str, dict[str, Typed]]  # alias -> column -> expression
+MERGED = ""  # the table to which the columns that USING merges belong
 
 
 def resolve(expression: exp.Expr, scope: Scope) -> Scalar:
@@ -45,7 +46,7 @@ def resolve(expression: exp.Expr, scope: Scope) -> Scalar:
         if node.table:
             columns = scope.get(node.table, {})
             if node.name not in columns:
-                raise Refusal(f"the reference {node.sql()}", node.name)
+                raise _unknown(node)
             tree = parse_scalar(columns[node.name].scalar.sql)
         else:
             tree = find_column(scope, node.name)
@@ -54,9 +55,15 @@ def resolve(expression: exp.Expr, scope: Scope) -> Scalar:
     return make_scalar(expression.transform(replace_column))
 
 
+def _unknown(column: exp.Column) -> Refusal:
+    if isinstance(column.this, exp.Star):
+        return Refusal(f'the whole row of "{column.table}" as a value', column.table)
+    return Refusal(f"the reference {column.sql(dialect='postgres')}", column.name)
+
+
 def find_typed(scope: Scope, name: str) -> Typed:
-    """Return the meaning of a column that is named without its table."""
-    for columns in scope.values():
+    """Return the meaning of a column that is named without its table: a merged one first."""
+    for columns in (scope.get(MERGED, {}), *scope.values()):
         if name in columns:
             return columns[name]
     raise Refusal(f'the reference "{name}"', name)

@@ -14,10 +14,11 @@ from tests.workloads.corpus.queries import read_styles
 from tests.workloads.workload import Workload
 
 _HERE = Path(__file__).parent
+SCHEMA = _HERE / "schema.sql"
 
 
 def _load(connection: Connection[TupleRow]) -> None:
-    connection.execute((_HERE / "schema.sql").read_bytes())
+    connection.execute(SCHEMA.read_bytes())
     _insert(connection, lambda first, _: range(first))
     connection.execute("ANALYZE")
 

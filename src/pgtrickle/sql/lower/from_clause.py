@@ -13,7 +13,6 @@ from dataclasses import replace
 from sqlglot import exp
 
 from pgtrickle.algebra.nodes import Output, Scalar, Scan, Source, SourceKind
-from pgtrickle.errors import InternalError
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.sql.bound import Relation
 from pgtrickle.sql.lower.half_built import Block, Compiler, Context, Frame, Rows, leaf
@@ -22,11 +21,15 @@ from pgtrickle.sql.lower.outer_join import Side, full_join, left_join
 from pgtrickle.sql.lower.recursion import lower_recursive
 from pgtrickle.sql.lower.set_returning import constant_rows, function_rows, is_function
 from pgtrickle.sql.lower.subqueries.as_values import attach_subqueries, narrowest_input
-from pgtrickle.sql.lower.subqueries.correlation import correlate, references
+from pgtrickle.sql.lower.subqueries.correlation import correlate, null_safe, references
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.scalars import column_scalar, conjuncts, make_scalar
 from pgtrickle.sql.scope import Scope, Typed, find_column, resolve
 from pgtrickle.sql.text.parse_bound import parse_bound
+
+# The outer values of a dependent query, which get other names in an outer join.  PostgreSQL allows
+# no such name for a table.
+_CARRIED = "\0carried"
 
 
 class FromClause:
@@ -43,7 +46,7 @@ class FromClause:
         frame = Frame(Block(), Scope())
         if self._context.correlation is not None:
             node, scope, carried = self._context.correlation.instance(self._columns)
-            frame = Frame(Block([node]), scope, carried)
+            frame = Frame(Block([node]), scope, carried, correlation=self._context.correlation)
         clause = select.args.get("from_")
         items = [clause.this] if clause is not None else []
         for item in items:
@@ -89,7 +92,7 @@ class FromClause:
                 self._join(join, frame)
             return frame
         node, scope, carried = context.correlation.instance(self._columns)
-        frame = Frame(Block([node]), dict(scope), carried)
+        frame = Frame(Block([node]), dict(scope), carried, correlation=context.correlation)
         self._add(_without_joins(item), frame)
         for join in joins:
             self._join(join, frame)
@@ -143,7 +146,7 @@ class FromClause:
     def _relation(self, table: exp.Table) -> Rows:
         relation = self._compiler.bound.relations.get(QualifiedName(table.db, table.name))
         if relation is None:
-            raise InternalError(f"PostgreSQL resolved no relation for {table.sql()}")
+            raise Refusal(f'the system relation "{table.name}"', table.name)
         if relation.definition is not None:
             definition = parse_bound(relation.definition)
             rows = self._compiler.query(definition, Context())
@@ -184,7 +187,8 @@ class FromClause:
         self._add(join.this, frame)
         right = {alias: one for alias, one in frame.scope.items() if alias not in left}
         frame.block.conditions += self._conditions(join, left, right, frame)
-        merge_columns(frame.scope, _using(join, left, right), left, right, "")
+        own = frame.own(left)
+        merge_columns(frame.scope, _using(join, own, right), own, right, "")
 
     def _outer_join(self, join: exp.Join, word: str, frame: Frame) -> None:
         left_scope = dict(frame.scope)
@@ -197,31 +201,47 @@ class FromClause:
         else:
             self._add(join.this, right)
         conditions = self._conditions(join, left_scope, right.scope, frame)
-        left_side = Side(frame.block.build(), left_scope)
+        carried = _numbered(frame.carried)
+        outer: Scope = {}
+        if word != "LEFT" and frame.correlation is not None:
+            # The rows of the right side without a partner are rows for every outer value.
+            node, meaning, values = frame.correlation.instance(self._columns)
+            right.block.inputs.append(node)
+            together = [
+                null_safe(a.scalar, b.scalar) for a, b in zip(frame.carried, values, strict=True)
+            ]
+            outer = {**meaning, _CARRIED: _numbered(values)}
+        left_side = Side(frame.block.build(), {**left_scope, _CARRIED: carried})
         right_side = Side(right.block.build(), right.scope)
-        using = _using(join, left_scope, right.scope)
+        own = frame.own(left_scope)
+        using = _using(join, own, right.scope)
+        if word == "FULL" and using and frame.correlation is not None:
+            raise Refusal("FULL JOIN ... USING inside a dependent query", "full")
+        conditions = [*together, *conditions]
         if word == "LEFT":
-            joined = left_join(self._columns, left_side, right_side, [*together, *conditions])
+            joined = left_join(self._columns, left_side, right_side, conditions)
         elif word == "RIGHT":
+            left_side = Side(left_side.node, _without(left_side.scope, outer))
+            right_side = Side(right_side.node, {_CARRIED: {}, **right.scope, **outer})
             joined = left_join(self._columns, right_side, left_side, conditions)
         else:
-            joined = full_join(self._columns, left_side, right_side, conditions)
+            joined = full_join(self._columns, left_side, right_side, conditions, outer)
         frame.block.become(joined.node)
+        frame.carried = tuple(joined.scope[_CARRIED].values())
         frame.scope = {alias: joined.scope[alias] for alias in (*left_scope, *right.scope)}
-        sides = [
-            {alias: frame.scope[alias] for alias in scope} for scope in (left_scope, right.scope)
-        ]
+        sides = [{alias: frame.scope[alias] for alias in scope} for scope in (own, right.scope)]
         merge_columns(frame.scope, using, sides[0], sides[1], word)
 
     def _conditions(self, join: exp.Join, left: Scope, right: Scope, frame: Frame) -> list[Scalar]:
         """Return the conditions of ON or USING, over the plan's columns."""
+        own = frame.own(left)
         conditions = [
             make_scalar(
                 exp.EQ(
-                    this=find_column(left, name).copy(), expression=find_column(right, name).copy()
+                    this=find_column(own, name).copy(), expression=find_column(right, name).copy()
                 )
             )
-            for name in _using(join, left, right)
+            for name in _using(join, own, right)
         ]
         if on := join.args.get("on"):
             both = {**left, **right}
@@ -232,6 +252,14 @@ class FromClause:
                 attached = attach_subqueries(self._compiler, on, frame, self._context)
                 conditions += conjuncts(resolve(attached, frame.scope))
         return conditions
+
+
+def _numbered(values: Sequence[Typed]) -> dict[str, Typed]:
+    return {str(number): one for number, one in enumerate(values)}
+
+
+def _without(scope: Scope, other: Scope) -> Scope:
+    return {alias: names for alias, names in scope.items() if alias not in {_CARRIED, *other}}
 
 
 def _using(join: exp.Join, left: Scope, right: Scope) -> list[str]:

@@ -81,6 +81,12 @@ class Frame:
     scope: Scope
     carried: tuple[Typed, ...] = ()
     attached: dict[str, exp.Expr] = field(default_factory=dict)  # subqueries that are columns now
+    correlation: Correlation | None = None  # whose values are carried
+
+    def own(self, scope: Scope) -> Scope:
+        """Return a scope without the outer names, which USING and NATURAL do not mean."""
+        outer = {alias for alias, _ in self.correlation.references} if self.correlation else ()
+        return {alias: names for alias, names in scope.items() if alias not in outer}
 
 
 class Compiler(Protocol):

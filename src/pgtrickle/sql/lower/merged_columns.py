@@ -11,9 +11,7 @@ from collections.abc import Iterator, Sequence
 from sqlglot import exp
 
 from pgtrickle.sql.scalars import make_scalar, parse_scalar
-from pgtrickle.sql.scope import Scope, Typed, find_typed
-
-MERGED = ""  # the table to which merged columns belong
+from pgtrickle.sql.scope import MERGED, Scope, Typed, find_typed
 
 
 def merge_columns(scope: Scope, names: Sequence[str], left: Scope, right: Scope, word: str) -> None:

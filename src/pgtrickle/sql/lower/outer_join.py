@@ -111,8 +111,18 @@ def _left_join_by_rows(
     return Side(node, {**scope, **shown.scope})
 
 
-def full_join(columns: PlanColumns, left: Side, right: Side, conditions: Sequence[Scalar]) -> Side:
-    """Join every row of both sides."""
+def full_join(
+    columns: PlanColumns,
+    left: Side,
+    right: Side,
+    conditions: Sequence[Scalar],
+    outer: Scope,
+) -> Side:
+    """Join every row of both sides.
+
+    ``outer`` has names of the left side that also have a meaning in rows of the right one alone.
+    """
+    in_right = {**right.scope, **outer}
     joined = left_join(columns, left, right, conditions)
     alone = rows_without_partner(columns, right.node, left.node, conditions)
     outputs, padded = [], []
@@ -120,7 +130,7 @@ def full_join(columns: PlanColumns, left: Side, right: Side, conditions: Sequenc
     for alias, shown in joined.scope.items():
         for name, typed in shown.items():
             new = columns.fresh(f"{alias}_{name}")
-            known = right.scope.get(alias, {}).get(name)
+            known = in_right.get(alias, {}).get(name)
             outputs.append(Output(new, typed.scalar, typed.type))
             padded.append(
                 Output(new, known.scalar if known else null_scalar(typed.type), typed.type)

@@ -25,6 +25,7 @@ from pgtrickle.sql.plan_columns import PlanColumns
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.text.own_level import named
 from pgtrickle.sql.text.parse_bound import parse_bound
+from pgtrickle.sql.text.values import select_values
 
 
 def lower(query: BoundQuery, typer: Typer) -> Query:
@@ -60,7 +61,12 @@ class _Lowering:
         if isinstance(query, exp.Select):
             return SelectLowering(self, context).lower(query)
         if isinstance(query, exp.Values):
-            return self._values(query, context)
+            ordered = any(query.args.get(clause) for clause in exp.QUERY_MODIFIERS)
+            return (
+                self.query(select_values(query), context)
+                if ordered
+                else self._values(query, context)
+            )
         raise Refusal(query.key.upper(), query.key)
 
     def relation(self, table: exp.Table, context: Context) -> Rows:
@@ -94,6 +100,9 @@ def _with_ctes(query: exp.Expr, context: Context) -> Context:
     clause = query.args.get("with_")
     if clause is None:
         return context
+    if found := clause.args.get("search") or clause.args.get("cycle"):
+        word = "CYCLE" if found.args.get("kind") == "CYCLE" else "SEARCH"
+        raise Refusal(f"{word} of a recursive query", word)
     known = dict(context.ctes)
     for cte in clause.expressions:
         names = tuple(column.name for column in cte.args["alias"].args.get("columns") or ())

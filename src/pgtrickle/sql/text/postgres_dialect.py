@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.tokenizer_core import TokenType
 
@@ -24,6 +25,10 @@ def _without(functions: dict[str, Any]) -> dict[str, Any]:
 class _Parser(PrintedSyntaxParser):
     FUNCTIONS: ClassVar[dict[str, Any]] = _without(PrintedSyntaxParser.FUNCTIONS)
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = _without(PrintedSyntaxParser.FUNCTION_PARSERS)
+
+    def _values_to_select(self, values: exp.Values) -> exp.Values:  # type: ignore[override]
+        """Leave VALUES as they are; the parser would select a star from them."""
+        return values
 
     def _advance(self, times: int = 1) -> None:
         check_time()  # it tries some texts in several ways

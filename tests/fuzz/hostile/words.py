@@ -1,0 +1,87 @@
+"""What the edits put into a query: values, types, functions, clauses, statements, characters."""
+
+from __future__ import annotations
+
+LITERALS = (
+    "0", "-1", "1e400000", "9" * 400, "0." + "0" * 300 + "1", "-9223372036854775809", "1_000", "0x1F",
+    "0b11", "NULL", "DEFAULT", "true", "''", "'NaN'", "'infinity'", "'-infinity'::timestamp", "$1",
+    "$999999999", ":name", "?", "%s", "%(name)s", "{}", "\\d", "E'\\x00'", "E'\\u0000'", "U&'\\0000'",
+    "U&'\\+10FFFF'", "E'\\xff'", "B'102'", "X'GG'", "B'1'", "N'x'", "'\\'", "$$ ; DROP TABLE t; $$",
+    "$a$ $b$ $a$", "'\x01\x02'", "'\u202e'", "interval '1e10 years'", "date 'infinity'", "time 'allballs'",
+    "ARRAY[]", "ARRAY[]::int[]", "ARRAY[[1],[2,3]]", "ROW()", "ROW(1,ROW(2,ROW(3)))", "(1,2)", "*", "t.*",
+    "(SELECT 1, 2)", "(SELECT 1 WHERE false)", "CURRENT_USER", "CURRENT_CATALOG", "LOCALTIME(3)", "{}",
+    "'{}'::json", "'{'::jsonb", "jsonb '{\"a\": 1}'", "xml '<a>'", "'(1,2)'::point", "'[1,2)'::int4range",
+)  # fmt: skip
+TYPES = (
+    "int", "bigint", "smallint", "numeric", "numeric(1000,999)", "numeric(3,-5)", "float4", "float8", "text",
+    "varchar(0)", "varchar(3)", "char(10485761)", '"char"', "name", "bytea", "bool", "date", "time", "timetz",
+    "timestamp", "timestamptz(6)", "interval year to month", "json", "jsonb", "jsonpath", "xml", "uuid",
+    "inet", "cidr", "macaddr", "point", "polygon", "box", "bit(3)", "bit varying", "int4range", "nummultirange",
+    "tsvector", "tsquery", "regclass", "regtype", "oid", "xid8", "pg_lsn", "money", "void", "record", "cstring",
+    "anyelement", "anyarray", "unknown", "trigger", "internal", "int[]", "text[][]", "int[3]", "orders",
+    "orders[]", "no_such_type", "pg_catalog.int4", "setof int", "t.a%TYPE", "refcursor", "oidvector",
+)  # fmt: skip
+FUNCTIONS = (
+    "no_such_function", "pg_catalog.no_such", "abs", "length", "upper", "coalesce", "greatest", "nullif",
+    "row_to_json", "to_jsonb", "array_agg", "string_agg", "json_agg", "xmlagg", "percentile_cont", "mode",
+    "grouping", "generate_series", "unnest", "json_each", "jsonb_to_record", "regexp_matches", "row_number",
+    "lag", "nth_value", "ntile", "rank", "random", "nextval", "now", "clock_timestamp", "txid_current",
+    "pg_backend_pid", "current_setting", "pg_typeof", "format", "concat", "variadic_none", "any_value",
+    "range_agg", "xmlelement", "xmlforest", "json_object", "json_array", "json_value", "normalize", "overlay",
+    "trim", "substring", "position", "extract", "cast", "treat", "collation", "exists", "all", "any", "array",
+    "row", "cube", "rollup", "setseed", "to_tsvector", "date_bin", "make_interval", "width_bucket",
+    "table", "public", "unnest(ARRAY[1])", "uuidv7", "gamma", "crc32", "if", "decode", "isnull", "try_cast",
+    "date_diff", "struct", "map", "transform", "filter", "explode", "list", "quantile", "split_part",
+)  # fmt: skip
+CLAUSES = (
+    "FOR UPDATE", "FOR NO KEY UPDATE OF t SKIP LOCKED", "FOR SHARE NOWAIT", "FOR KEY SHARE", "INTO x",
+    "INTO TEMP TABLE x", "LIMIT ALL", "LIMIT NULL", "LIMIT 0", "LIMIT -1", "LIMIT 1e20", "LIMIT 'a'",
+    "LIMIT (SELECT 1)", "OFFSET -1", "OFFSET 1 ROW", "OFFSET NULL", "FETCH FIRST ROW ONLY",
+    "FETCH NEXT 3 ROWS WITH TIES", "FETCH FIRST (1 + 1) ROWS ONLY", "LIMIT 1 LIMIT 2", "LIMIT 2, 3",
+    "ORDER BY 1", "ORDER BY 99", "ORDER BY 1 USING >", "ORDER BY 1 DESC NULLS LAST", "ORDER BY ()",
+    "ORDER BY ALL", "GROUP BY ()", "GROUP BY ALL", "GROUP BY DISTINCT ROLLUP (1), CUBE (1)",
+    "GROUP BY GROUPING SETS ((), (1), ROLLUP (1))", "GROUP BY 1", "GROUP BY 0", "HAVING true",
+    "HAVING count(*) > 0", "HAVING 1", "WHERE 1", "WHERE NULL", "WHERE count(*) > 1", "WHERE CURRENT OF c",
+    "WINDOW w AS (ORDER BY 1), x AS (w ROWS UNBOUNDED PRECEDING)", "WINDOW w AS (w)",
+    "TABLESAMPLE BERNOULLI (10) REPEATABLE (1)", "TABLESAMPLE SYSTEM (NULL)", "TABLESAMPLE no_such (1)",
+    "WITH ORDINALITY", "WITH CHECK OPTION", "WITH NO DATA", "WITH CASCADED CHECK OPTION", "AS x (a, a)",
+    "AS x (a, b, c, d, e, f, g, h, i, j, k)", "UNION SELECT 1", "UNION ALL SELECT NULL, NULL",
+    "INTERSECT ALL VALUES (1)", "EXCEPT TABLE orders", "UNION ALL (SELECT 1 ORDER BY 1 LIMIT 1)",
+    "UNION BY NAME SELECT 1", "UNION CORRESPONDING SELECT 1", "QUALIFY row_number() OVER () = 1",
+    "CROSS JOIN orders", "NATURAL FULL JOIN orders", "JOIN orders USING (id) AS j", "LEFT JOIN orders",
+    "JOIN LATERAL (SELECT 1) AS l ON true", "CROSS JOIN ROWS FROM (generate_series(1, 2)) WITH ORDINALITY",
+    ", ROWS FROM (generate_series(1, 2), unnest(ARRAY['a'])) WITH ORDINALITY AS r (a, b, c)",
+    ", LATERAL generate_series(1, 3) WITH ORDINALITY AS g", ", unnest(ARRAY[1, 2], ARRAY['a']) AS un (a, b)",
+    ", JSON_TABLE('[1]'::jsonb, '$[*]' COLUMNS (x int PATH '$')) AS jt",
+    ", JSON_TABLE('{', '$' COLUMNS (NESTED PATH '$' COLUMNS (y FOR ORDINALITY))) AS jt",
+    ", XMLTABLE('/a' PASSING xml '<a/>' COLUMNS x text PATH '.') AS xt", ", json_to_record('{}') AS jr (a int)",
+    "PIVOT (count(*) FOR a IN (1))", "ASOF JOIN orders ON true", "SEMI JOIN orders USING (id)", "LATERAL VIEW x",
+    "OVER (ORDER BY 1 GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE TIES)", "OVER w", "OVER ()",
+    "FILTER (WHERE true)", "WITHIN GROUP (ORDER BY 1)", 'COLLATE "C"', 'COLLATE "no_such"', "AT TIME ZONE 'x'",
+    "AT LOCAL", "IS JSON WITH UNIQUE KEYS", "IS NFC NORMALIZED", "IS DISTINCT FROM NULL", "IS DOCUMENT",
+    "NOT BETWEEN SYMMETRIC 1 AND 2", "SIMILAR TO 'a'", "LIKE 'a' ESCAPE 'bb'", "~ '('", "~ '(a+)+$'",
+    "OPERATOR(pg_catalog.+) 1", "OPERATOR(no_such.+) 1", "<@> 1", "@@@ 2", "!~~* ALL (ARRAY['a'])", "[1:2]",
+    "[1]", ".a.b.c.d.e", "::int::text::no_such", "OVERLAPS (1, 2)", "ISNULL", "NOTNULL", "IN ()", "IN (1, 'a')",
+    "= ANY (1)", "> ALL (SELECT 1, 2)", "IN (SELECT)", "AND", "OR NOT", "CASE WHEN", "END", "SEARCH DEPTH FIRST BY a SET s",
+    "CYCLE a SET c USING p", "ONLY", "ONLY (orders)", "orders *", "LATERAL", "RECURSIVE", "MATERIALIZED",
+)  # fmt: skip
+STATEMENTS = (
+    "INSERT INTO orders VALUES (1)", "INSERT INTO orders DEFAULT VALUES RETURNING *", "UPDATE orders SET id = 1",
+    "DELETE FROM orders", "MERGE INTO orders USING customers ON true WHEN MATCHED THEN DELETE",
+    "TRUNCATE orders", "CREATE TABLE x AS SELECT 1", "CREATE VIEW x AS SELECT 1", "DROP TABLE orders", "COPY orders TO STDOUT",
+    "EXPLAIN SELECT 1", "EXPLAIN (ANALYZE) SELECT 1", "SHOW ALL", "SET work_mem = 1", "RESET ALL", "BEGIN", "COMMIT",
+    "ROLLBACK", "SAVEPOINT s", "LISTEN x", "NOTIFY x", "VACUUM", "ANALYZE", "CHECKPOINT", "DISCARD ALL", "LOCK orders",
+    "DO $$ BEGIN END $$", "CALL x()", "EXECUTE x", "PREPARE x AS SELECT 1", "DECLARE c CURSOR FOR SELECT 1",
+    "FETCH ALL FROM c", "GRANT ALL ON orders TO PUBLIC", "ALTER TABLE orders ADD x int", "COMMENT ON TABLE orders IS 'x'",
+    "REFRESH MATERIALIZED VIEW x", "LOAD 'x'", "VALUES (1), (2, 3)", "TABLE orders", "TABLE ONLY orders", "SELECT",
+    "SELECT FROM orders", "WITH", "WITH x AS (DELETE FROM orders RETURNING *) SELECT * FROM x", "",
+    "WITH x AS MATERIALIZED (TABLE orders) TABLE x", ";", ";;", "/*", "--", "( ( ( SELECT 1 ) ) )", "SELECT 1;",
+    "SELECT 1; SELECT 2", "SELECT 1; DROP TABLE orders", "PRAGMA x", "FROM orders", "DESCRIBE orders", "USE x",
+    "SELECT 1 INTO x", "WITH RECURSIVE x AS (SELECT 1 UNION ALL SELECT * FROM x) SELECT * FROM x",
+)  # fmt: skip
+CHARACTERS = (
+    *(chr(code) for code in range(32)), "\x7f", "\x80", "\x85", "\xa0", "\xad", "\u200b", "\u2028", "\u202e",
+    "\u3000", "\ufeff", "\ufffd", "\U0001f600", "e\u0301", "\ud800", "'", '"', "`", "\\", "$", "$$", "$a$", "/*", "*/",
+    "--", "#", "//", "(", ")", "[", "]", "{", "}", ";", ":", "::", ":=", "=>", "?", "??", "@", "|", "||", "~", "!", "^", "&&",
+    ".", "..", ",", ",,", "%", "%%", "%s", "E'", "U&\"", "$1$", "{{x}}", "{x}", "<<", "'' ''", "'\n'", "/*+ x */", "@x", "<-",
+)  # fmt: skip
