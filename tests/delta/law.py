@@ -12,6 +12,7 @@ import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 import pyarrow as pa
 
@@ -245,7 +246,7 @@ class _Maintained:
         sql, inputs = add_versions(stage, self._inputs(stage, reads), self._dialect)
         assert stage.paired is not None
         assert sql == stage.paired.sql
-        return self._world.rows(sql, inputs)
+        return _staged(stage, self._world.rows(sql, inputs))
 
     def _ranged(self, stage: StagePlan, read: Read) -> str:
         """Fill in the ranges of values that changed, as a refresh does."""
@@ -267,11 +268,11 @@ class _Maintained:
                     *((one.view, one.sql) for one in stage.versions),
                 ]
             )
-            return self._world.rows(f"WITH {views} {stage.sql}")
+            return _staged(stage, self._world.rows(f"WITH {views} {stage.sql}"))
         result = self._engine.run(*add_versions(stage, self._inputs(stage, reads), self._dialect))
         names = [column.name for column in stage.columns]
         columns = [column.to_pylist() for column in result.select(names).columns]
-        return [countable(row) for row in zip(*columns, strict=True)]
+        return _staged(stage, [countable(row) for row in zip(*columns, strict=True)])
 
     def _inputs(self, stage: StagePlan, reads: Mapping[str, str]) -> dict[str, pa.Table]:
         """Read the inputs of a stage into memory, changes consolidated."""
@@ -333,6 +334,20 @@ def _blanked(world: World, changes: Window, captured: Mapping[str, Collection[st
         ]
         for name, weighted in changes.items()
     }
+
+
+def _staged(stage: StagePlan, rows: list[Row]) -> list[Row]:
+    """Read the numerics that an engine wrote as texts, as PostgreSQL does when it stages them."""
+    numerics = [column.type.base == "numeric" for column in stage.columns]
+    if not any(numerics):
+        return rows
+    return [
+        tuple(
+            Decimal(value) if numeric and isinstance(value, str) else value
+            for value, numeric in zip(row, numerics, strict=True)
+        )
+        for row in rows
+    ]
 
 
 def _consolidated(stage: StagePlan, rows: list[Row]) -> Counter[Row]:

@@ -157,7 +157,8 @@ class AggregateMerge:
                 identity(f"{one}.{value}", values.columns[0].type)[1:] for one in ("stored", "d")
             )
             match += "".join(
-                f" AND {one} = {other}" for one, other in zip(looks, others, strict=True)
+                f" AND {one} IS NOT DISTINCT FROM {other}"
+                for one, other in zip(looks, others, strict=True)
             )
             changes += f" WHERE {value} IS NOT NULL"
         number = quote_identifier(values.count)
@@ -226,9 +227,8 @@ class AggregateMerge:
         if scale is None:
             return f"d.{quoted}"
         [found] = [one for one in self._layout.looked_up if one.name == scale]
-        # A group that has lost its rows has no digits either.
-        digits = f"COALESCE({self._lookup(found)}, scale(d.{quoted}))"
-        return f"round(d.{quoted}, {digits}) AS {quoted}"
+        # A group that has lost its rows has no digits, nor have NaN and the infinities.
+        return f"COALESCE(round(d.{quoted}, {self._lookup(found)}), d.{quoted}) AS {quoted}"
 
     def impossible(self) -> str:
         """Count the touched groups whose new state cannot be one that addition leads out of."""

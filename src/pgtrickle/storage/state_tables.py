@@ -180,7 +180,7 @@ _COLUMNS = """
 def has_other_form(connection: Connection, stream_table_id: int, query: StagedQuery) -> bool:
     """Tell whether the state has other tables or columns than this version keeps for the query."""
     found = connection.execute(_COLUMNS, {"pattern": f"^st_{stream_table_id}_"}).fetchall()
-    stored = dict(found)
+    stored: dict[str, list[str]] = dict(found)
     return bool(stored) and any(
         stored.get(table.name) != [column.name for column in columns]
         for stage in query.stateful

@@ -43,7 +43,7 @@ def _cast(node: exp.Cast, base: str | None) -> exp.Expr:
     if casts.is_null(operand):
         # NULL of a type that travels as text is a NULL text: DuckDB lacks the type itself.
         plain = "DECIMAL(1, 0)" if target == "numeric" else "TEXT"
-        known = target in SPARK_TYPES or node.to.expressions
+        known = target in SPARK_TYPES or (target == "numeric" and node.to.expressions)
         return node if known else exp.cast(exp.null(), plain)
     if target != "numeric" or node.to.expressions:
         return node

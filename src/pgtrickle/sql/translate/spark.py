@@ -63,7 +63,12 @@ def _to_duckdb(sql: str, types: tuple[tuple[str, SqlType], ...]) -> str:
 
 
 def term_of(node: exp.Expr, types: Mapping[str, SqlType]) -> Term | None:
-    """Return what Spark makes of an expression; None if it cannot be translated."""
+    """Return what Spark makes of an expression; None if it cannot be translated.
+
+    ``types`` may lack columns: nothing is known of what reads them.
+    """
+    if any(column.name not in types for column in node.find_all(exp.Column)):
+        return None
     try:
         return _Walk(types).visit(node)
     except UnsupportedExpressionError:
