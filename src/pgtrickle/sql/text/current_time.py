@@ -2,7 +2,7 @@
 
 PostgreSQL prints a function of the current time in few forms, and so does the writer of scalars.
 All of them follow from one moment, the start of the transaction. So a mark takes the place of
-each, and a refresh fills in the moment that it recorded (see docs/adr/0046).
+each, and a refresh fills in the moment that it recorded (see docs/adr/0048).
 """
 
 from __future__ import annotations
