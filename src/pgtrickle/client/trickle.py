@@ -191,8 +191,8 @@ class Trickle(Naming):
 
         - ``schedule``: How often to refresh: 30s, 5m, 1h30m, a cron expression, or
           calculated.
-        - ``refresh_mode``: How to maintain it: by changes, in full, or as each refresh
-          decides.
+        - ``refresh_mode``: How to maintain it: by changes, in full, as each refresh decides, or
+          by writers at once.
         - ``initialize``: Whether to fill it now.
         - ``cdc_mode``: How its sources are captured; without one, the setting cdc_mode
           decides.
@@ -366,8 +366,8 @@ class Trickle(Naming):
 
         - ``schedule``: How often to refresh: 30s, 5m, 1h30m, a cron expression, or
           calculated.
-        - ``refresh_mode``: How to maintain it: by changes, in full, or as each refresh
-          decides.
+        - ``refresh_mode``: How to maintain it: by changes, in full, as each refresh decides, or
+          by writers at once.
         - ``status``: Whether it is refreshed: SUSPENDED stops that, ACTIVE resumes it.
         - ``cdc_mode``: How its sources are captured; without one, the setting cdc_mode
           decides.
