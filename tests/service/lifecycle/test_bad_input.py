@@ -223,7 +223,7 @@ def test_expression_over_two_tables_without_translation_is_left_to_postgresql(sh
 
 
 def test_current_time_is_refused_under_differential_and_full_under_auto(shop: Lab):
-    query = "SELECT id FROM t WHERE at <= now()"
+    query = "SELECT k, max(at) <= now() AS past FROM t GROUP BY k"
 
     text = refused(shop, UnsupportedQueryError, query)
     assert "the current time" in text
@@ -238,7 +238,7 @@ def test_current_time_is_refused_under_differential_and_full_under_auto(shop: La
 
 @pytest.mark.parametrize("word", ["CURRENT_DATE", "localtimestamp", "age(at)"])
 def test_other_spellings_of_the_current_time(shop: Lab, word: str):
-    refused(shop, UnsupportedQueryError, f"SELECT id FROM t WHERE {word} IS NOT NULL")
+    refused(shop, UnsupportedQueryError, f"SELECT id, {word}::text AS shown FROM t")
 
 
 def test_names_that_are_taken(shop: Lab):
