@@ -7,11 +7,13 @@ window every one of them is compared, by PostgreSQL itself, with its query.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import groupby
 
 import psycopg
+from sqlglot import exp, parse_one
 
 import pgtrickle
 from pgtrickle.embedded.server import start_embedded
@@ -190,18 +192,29 @@ def _differences(lab: Lab, answer: str, stored: str) -> list[Row]:
 
 
 def _depends_on_order(lab: Lab, case: Case, answer: str) -> bool:
-    """Tell whether the answer shows other digits if the rows are stored in another order.
+    """Tell whether the answer shows other digits if the rows come in another order.
 
-    Where a group holds both 1.0 and 1.00, PostgreSQL shows the first one that it meets.
+    Where a group holds both 1.0 and 1.00, PostgreSQL shows the first one that it meets: of rows
+    that are stored in another order, and of the branches of a UNION.
     """
     found = []
-    for order in ("ASC", "DESC"):
+    for order, query in (("ASC", answer), ("DESC", _turned(answer))):
         for table in case.history().tables:
             rows = f"SELECT r.* FROM public.{table.name} AS r ORDER BY r::text {order}"
             lab.run(f"CREATE TEMPORARY TABLE {table.name} AS {rows}")
-        found.append(lab.rows(answer))
+        found.append(Counter(lab.rows(query.replace("public.", "pg_temp."))))
         lab.run(*(f"DROP TABLE pg_temp.{table.name}" for table in case.history().tables))
     return found[0] != found[1]
+
+
+def _turned(query: str) -> str:
+    """Swap the branches of each UNION and INTERSECT, which does not change the rows."""
+    tree = parse_one(query, dialect="postgres")
+    for both in tree.find_all(exp.Union, exp.Intersect):
+        left, right = both.this, both.expression
+        both.set("this", right)
+        both.set("expression", left)
+    return tree.sql(dialect="postgres")
 
 
 # Sources
