@@ -64,7 +64,7 @@ def test_bad_schedule_is_refused(
 def test_differential_refuses_what_it_cannot_maintain(
     cli: CommandLine, user: Connection[TupleRow]
 ) -> None:
-    query = "SELECT id FROM items WHERE now() IS NOT NULL"
+    query = "SELECT id FROM items WHERE age(timestamptz '2020-01-01') IS NOT NULL"
 
     answer = cli("create", "t", "--query", query, "--refresh-mode", "DIFFERENTIAL")
 
