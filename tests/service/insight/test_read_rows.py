@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pgtrickle.errors import StreamTableNotFoundError, ValueOutOfRangeError
+from tests.fixtures.daemons import await_
 from tests.labs.lab import Lab
 
 TYPES = """
@@ -100,7 +101,8 @@ def test_batches_that_are_left_alone_keep_no_transaction_open(lab: Lab):
     batches.close()  # type: ignore[attr-defined]  # a generator
 
     open_ones = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-    assert lab.value(f"{open_ones} AND state = 'idle in transaction'") == 0
+    # The server notices a moment later that its client has gone.
+    await_(lambda: lab.value(f"{open_ones} AND state = 'idle in transaction'") == 0)
 
 
 @pytest.mark.parametrize(
