@@ -173,41 +173,8 @@ def check_meaning(
         )
 
 
-# By oid, in the database that the record was made in: elsewhere everything is compared anyway.
 _LIST_DISTURBED = """
-    SELECT CASE WHEN o.class IS NULL THEN 'its query was bound again'
-                WHEN now.owner <> o.owner_oid
-                THEN pg_catalog.format('the owner of %%s changed', o.name) END
-      FROM pgtrickle.pgt_stream_tables AS s
-      LEFT JOIN pg_catalog.jsonb_to_recordset(
-               CASE WHEN NOT s.bound ? 'again' THEN s.bound -> 'objects' END)
-            AS o (class text, oid oid, name text, owner_oid oid, direct boolean, candidates text)
-        ON true
-      LEFT JOIN LATERAL (
-           SELECT c.relowner AS owner, '' AS candidates,
-                  pg_catalog.format('%%I.%%I', n.nspname, c.relname) AS name
-             FROM pg_catalog.pg_class AS c
-             JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-            WHERE o.class = 'relation' AND c.oid = o.oid
-            UNION ALL
-           SELECT p.proowner, (
-                      SELECT md5(string_agg(q.oid::text, ' ' ORDER BY q.oid))
-                        FROM pg_catalog.pg_proc AS q
-                       WHERE q.proname = p.proname AND q.pronamespace = p.pronamespace), o.name
-             FROM pg_catalog.pg_proc AS p WHERE o.class = 'function' AND p.oid = o.oid
-            UNION ALL
-           SELECT x.oprowner, (
-                      SELECT md5(string_agg(q.oid::text, ' ' ORDER BY q.oid))
-                        FROM pg_catalog.pg_operator AS q
-                       WHERE q.oprname = x.oprname AND q.oprnamespace = x.oprnamespace), o.name
-             FROM pg_catalog.pg_operator AS x WHERE o.class = 'operator' AND x.oid = o.oid
-            UNION ALL
-           SELECT t.typowner, '', o.name FROM pg_catalog.pg_type AS t
-            WHERE o.class = 'type' AND t.oid = o.oid) AS now ON true
-     WHERE s.pgt_id = %(id)s AND s.bound IS NOT NULL
-       AND (s.bound ? 'again'
-            OR now.owner <> o.owner_oid OR now.candidates <> o.candidates OR now.name <> o.name
-            OR (now.owner IS NULL AND o.class IN ('function', 'operator', 'type')))
+    SELECT change FROM pgtrickle.list_disturbances(%(id)s::pg_catalog.int4) AS change
 """
 
 

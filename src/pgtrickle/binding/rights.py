@@ -70,23 +70,10 @@ def check_rights(
         raise _denied(kind, name, role, "EXECUTE" if kind == "function" else "SELECT")
 
 
-# What PostgreSQL checks when a relation is read: its schema, and each column or any of them.
-_LIST_UNREADABLE = """
-    SELECT CASE WHEN s.usable THEN 'table' ELSE 'schema' END,
-           CASE WHEN s.usable THEN pg_catalog.format('%%I.%%I', n.nspname, c.relname)
-                ELSE pg_catalog.quote_ident(n.nspname) END,
-           current_user
-      FROM ROWS FROM (pg_catalog.unnest(%(relations)s::pg_catalog.oid[]),
-                      pg_catalog.unnest(%(columns)s::pg_catalog.text[])) AS r (relid, name)
-      JOIN pg_catalog.pg_class AS c ON c.oid = r.relid
-      JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-     CROSS JOIN LATERAL pg_catalog.has_schema_privilege(n.oid, 'USAGE') AS s (usable)
-      LEFT JOIN pg_catalog.pg_attribute AS a ON a.attrelid = r.relid AND a.attname = r.name
-     WHERE NOT s.usable
-        OR CASE WHEN a.attnum IS NULL
-                THEN NOT pg_catalog.has_any_column_privilege(r.relid, 'SELECT')
-                ELSE NOT pg_catalog.has_column_privilege(r.relid, a.attnum, 'SELECT') END
-     LIMIT 1
+_FIND_UNREADABLE = """
+    SELECT kind, name, current_user
+      FROM pgtrickle.find_unreadable(
+               %(relations)s::pg_catalog.oid[], %(columns)s::pg_catalog.text[])
 """
 _DENIED = "42501"
 
@@ -117,7 +104,7 @@ def _find_denial(
 ) -> PrivilegeError | None:
     pairs = [(relid, name) for relid, names in read.items() for name in [None, *names]]
     asked = {"relations": [relid for relid, _ in pairs], "columns": [name for _, name in pairs]}
-    for kind, name, role in connection.execute(_LIST_UNREADABLE, asked):
+    for kind, name, role in connection.execute(_FIND_UNREADABLE, asked):
         return _denied(kind, name, role, "USAGE" if kind == "schema" else "SELECT")
     return None
 

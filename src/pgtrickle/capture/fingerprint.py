@@ -84,19 +84,10 @@ def list_files(connection: Connection[TupleRow], relids: Sequence[int]) -> dict[
     return dict(connection.execute(_LIST_FILES, {"relids": list(relids)}).fetchall())
 
 
-_LIST_ALL_FILES = f"""
-    {_LIST_FILES}
-     UNION ALL
-    SELECT 'name of ' || c.oid::pg_catalog.text,
-           pg_catalog.format('%%I.%%I', n.nspname, c.relname)
-      FROM pg_catalog.pg_class AS c
-      JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-     WHERE c.oid = ANY(%(named)s::pg_catalog.oid[])
-     UNION ALL
-    SELECT c.oid::pg_catalog.text, c.relfilenode::pg_catalog.text
-      FROM pg_catalog.pg_class AS c
-      JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-     WHERE n.nspname = 'pgtrickle_changes' AND c.relname = ANY(%(buffers)s)
+_LIST_ALL_FILES = """
+    SELECT object, file
+      FROM pgtrickle.list_files(%(relids)s::pg_catalog.oid[], %(named)s::pg_catalog.oid[],
+                                %(buffers)s::pg_catalog.name[])
 """
 
 

@@ -441,3 +441,103 @@ $$;
 COMMENT ON FUNCTION pgtrickle.find_idle(bigint[], bigint[]) IS
     'Which of these stream tables have nothing to do: no source changed since the frontier, in its
 rows or its shape, and nothing else calls for a refresh.';
+
+-- In PL/pgSQL: a session keeps the plan, which takes longer to make than to run.
+CREATE OR REPLACE FUNCTION pgtrickle.list_disturbances(stream_table_id integer)
+RETURNS SETOF text
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    -- By oid, in the database that the record was made in: elsewhere everything is compared anyway.
+    RETURN QUERY
+    SELECT CASE WHEN o.class IS NULL THEN 'its query was bound again'
+                WHEN now.owner <> o.owner_oid
+                THEN format('the owner of %s changed', o.name) END
+      FROM pgtrickle.pgt_stream_tables AS s
+      LEFT JOIN jsonb_to_recordset(
+               CASE WHEN NOT s.bound ? 'again' THEN s.bound -> 'objects' END)
+            AS o (class text, oid oid, name text, owner_oid oid, direct boolean, candidates text)
+        ON true
+      LEFT JOIN LATERAL (
+           SELECT c.relowner AS owner, '' AS candidates,
+                  format('%I.%I', n.nspname, c.relname) AS name
+             FROM pg_class AS c
+             JOIN pg_namespace AS n ON n.oid = c.relnamespace
+            WHERE o.class = 'relation' AND c.oid = o.oid
+            UNION ALL
+           SELECT p.proowner, (
+                      SELECT md5(string_agg(q.oid::text, ' ' ORDER BY q.oid))
+                        FROM pg_proc AS q
+                       WHERE q.proname = p.proname AND q.pronamespace = p.pronamespace), o.name
+             FROM pg_proc AS p WHERE o.class = 'function' AND p.oid = o.oid
+            UNION ALL
+           SELECT x.oprowner, (
+                      SELECT md5(string_agg(q.oid::text, ' ' ORDER BY q.oid))
+                        FROM pg_operator AS q
+                       WHERE q.oprname = x.oprname AND q.oprnamespace = x.oprnamespace), o.name
+             FROM pg_operator AS x WHERE o.class = 'operator' AND x.oid = o.oid
+            UNION ALL
+           SELECT t.typowner, '', o.name FROM pg_type AS t
+            WHERE o.class = 'type' AND t.oid = o.oid) AS now ON true
+     WHERE s.pgt_id = list_disturbances.stream_table_id AND s.bound IS NOT NULL
+       AND (s.bound ? 'again'
+            OR now.owner <> o.owner_oid OR now.candidates <> o.candidates OR now.name <> o.name
+            OR (now.owner IS NULL AND o.class IN ('function', 'operator', 'type')));
+END
+$$;
+
+COMMENT ON FUNCTION pgtrickle.list_disturbances(integer) IS
+    'What has changed about the objects that a query is bound to; NULL: it must be bound again.';
+
+CREATE OR REPLACE FUNCTION pgtrickle.find_unreadable(relations oid[], columns text[])
+RETURNS TABLE (kind text, name text)
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    -- What PostgreSQL checks when a relation is read: its schema, and each column or any of them.
+    RETURN QUERY
+    SELECT CASE WHEN s.usable THEN 'table' ELSE 'schema' END,
+           CASE WHEN s.usable THEN format('%I.%I', n.nspname, c.relname)
+                ELSE quote_ident(n.nspname) END
+      FROM ROWS FROM (unnest(relations), unnest(columns)) AS r (relid, attname)
+      JOIN pg_class AS c ON c.oid = r.relid
+      JOIN pg_namespace AS n ON n.oid = c.relnamespace
+     CROSS JOIN LATERAL has_schema_privilege(n.oid, 'USAGE') AS s (usable)
+      LEFT JOIN pg_attribute AS a ON a.attrelid = r.relid AND a.attname = r.attname
+     WHERE NOT s.usable
+        OR CASE WHEN a.attnum IS NULL
+                THEN NOT has_any_column_privilege(r.relid, 'SELECT')
+                ELSE NOT has_column_privilege(r.relid, a.attnum, 'SELECT') END
+     LIMIT 1;
+END
+$$;
+
+COMMENT ON FUNCTION pgtrickle.find_unreadable(oid[], text[]) IS
+    'The first relation or schema that the current role may not read, of pairs of a relation and a'
+    ' column; a column that is NULL stands for any.';
+
+CREATE OR REPLACE FUNCTION pgtrickle.list_files(relations oid[], named oid[], buffers name[])
+RETURNS TABLE (object text, file text)
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN QUERY
+    SELECT c.oid::text, CASE WHEN c.relhassubclass THEN pgtrickle.describe_files(c.oid)
+                             ELSE c.relfilenode::text END
+      FROM pg_class AS c WHERE c.oid = ANY(relations)
+     UNION ALL
+    SELECT 'name of ' || c.oid::text, format('%I.%I', n.nspname, c.relname)
+      FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+     WHERE c.oid = ANY(named)
+     UNION ALL
+    SELECT c.oid::text, c.relfilenode::text
+      FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+     WHERE n.nspname = 'pgtrickle_changes' AND c.relname = ANY(buffers);
+END
+$$;
+
+COMMENT ON FUNCTION pgtrickle.list_files(oid[], oid[], name[]) IS
+    'The files of relations and of change buffers, and the names of relations.';

@@ -13,7 +13,6 @@ from pgtrickle.binding.rights import check_readable
 from pgtrickle.capture.fingerprint import (
     explain_difference,
     list_all_files,
-    list_files,
     list_fingerprints,
 )
 from pgtrickle.capture.polling import add_up_rows
@@ -106,12 +105,13 @@ def gather_facts(
     names = {one.source_relid: str(one.source) for one in prepared.captured}
     changes = [] if reshaped else _changes(stream_table, snapshot, buffers, list(names))
     truncated = {one.relid for one in changes if one.truncated}
-    files = list_files(snapshot.connection, list(names))
     rows = {
         str(one.source_relid): add_up_rows(snapshot.connection, one.source, one.columns_used)
         for one in prepared.polled
     }
     sources = tuple(one.source_relid for one in prepared.dependencies)
+    all_files = list_all_files(snapshot.connection, sources, stream_table.relid)
+    files = {key: all_files[key] for key in map(str, names) if key in all_files}
     now = snapshot.time(refresh.runtime) if compiled.follows_time else None
     frontier = _frontier(prepared, snapshot, sources, now)
     plan = find_plan(snapshot.connection, stream_table.id) or {}
@@ -168,7 +168,7 @@ def gather_facts(
         {"files": files, "rows": rows},
         facts.changed_rows,
         sources,
-        list_all_files(snapshot.connection, sources, stream_table.relid),
+        all_files,
     )
     return Findings(facts, frozenset(changed), weighted, basis)
 
