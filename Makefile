@@ -146,9 +146,11 @@ REPORT = $(BENCH).report --directory $(OUTPUT)
 bench: QUERIES = q01 q03 q06 q12 q18
 bench: bench-latency bench-capture bench-idle bench-tpch bench-flatness bench-cost-model  ## the following, small
 
+# ENGINE=auto or postgres: another engine than Spark, with results and a page of their own.
+BY_ENGINE = $(if $(ENGINE),--engine $(ENGINE))
 bench-latency: setup  ## a small refresh, warm and cold, of a join over a million rows
-	$(BENCH).refresh_latency --output $(OUTPUT)/latency.json
-	$(REPORT) $(OUTPUT)/latency.json
+	$(BENCH).refresh_latency $(BY_ENGINE) --output $(OUTPUT)/latency$(addprefix -,$(ENGINE)).json
+	$(REPORT) $(OUTPUT)/latency$(addprefix -,$(ENGINE)).json
 
 bench-capture: setup  ## what capture costs writers
 	$(BENCH).capture_overhead --output $(OUTPUT)/capture.json
@@ -191,9 +193,9 @@ bench-commands: setup  ## how long short commands take; BEFORE=checkout measures
 	$(REPORT) $(OUTPUT)/command-times.json
 
 bench-tpch: setup  ## TPC-H beside REFRESH MATERIALIZED VIEW, Spark in full and DuckDB
-	$(BENCH).tpch $(call AT,$(SCALE)) $(if $(SHARE),--share $(SHARE)) \
-	  --output $(OUTPUT)/tpch-sf$(SCALE).json $(TPCH)
-	$(REPORT) $(OUTPUT)/tpch-sf$(SCALE).json
+	$(BENCH).tpch $(call AT,$(SCALE)) $(if $(SHARE),--share $(SHARE)) $(BY_ENGINE) \
+	  --output $(OUTPUT)/tpch-sf$(SCALE)$(addprefix -,$(ENGINE)).json $(TPCH)
+	$(REPORT) $(OUTPUT)/tpch-sf$(SCALE)$(addprefix -,$(ENGINE)).json
 
 # From scale factor FROM to SCALE, with windows of ROWS.
 FROM ?= 0.01

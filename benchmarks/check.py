@@ -18,6 +18,7 @@ from typing import Any
 
 from benchmarks.ratios import geometric_mean, ratios
 from benchmarks.results import Results, read_results
+from pgtrickle.settings import SPARK
 
 FLOORS = Path(__file__).with_name("floors.json")
 _TOLERANCE = 0.8
@@ -80,8 +81,12 @@ def run_name(results: Mapping[str, Any], run: Mapping[str, Any]) -> str:
 
     >>> run_name({"scale": 0.1}, {"share": 0.001})
     'tpch, scale 0.1, share 0.001'
+    >>> run_name({"scale": 1, "engine": "auto"}, {"share": 0.001})
+    'tpch, scale 1, share 0.001, engine auto'
     """
-    return f"tpch, scale {results['scale']:g}, share {run['share']:g}"
+    engine = results.get("engine", SPARK)
+    by = "" if engine == SPARK else f", engine {engine}"
+    return f"tpch, scale {results['scale']:g}, share {run['share']:g}{by}"
 
 
 def summarize(run: Mapping[str, Any]) -> Ratios:

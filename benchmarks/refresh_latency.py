@@ -5,7 +5,9 @@ Over one shop (1 M orders by default) and one three-way join with GROUP BY, in o
 * a refresh with nothing changed;
 * a refresh after 100 changed rows: warm, the first since the first load, and cold: the first of a
   new process, once Spark has started; its start is measured beside it;
-* the same query recomputed in full on Spark, and by REFRESH MATERIALIZED VIEW.
+* the same query recomputed in full, and by REFRESH MATERIALIZED VIEW.
+
+``--engine auto`` or ``postgres`` measures another engine than Spark.
 
 Every result is verified against PostgreSQL's own answer before its time counts.
 """
@@ -24,11 +26,12 @@ from pathlib import Path
 import psycopg
 
 import pgtrickle
+from benchmarks.engine_option import add_engine, engine_settings
 from benchmarks.report.tables import print_tables
 from benchmarks.results import Results, describe_run, write_results
 from benchmarks.say import say
 from pgtrickle.model.report import RefreshReport
-from pgtrickle.settings import Settings
+from pgtrickle.settings import SPARK, Settings
 from pgtrickle.spark.engine import SparkEngine
 from pgtrickle.spark.sessions.pair import SparkSessions
 
@@ -69,14 +72,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--changes", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--cold-starts", type=int, default=3)
+    add_engine(parser)
     parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     parser.add_argument("--cold-refresh-of", help=argparse.SUPPRESS)  # what the new process does
     arguments = parser.parse_args(argv)
     if arguments.cold_refresh_of:
-        return _refresh_once(arguments.cold_refresh_of)
+        return _refresh_once(arguments.cold_refresh_of, engine_settings(arguments))
     with (
         tempfile.TemporaryDirectory() as directory,
-        pgtrickle.connect(directory=Path(directory), settings=Settings()) as trickle,
+        pgtrickle.connect(
+            directory=Path(directory), settings=engine_settings(arguments)
+        ) as trickle,
         psycopg.connect(trickle.dsn, autocommit=True) as connection,
     ):
         tables, notes, ok = _compare(trickle, connection, arguments)
@@ -84,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "benchmarks.refresh_latency",
             argv,
             connection,
-            title=f"A refresh of a three-way join over {arguments.orders:,} orders",
+            title=_title(arguments),
             tables=tables,
             notes=notes,
         )
@@ -120,17 +126,18 @@ def _compare(
     for number in range(arguments.cold_starts):
         say("a refresh in a new process")
         _change(connection, arguments, arguments.rounds + number)
-        start, refresh = _refresh_in_new_process(trickle.dsn)
+        start, refresh = _refresh_in_new_process(trickle.dsn, arguments.engine)
         starts.append(start)
         cold.append(refresh)
     if cold:
         rows.append((f"{arguments.changes} changes, cold", _p(cold, 50), max(cold)))
-        rows.append(("the start of Spark before it", _p(starts, 50), max(starts)))
+        if arguments.engine == SPARK:
+            rows.append(("the start of Spark before it", _p(starts, 50), max(starts)))
     check = trickle.verify_stream_table("revenue")
 
     say("full recomputation")
     full = [_ms(lambda: trickle.refresh_stream_table("revenue", full=True)) for _ in range(3)]
-    rows.append(("Spark, full", _p(full, 50), max(full)))
+    rows.append(("in full", _p(full, 50), max(full)))
     view = [
         _ms(lambda: connection.execute("REFRESH MATERIALIZED VIEW revenue_view")) for _ in range(5)
     ]
@@ -140,30 +147,35 @@ def _compare(
     notes = [
         f"Warm is the second half of {arguments.rounds} refreshes.",
         f"The last of them, ms: {_in_words(reports[-1])}.",
-        *([f"First load, Spark's start included, ms: {_in_words(first)}."] if first else []),
+        *([f"First load, ms: {_in_words(first)}."] if first else []),
         f"Compared with PostgreSQL's answer: {'equal' if check.ok else 'DIFFERENT'}.",
     ]
     return tables, notes, check.ok
 
 
-def _refresh_in_new_process(dsn: str) -> tuple[float, float]:
+def _refresh_in_new_process(dsn: str, engine: str) -> tuple[float, float]:
     """Return how long Spark takes to start, and then the first refresh of a process."""
     command = [sys.executable, "-m", "benchmarks.refresh_latency", "--cold-refresh-of", dsn]
+    command += ["--engine", engine]
     done = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603
     start, refresh = done.stdout.split()
     return float(start), float(refresh)
 
 
-def _refresh_once(dsn: str) -> int:
-    settings = Settings()
+def _refresh_once(dsn: str, settings: Settings) -> int:
     sessions = SparkSessions(
         driver_memory=settings.spark_driver_memory, result_bytes=settings.driver_result_bytes
     )
     engine = SparkEngine(dsn, sessions)
     with pgtrickle.connect(dsn, settings=settings, engine=engine, init=True) as trickle:
-        print(_ms(sessions.small))
+        print(_ms(sessions.small) if settings.engine == SPARK else 0)
         print(_ms(lambda: trickle.refresh_stream_table("revenue")))
     return 0
+
+
+def _title(arguments: argparse.Namespace) -> str:
+    engine = "" if arguments.engine == SPARK else f" with engine = {arguments.engine}"
+    return f"A refresh of a three-way join over {arguments.orders:,} orders{engine}"
 
 
 def _load(connection: psycopg.Connection, orders: int) -> None:

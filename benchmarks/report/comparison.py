@@ -9,6 +9,7 @@ from benchmarks.ratios import OURS, geometric_mean, medians, ratios
 from benchmarks.report.markdown import Cell, table, times
 from benchmarks.report.page import Page
 from benchmarks.report.svg import bar_chart, line_chart
+from pgtrickle.settings import SPARK
 
 LABELS = {
     "ours": "stream table",
@@ -24,7 +25,9 @@ _RATIOS = ("view", "spark")  # of these the table tells each query's
 
 def report_comparison(results: Mapping[str, Any]) -> Page:
     """Return a table and a plot of every share, and how the ratios change with it."""
-    page = Page(f"TPC-H at scale factor {results['scale']:g}", results)
+    engine = results.get("engine", SPARK)
+    by = "" if engine == SPARK else f", engine = {engine}"
+    page = Page(f"TPC-H at scale factor {results['scale']:g}{by}", results)
     for run in results["runs"]:
         words = _share_in_words(results, run)
         page.section(words)

@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.engine_option import add_engine
 from benchmarks.ratios import failures
 from benchmarks.report.comparison import comparison_table
 from benchmarks.results import describe_run, write_results
@@ -36,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             database.connection,
             scale=options.scale,
             rows=options.rows,
+            engine=options.engine,
             first_window=first,
             runs=comparison.play(shares_of(options)),
         )
@@ -57,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--without", action="append", default=[], help="leave a contender out")
     parser.add_argument("--mode", default="DIFFERENTIAL", help="refresh mode of the stream tables")
+    add_engine(parser)
     return parser
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pgtrickle
+from benchmarks.engine_option import engine_settings
 from benchmarks.say import say, say_progress
 from benchmarks.tpch.contenders import Contender, Ours, PlainSpark, View
 from benchmarks.tpch.database import Database
 from benchmarks.tpch.duckdb_parquet import DuckDbParquet
 from benchmarks.tpch.pathway_streaming import Pathway
-from pgtrickle.settings import Settings
 from pgtrickle.spark.engine import SparkEngine
 
 # What takes long and differs little from window to window: they refresh after the last ones only.
@@ -42,7 +42,10 @@ class Comparison:
         engine = SparkEngine(self._database.dsn)
         with (
             pgtrickle.connect(
-                self._database.dsn, engine=engine, settings=Settings(), init=True
+                self._database.dsn,
+                engine=engine,
+                settings=engine_settings(self._options),
+                init=True,
             ) as trickle,
             closing(self._pathway),
         ):

@@ -49,6 +49,7 @@ from pgtrickle.sql.text.placeholders import fill, find
 
 WINDOW_MARK = ":window"
 PAGES_MARK = "{ctid range}"
+_PAGES = r" WHERE \({0}\)(?P<more> AND )?| WHERE {0}".format(re.escape(PAGES_MARK))
 _CHANGES_SCHEMA = "pgtrickle_changes"
 _WINDOW = f"{WINDOW_MARK} AND __weight <> 0"
 _KEYS_MARK = r":keys\((?P<stage>[^,()]+),(?P<column>[^()]+)\)"
@@ -363,6 +364,19 @@ def fill_ranges(sql: str, conditions: Sequence[str]) -> str:
     'SELECT 1 FROM t WHERE ("x" BETWEEN 1 AND 2)'
     """
     return fill(sql, _RANGE_MARK, lambda match: conditions[int(match["number"])])
+
+
+def without_pages(sql: str) -> str:
+    """Remove the mark for a range of pages, with its WHERE: the query then reads every page.
+
+    PostgreSQL looks up the rows of a UNION ALL by an index if no arm of it has a condition.
+
+    >>> without_pages("SELECT a FROM t WHERE ({ctid range}) AND (a > 1)")
+    'SELECT a FROM t WHERE (a > 1)'
+    >>> without_pages("SELECT a FROM (SELECT a FROM t WHERE {ctid range}) AS stored")
+    'SELECT a FROM (SELECT a FROM t) AS stored'
+    """
+    return fill(sql, _PAGES, lambda match: " WHERE " if match["more"] else "")
 
 
 def _outputs(scan: Scan, *more: str) -> str:

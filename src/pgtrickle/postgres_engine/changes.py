@@ -6,7 +6,7 @@ source whose changes cancel out takes no part in the stage.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from psycopg import Connection
@@ -54,8 +54,22 @@ def collect_changes(
         else:
             rows += _copy(source, found, writer, table)
     if rows > _GUESSED_ROWS:
-        writer.execute(trusted(f"ANALYZE {table}"))
+        _analyze(writer, table)
     return Changes(read, table, rows)
+
+
+def analyze_guessed(writer: Connection, changes: Iterable[Changes]) -> None:
+    """Let PostgreSQL know the sizes that it has guessed until now.
+
+    Where many changes join few, it looks through the many for each of the few that it expects.
+    """
+    for one in changes:
+        if one.rows <= _GUESSED_ROWS:
+            _analyze(writer, one.table)
+
+
+def _analyze(writer: Connection, table: str) -> None:
+    writer.execute(trusted(f"ANALYZE {table}"))
 
 
 def consolidated(read: Read, query: str) -> str:

@@ -11,14 +11,13 @@ from collections.abc import Mapping
 
 from psycopg import Connection
 
-from pgtrickle.delta.reads import PAGES_MARK, KeyArray, Read, ValueRange, fill_ranges
+from pgtrickle.delta.reads import KeyArray, Read, ValueRange, fill_ranges, without_pages
 from pgtrickle.model.sql_type import Column
 from pgtrickle.model.text.names import quote_identifier
 from pgtrickle.model.text.trusted import trusted
 from pgtrickle.plan.stages import StagePlan
-from pgtrickle.postgres_engine.changes import Changes
+from pgtrickle.postgres_engine.changes import Changes, analyze_guessed
 from pgtrickle.sql.text.current_time import PRESENT, Moments, fill_times
-from pgtrickle.sql.text.placeholders import fill
 
 # Up to this many changes, arrays of their keys bound the reads.  Beyond it the planner, which
 # guesses that an array has ten elements, chooses better by the joins themselves.
@@ -43,6 +42,8 @@ def compute_stage(
     if changes:
         # Compiling a statement takes longer than a small change.
         writer.execute("SET LOCAL jit = off")
+    if _are_many(changes):
+        analyze_guessed(writer, changes.values())
     conditions = {
         one: _range_condition(writer, one, changes[one.view])
         for read in plan.reads
@@ -59,7 +60,7 @@ def write_stage(
     conditions: Mapping[ValueRange, str],
 ) -> str:
     """Write a stage as one query with the columns, in the types, of its staging table."""
-    bounded = sum(one.rows for one in changes.values()) <= FEW_CHANGES
+    bounded = not _are_many(changes)
     relations = [
         *((one.view, _read(one, changes, conditions, bounded=bounded)) for one in plan.reads),
         *((one.view, one.sql) for one in plan.versions),
@@ -69,6 +70,11 @@ def write_stage(
     )
     listed = ", ".join(map(_typed, plan.columns))
     return f"WITH {views}\nSELECT {listed} FROM (\n{plan.sql}\n) AS computed"
+
+
+def _are_many(changes: Mapping[str, Changes]) -> bool:
+    """Tell whether the planner chooses how the changes bound the reads."""
+    return sum(one.rows for one in changes.values()) > FEW_CHANGES
 
 
 def _read(
@@ -81,7 +87,7 @@ def _read(
     if read.view in changes:
         return f"SELECT * FROM {changes[read.view].table}"
     if not bounded and read.parts_sql:
-        return fill(read.parts_sql, PAGES_MARK.replace("{", r"\{"), lambda _: "true")
+        return without_pages(read.parts_sql)
 
     def keys(array: KeyArray) -> str | None:
         found = changes.get(array.view)
