@@ -78,7 +78,15 @@ LONG = {
     "test_what_may_heal_by_itself_is_tried_again_and_never_suspends": _ALL,
     "tests/service/refreshing/test_reconnect.py::"
     "test_scheduler_goes_on_soon_after_the_server_came_back": _ALL,
+    "tests/spark/test_users_session.py::"
+    "test_user_who_comes_later_has_a_session_of_his_own_that_outlives_ours": _ALL,
+    "tests/service/refreshing/test_restored.py::"
+    "test_promoted_standby_has_empty_unlogged_buffers_and_starts_anew": _ALL,
+    "tests/service/refreshing/test_restored.py::"
+    "test_transaction_ids_pass_an_epoch_and_are_set_back": _ALL,
+    "tests/cli/test_daemon.py::test_daemon_waits_on_a_standby_and_works_when_it_is_promoted": _ALL,
     # Random histories, and whole workloads.
+    "tests/soak/test_soak.py": _ALL,
     "tests/lake/test_concurrency.py": _ALL,
     "tests/lake/test_random.py": _ALL,
     "tests/lake/test_source_random.py": _ALL,
@@ -96,6 +104,8 @@ LONG = {
     "tests/capture/test_altered_tables.py::test_p45_writes_go_on_after_an_alteration": 4,
     "tests/end_to_end/test_digits.py": 5,
     "tests/end_to_end/test_law_on_spark.py": 5,
+    "tests/end_to_end/test_large_refreshes.py::"
+    "test_a_large_refresh_is_right_and_leaves_nothing_behind": 3,
     "tests/end_to_end/test_operators.py": 4,
     "tests/end_to_end/test_scenarios.py": 4,
     "tests/end_to_end/test_types.py": 5,
@@ -108,13 +118,17 @@ LONG = {
     "tests/queries/test_every_aggregate.py::test_an_aggregate_follows_its_group": 4,
     "tests/queries/test_hostile_queries.py::test_text_ends_with_an_answer_or_a_clear_error": 4,
     "tests/queries/test_limits.py::test_too_large_is_st108_in_every_mode_and_soon": 4,
+    "tests/queries/test_select_grammar.py": 3,
+    "tests/service/refreshing/test_restored.py::test_dumped_and_restored_database_starts_anew": 2,
+    "tests/spark/test_expressions.py::test_what_spark_cannot_hold_is_an_error": 3,
+    "tests/workloads/test_benchmark_data.py::test_windows_change_what_a_query_alone_needs": 3,
     "tests/service/refreshing/test_first_load.py::"
     "test_filled_state_is_what_changes_are_merged_into": 4,
     "tests/queries/test_literals.py::test_p50_literal_that_looks_like_a_mark": 4,
-    "tests/queries/test_null_padding.py::test_type_as_the_key_of_a_full_join": 5,
-    "tests/queries/test_null_padding.py::test_type_in_grouping_sets_and_outer_joins": 7,
+    "tests/queries/test_null_padding.py::test_type_as_the_key_of_a_full_join": 8,
+    "tests/queries/test_null_padding.py::test_type_in_grouping_sets_and_outer_joins": 10,
     "tests/queries/test_support.py::"
-    "test_what_says_yes_is_maintained_in_strict_differential_mode": 4,
+    "test_what_says_yes_is_maintained_in_strict_differential_mode": 8,
     "tests/queries/test_time_passes.py::test_rows_move_as_time_passes": 20,
     "tests/queries/test_time_passes.py::test_random_histories_of_rows_and_time": 8,
     "tests/queries/test_types.py::test_type_survives": 5,

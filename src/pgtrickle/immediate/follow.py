@@ -163,7 +163,7 @@ class Following:
             if one.view in changes
         }
         conditions = {one: "true" for each in plan.reads for one in each.ranges}
-        query = write_stage(plan, tables, conditions)
+        query = write_stage(plan, tables, conditions, {})
         self._array(f"{stage.name}_staged", plan.columns, query, **others)
 
     def _keys(self, read: Read, plan: StagePlan, changes: dict[str, str]) -> dict[str, str]:

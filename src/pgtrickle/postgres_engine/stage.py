@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from psycopg import Connection
 
-from pgtrickle.delta.reads import KeyArray, Read, ValueRange, fill_ranges, without_pages
+from pgtrickle.delta.reads import KeyArray, Read, ReadKind, ValueRange, fill_ranges, without_pages
 from pgtrickle.model.sql_type import Column
 from pgtrickle.model.text.names import quote_identifier
 from pgtrickle.model.text.trusted import trusted
@@ -19,9 +19,11 @@ from pgtrickle.plan.stages import StagePlan
 from pgtrickle.postgres_engine.changes import Changes, analyze_guessed
 from pgtrickle.sql.text.current_time import PRESENT, Moments, fill_times
 
-# Up to this many changes, arrays of their keys bound the reads.  Beyond it the planner, which
-# guesses that an array has ten elements, chooses better by the joins themselves.
-FEW_CHANGES = 1000
+# Up to this many changes, arrays of their keys bound the reads, and the planner guesses that each
+# has ten elements.  Beyond it, what is found by keys is stored first, so that the planner knows
+# how many rows it joins.  Beyond the second number it chooses by the joins themselves.
+FEW_CHANGES = 300
+MANY_CHANGES = 30_000
 # Ranges of these types are in the order of the comparison; of texts a collation decides.
 _ORDERED = frozenset(
     {"int2", "int4", "int8", "numeric", "float4", "float8", "date", "timestamp", "timestamptz"}
@@ -42,14 +44,17 @@ def compute_stage(
     if changes:
         # Compiling a statement takes longer than a small change.
         writer.execute("SET LOCAL jit = off")
-    if _are_many(changes):
-        analyze_guessed(writer, changes.values())
     conditions = {
         one: _range_condition(writer, one, changes[one.view])
         for read in plan.reads
         for one in read.ranges
     }
-    query = fill_times(write_stage(plan, changes, conditions), moments)
+    found: dict[str, str] = {}
+    if _count(changes) > FEW_CHANGES:
+        analyze_guessed(writer, changes.values())
+        if _count(changes) <= MANY_CHANGES:
+            found = _find_rows(writer, plan, changes, conditions, moments)
+    query = fill_times(write_stage(plan, changes, conditions, found), moments)
     statement = f"CREATE TEMPORARY TABLE {table} ON COMMIT DROP AS\n{query}"
     return writer.execute(trusted(statement)).rowcount
 
@@ -58,11 +63,14 @@ def write_stage(
     plan: StagePlan,
     changes: Mapping[str, Changes],
     conditions: Mapping[ValueRange, str],
+    found: Mapping[str, str],
 ) -> str:
-    """Write a stage as one query with the columns, in the types, of its staging table."""
-    bounded = not _are_many(changes)
+    """Write a stage as one query with the columns, in the types, of its staging table.
+
+    ``found`` names tables that hold the rows of some reads already.
+    """
     relations = [
-        *((one.view, _read(one, changes, conditions, bounded=bounded)) for one in plan.reads),
+        *((one.view, _read(one, changes, conditions, found)) for one in plan.reads),
         *((one.view, one.sql) for one in plan.versions),
     ]
     views = ",\n".join(
@@ -72,21 +80,40 @@ def write_stage(
     return f"WITH {views}\nSELECT {listed} FROM (\n{plan.sql}\n) AS computed"
 
 
-def _are_many(changes: Mapping[str, Changes]) -> bool:
-    """Tell whether the planner chooses how the changes bound the reads."""
-    return sum(one.rows for one in changes.values()) > FEW_CHANGES
+def _find_rows(
+    writer: Connection,
+    plan: StagePlan,
+    changes: Mapping[str, Changes],
+    conditions: Mapping[ValueRange, str],
+    moments: Moments,
+) -> dict[str, str]:
+    """Store the rows that are read by keys in temporary tables; return these by relation."""
+    found: dict[str, str] = {}
+    for number, read in enumerate(plan.reads):
+        if read.kind is ReadKind.KEYED:
+            query = fill_times(_read(read, changes, conditions, {}), moments)
+            table = quote_identifier(f"{plan.stage.name}__rows_{number}")
+            writer.execute(trusted(f"CREATE TEMPORARY TABLE {table} ON COMMIT DROP AS {query}"))
+            writer.execute(trusted(f"ANALYZE {table}"))
+            found[read.view] = table
+    return found
+
+
+def _count(changes: Mapping[str, Changes]) -> int:
+    return sum(one.rows for one in changes.values())
 
 
 def _read(
     read: Read,
     changes: Mapping[str, Changes],
     conditions: Mapping[ValueRange, str],
-    *,
-    bounded: bool,
+    found: Mapping[str, str],
 ) -> str:
     if read.view in changes:
         return f"SELECT * FROM {changes[read.view].table}"
-    if not bounded and read.parts_sql:
+    if read.view in found:
+        return f"SELECT * FROM {found[read.view]}"
+    if _count(changes) > MANY_CHANGES and read.parts_sql:
         return without_pages(read.parts_sql)
 
     def keys(array: KeyArray) -> str | None:

@@ -62,6 +62,8 @@ def test_auto_takes_postgresql_for_a_small_change_and_says_why(shop: Lab) -> Non
         reason = change(shop, number)
         assert "computed by PostgreSQL, predicted" in reason
         assert ", Spark " in reason
+        # What a refresh takes on a busy machine may speak for the other engine the next time.
+        shop.run("UPDATE pgtrickle.pgt_refresh_history SET cost = NULL")
     assert shop.trickle.verify_stream_table("sums").ok
 
 

@@ -1,4 +1,4 @@
-"""Many changes on PostgreSQL as the engine: its planner, not arrays of keys, bounds the reads."""
+"""Many changes on PostgreSQL as the engine: what they read is stored, or planned without keys."""
 
 from __future__ import annotations
 
@@ -44,11 +44,13 @@ _WINDOWS = (
 )
 
 
+@pytest.mark.parametrize("many", [0, 100_000], ids=["planned", "stored"])
 @pytest.mark.parametrize("query", _QUERIES.values(), ids=_QUERIES)
 def test_many_changes_lead_to_the_answer(
-    postgres_lab: Lab, monkeypatch: pytest.MonkeyPatch, query: str
+    postgres_lab: Lab, monkeypatch: pytest.MonkeyPatch, query: str, many: int
 ) -> None:
     monkeypatch.setattr(stage, "FEW_CHANGES", 0)
+    monkeypatch.setattr(stage, "MANY_CHANGES", many)
     postgres_lab.run(*_TABLES)
     postgres_lab.create("result", query)
 
@@ -65,11 +67,13 @@ def test_index_finds_the_partners_of_a_few_among_many_changes(
         writer: Connection, plan: StagePlan, changes: Mapping[str, Changes], *others: Any
     ) -> int:
         rows = compute_stage(writer, plan, changes, *others)
-        explain = f"EXPLAIN {stage.write_stage(plan, changes, {})}"
+        explain = f"EXPLAIN {stage.write_stage(plan, changes, {}, {})}"
         plans.append("\n".join(line for (line,) in writer.execute(explain.encode())))
         return rows
 
     compute_stage = stage.compute_stage
+    monkeypatch.setattr(stage, "FEW_CHANGES", 0)
+    monkeypatch.setattr(stage, "MANY_CHANGES", 0)
     monkeypatch.setattr(in_postgres, "compute_stage", explained)
     postgres_lab.run(
         *_TABLES,
