@@ -50,6 +50,23 @@ def test_a_group_of_nan_has_no_digits(lab: Lab) -> None:
     assert text_differences(lab, "made") == []
 
 
+def test_digits_of_padding_have_a_type(postgres_lab: Lab) -> None:
+    postgres_lab.run(
+        "CREATE TABLE t (a int, n numeric(8, 2)); CREATE TABLE v (a int)",
+        "CREATE TABLE w (a int, c text, m numeric)",
+        "INSERT INTO t VALUES (2, 0.50); INSERT INTO w VALUES (2, 'xy', -1.500)",
+    )
+    postgres_lab.create(
+        "made",
+        "SELECT NULLIF(x.c, (SELECT 'x' FROM v WHERE v.a = x.m)) AS c"
+        " FROM (w JOIN t ON w.a = t.a) FULL JOIN w AS x ON t.n = x.m",
+    )
+
+    postgres_lab.window("DELETE FROM t")
+
+    assert text_differences(postgres_lab, "made") == []
+
+
 def test_a_column_that_is_called_as_a_scale_would_be(lab: Lab) -> None:
     lab.run(*TABLES, "ALTER TABLE i ADD COLUMN w_scale int", "UPDATE i SET w_scale = 7")
     query = "SELECT i.w, i.w_scale, sum(n * w) AS s FROM o JOIN i USING (k) GROUP BY w, w_scale"

@@ -23,13 +23,14 @@ from pgtrickle.algebra.nodes import (
     Output,
     Project,
     Recompute,
+    Scalar,
     Scan,
     UnionAll,
     Weigh,
 )
 from pgtrickle.algebra.schema import children_of, column_names, columns_of
 from pgtrickle.model.sql_type import INTEGER
-from pgtrickle.sql.scalars import bare_column, make_scalar, parse_scalar
+from pgtrickle.sql.scalars import bare_column, make_scalar, null_scalar, parse_scalar
 from pgtrickle.sql.scales import NOTHING, declared_scale, fixed, scale_of
 
 
@@ -166,10 +167,16 @@ def _project(node: Project, wanted: Collection[str], names: ScaleNames) -> Proje
         if output.name in wanted:
             tree = parse_scalar(output.scalar.sql)
             scale = scale_of(tree, types, column)
-            scalar = make_scalar(exp.func("scale", tree.copy()) if scale is None else scale)
-            added.append(Output(names.of(output.name), scalar, INTEGER))
+            added.append(Output(names.of(output.name), _scale_scalar(tree, scale), INTEGER))
     child = carry_scales(node.child, below, names)
     return Project(child, (*node.outputs, *added))
+
+
+def _scale_scalar(value: exp.Expr, scale: exp.Expr | None) -> Scalar:
+    if scale is None:
+        return make_scalar(exp.func("scale", value.copy()))
+    # PostgreSQL takes a NULL without a type for a text where arms are put together.
+    return null_scalar(INTEGER) if isinstance(scale, exp.Null) else make_scalar(scale)
 
 
 def _scale_output(output: Output, names: ScaleNames) -> Output:
