@@ -323,16 +323,27 @@ o.customer_id JOIN products AS p ON p.id = o.product_id GROUP BY c.region
 -- how: looked up in stored values, by an index
 SELECT customer_id, min(note) AS low, max(price) AS high FROM orders GROUP BY customer_id
 
--- construct: bool_and, bool_or, every, bit_and, bit_or, bit_xor
+-- construct: bool_and, bool_or, every
 -- differential: yes
--- how: looked up
-SELECT customer_id, bool_and(quantity > 1) AS a, bool_or(quantity > 3) AS o, bit_xor(quantity) AS x,
-bit_or(quantity) AS b FROM orders GROUP BY customer_id
+-- how: by addition
+SELECT customer_id, bool_and(quantity > 1) AS a, bool_or(quantity > 3) AS o, every(price > 5) AS e
+FROM orders GROUP BY customer_id
 
--- construct: stddev, variance, corr, covar, regr
+-- construct: bit_and, bit_or, bit_xor
 -- differential: yes
 -- how: looked up
-SELECT customer_id, stddev(price) AS d, var_pop(price) AS v FROM orders GROUP BY customer_id
+SELECT customer_id, bit_xor(quantity) AS x, bit_or(quantity) AS b FROM orders GROUP BY customer_id
+
+-- construct: stddev, variance of smallint, integer and numeric(14, s)
+-- differential: yes
+-- how: by addition, up to 14 digits
+SELECT customer_id, stddev(price) AS d, var_pop(quantity) AS v FROM orders GROUP BY customer_id
+
+-- construct: stddev, variance of other types, corr, covar, regr
+-- differential: yes
+-- how: looked up
+SELECT customer_id, stddev(price * 2) AS d, regr_count(price, quantity) AS n FROM orders GROUP BY
+customer_id
 
 -- construct: string_agg, array_agg, json_agg with ORDER BY
 -- differential: yes

@@ -25,6 +25,7 @@ from pgtrickle.sql.plan_columns import PlanColumns, unique
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.scalars import bare_column, make_scalar, null_scalar
 from pgtrickle.sql.scope import Scope, Typed, refuse_in_scalar, resolve, typed_column
+from pgtrickle.sql.spread import SPREADS, finite_and_others, is_added
 from pgtrickle.sql.text.own_aggregates import OwnAggregate
 from pgtrickle.sql.text.own_level import replace_nodes
 
@@ -177,6 +178,9 @@ class Grouping:
     def _with_arguments(self, call: exp.Expr) -> tuple[exp.Expr, tuple[Column, ...]]:
         """Name the inputs of a call: its single argument, or otherwise each column."""
         operand = _only_operand(call)
+        if operand is not None and (parts := self._added_parts(call, operand)):
+            operand.replace(exp.column(exp.to_identifier(parts[0].name, quoted=True)))
+            return call, tuple(one.column for one in parts)
         if operand is not None:
             output = self._argument(operand, "arg")
             operand.replace(exp.column(exp.to_identifier(output.name, quoted=True)))
@@ -191,6 +195,16 @@ class Grouping:
             return exp.column(exp.to_identifier(output.name, quoted=True))
 
         return call.transform(name_column), tuple(one.column for one in found.values())
+
+    def _added_parts(self, call: exp.Expr, operand: exp.Expr) -> list[Output]:
+        """Return the inputs of a statistic that follows from sums; none for any other call."""
+        function = function_name(call)
+        if function not in SPREADS or call.find(exp.Distinct):
+            return []
+        (typed,) = self._columns.typed([resolve(operand, self._scope)])
+        if not is_added(function, typed.type):
+            return []
+        return [self._argument(one, "arg") for one in finite_and_others(operand, typed.type)]
 
     def _argument(self, expression: exp.Expr, prefix: str) -> Output:
         scalar = resolve(expression, self._scope)
@@ -298,10 +312,11 @@ def _short_name(function: str) -> str:
 
 def _only_operand(call: exp.Expr) -> exp.Expr | None:
     """Return the expression of which a call is a function, DISTINCT or not; None of several."""
-    if isinstance(call, exp.WithinGroup | exp.Anonymous) or call.find(exp.Order):
+    unparsed = isinstance(call, exp.Anonymous) and call.name.lower() != "every"
+    if unparsed or isinstance(call, exp.WithinGroup) or call.find(exp.Order):
         return None
     own = isinstance(call, OwnAggregate)
-    if own:
+    if own or isinstance(call, exp.Anonymous):
         operand, others = _first(call.expressions), call.expressions[1:]
     else:
         operand = call.this
