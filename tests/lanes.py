@@ -94,6 +94,7 @@ LONG = {
     "tests/workloads/test_tpch.py": _ALL,
     # One test, many cases.
     "tests/capture/test_altered_tables.py::test_p45_writes_go_on_after_an_alteration": 4,
+    "tests/end_to_end/test_aggregates.py": 5,
     "tests/end_to_end/test_digits.py": 5,
     "tests/end_to_end/test_law_on_spark.py": 5,
     "tests/end_to_end/test_operators.py": 4,

@@ -6,84 +6,45 @@ import pytest
 
 from pgtrickle.errors import TrickleError
 from tests.labs.lab import Lab
-from tests.labs.own_aggregates import AGGREGATES
-
-_CALLS = {
-    "depends on the order": "chain(t) AS x",
-    "with an order": "chain(t ORDER BY n DESC, id) AS x, chain(t ORDER BY n) AS y",
-    "distinct": "chain(DISTINCT t) AS x, own_total(DISTINCT p) AS y,"
-    " weighted(DISTINCT p, n ORDER BY p, n) AS z",
-    "of any type": "first_of(n) AS x, first_of(t) AS y, first_of(ARRAY[n, id]) AS z",
-    "of a type without an order": "first_of(point(n, id))::text AS x",
-    "with an inverse": "own_total(p) AS x, own_total(n * 2) AS y, own_total(7) AS z",
-    "of two arguments": "weighted(p, n) AS x, weighted(p, id ORDER BY id) AS y",
-    "of no argument": "rows_seen(*) AS x, rows_seen(*) FILTER (WHERE n > 1) AS y",
-    "of any number": "widest_of(n, id, 3) AS x, widest_of(VARIADIC ARRAY[n, id]) AS y",
-    "within a group": "own_disc(0.5) WITHIN GROUP (ORDER BY p) AS x,"
-    " own_disc(0.2) WITHIN GROUP (ORDER BY t) FILTER (WHERE n > 0) AS y",
-    "with a condition": "chain(t) FILTER (WHERE b) AS x, own_total(p) FILTER (WHERE n > 1) AS y",
-    "inside expressions": "coalesce(chain(t), '-') || count(*) AS x,"
-    " own_total(p) - sum(p) AS y, (own_total(n) FILTER (WHERE b))::text AS z",
-    "under the names of others": "own.sum(n) AS x, own.every(b) AS y, own.string_agg(t) AS z,"
-    ' own."Odd (name"(n) AS q',
-}
-_WINDOWS = (
-    ("INSERT INTO r SELECT id + 100, k, n, p, b, t FROM r WHERE id < 8",),
-    ("UPDATE r SET n = n + 1, p = p / 3, t = t || 'x', k = 1 WHERE id % 5 = 0",),
-    ("DELETE FROM r WHERE k = 2", "UPDATE r SET b = NOT b, t = NULL WHERE id < 4"),
-    ("DELETE FROM r WHERE id > 3", "INSERT INTO r VALUES (50, 2, 1, 1, NULL, 'z')"),
-    ("DELETE FROM r",),
-    ("INSERT INTO r VALUES (1, 0, NULL, NULL, NULL, NULL), (2, 1, 1, 0.50, true, 'a')",),
-)
-
-
-def _fill(lab: Lab) -> Lab:
-    lab.run(
-        *AGGREGATES,
-        "CREATE TABLE r (id int PRIMARY KEY, k int, n int, p numeric, b bool, t text)",
-        "INSERT INTO r SELECT i, i % 3, i % 4, i * 1.25, i % 2 = 0, chr(96 + i % 5)"
-        " FROM generate_series(1, 20) AS i",
-        "INSERT INTO r VALUES (21, 0, NULL, NULL, NULL, NULL), (22, 7, NULL, 1, true, '')",
-    )
-    return lab
+from tests.labs.own_aggregates import CALLS, WINDOWS, fill
 
 
 @pytest.fixture
 def rows(lab: Lab) -> Lab:
-    return _fill(lab)
+    return fill(lab)
 
 
 @pytest.fixture
 def plain_rows(postgres_lab: Lab) -> Lab:
-    return _fill(postgres_lab)
+    return fill(postgres_lab)
 
 
-@pytest.mark.parametrize("calls", _CALLS.values(), ids=_CALLS.keys())
+@pytest.mark.parametrize("calls", CALLS.values(), ids=CALLS.keys())
 @pytest.mark.parametrize("keys", ["k", "", "ROLLUP (k)"])
 def test_an_aggregate_follows_its_group(rows: Lab, calls: str, keys: str) -> None:
     grouped, listed = (f" GROUP BY {keys}", "k, ") if keys else ("", "")
     rows.create("s", f"SELECT {listed}{calls} FROM r{grouped}")
 
-    for window in _WINDOWS:
+    for window in WINDOWS:
         rows.window(*window)
 
 
-@pytest.mark.parametrize("calls", _CALLS.values(), ids=_CALLS.keys())
+@pytest.mark.parametrize("calls", CALLS.values(), ids=CALLS.keys())
 def test_postgresql_alone_follows_too(plain_rows: Lab, calls: str) -> None:
     plain_rows.create("s", f"SELECT k, {calls} FROM r GROUP BY k")
 
-    for window in _WINDOWS:
+    for window in WINDOWS:
         plain_rows.window(*window)
 
 
-@pytest.mark.parametrize("calls", _CALLS.values(), ids=_CALLS.keys())
+@pytest.mark.parametrize("calls", CALLS.values(), ids=CALLS.keys())
 def test_writers_maintain_it(plain_rows: Lab, calls: str) -> None:
     query = f"SELECT k, {calls} FROM r GROUP BY k"
     plain_rows.trickle.create_stream_table("s", query, refresh_mode="IMMEDIATE")
     made = plain_rows.trickle.get_stream_table("s")
     plain_rows.queries["s"] = made.defining_query
 
-    for window in _WINDOWS:
+    for window in WINDOWS:
         plain_rows.run(*window)
         plain_rows.check("s")
 
@@ -118,7 +79,7 @@ def test_an_aggregate_anywhere(which: str, query: str, request: pytest.FixtureRe
     )
     lab.create("s", query)
 
-    for window in _WINDOWS:
+    for window in WINDOWS:
         lab.window(*window, "UPDATE u SET name = name || '!' WHERE k = 1")
 
 
