@@ -102,6 +102,7 @@ LONG = {
     "tests/workloads/test_tpch.py": _ALL,
     # One test, many cases.
     "tests/capture/test_altered_tables.py::test_p45_writes_go_on_after_an_alteration": 4,
+    "tests/end_to_end/test_aggregates.py": 5,
     "tests/end_to_end/test_digits.py": 5,
     "tests/end_to_end/test_law_on_spark.py": 5,
     "tests/end_to_end/test_large_refreshes.py::"
@@ -116,6 +117,7 @@ LONG = {
     "tests/queries/test_any_content.py::test_identifiers_in_every_place": 4,
     "tests/queries/test_any_content.py::test_literals_in_every_place": 4,
     "tests/queries/test_every_aggregate.py::test_an_aggregate_follows_its_group": 4,
+    "tests/queries/test_own_aggregates.py": 4,
     "tests/queries/test_hostile_queries.py::test_text_ends_with_an_answer_or_a_clear_error": 4,
     "tests/queries/test_limits.py::test_too_large_is_st108_in_every_mode_and_soon": 4,
     "tests/queries/test_select_grammar.py": 3,

@@ -32,6 +32,14 @@ FROM generate_series(1, 24) AS i
 INSERT INTO archived_orders SELECT i % 7, i % 5, i % 3, 'note ' || i % 4 FROM generate_series(1, 14)
 AS i
 
+CREATE FUNCTION chain_step(text, text) RETURNS text IMMUTABLE LANGUAGE sql AS
+$$ SELECT concat($1 || ' > ', $2) $$
+
+CREATE AGGREGATE chain(text) (sfunc = chain_step, stype = text)
+
+CREATE AGGREGATE total(numeric) (sfunc = numeric_add, stype = numeric, initcond = '0', msfunc =
+numeric_add, minvfunc = numeric_sub, mstype = numeric, minitcond = '0')
+
 -- window:
 
 INSERT INTO customers VALUES (20, 'name 20', 'east', 1, 7), (21, 'x', NULL, NULL, NULL)
@@ -315,16 +323,27 @@ o.customer_id JOIN products AS p ON p.id = o.product_id GROUP BY c.region
 -- how: looked up in stored values, by an index
 SELECT customer_id, min(note) AS low, max(price) AS high FROM orders GROUP BY customer_id
 
--- construct: bool_and, bool_or, every, bit_and, bit_or, bit_xor
+-- construct: bool_and, bool_or, every
 -- differential: yes
--- how: looked up
-SELECT customer_id, bool_and(quantity > 1) AS a, bool_or(quantity > 3) AS o, bit_xor(quantity) AS x,
-bit_or(quantity) AS b FROM orders GROUP BY customer_id
+-- how: by addition
+SELECT customer_id, bool_and(quantity > 1) AS a, bool_or(quantity > 3) AS o, every(price > 5) AS e
+FROM orders GROUP BY customer_id
 
--- construct: stddev, variance, corr, covar, regr
+-- construct: bit_and, bit_or, bit_xor
 -- differential: yes
 -- how: looked up
-SELECT customer_id, stddev(price) AS d, var_pop(price) AS v FROM orders GROUP BY customer_id
+SELECT customer_id, bit_xor(quantity) AS x, bit_or(quantity) AS b FROM orders GROUP BY customer_id
+
+-- construct: stddev, variance of smallint, integer and numeric(14, s)
+-- differential: yes
+-- how: by addition, up to 14 digits
+SELECT customer_id, stddev(price) AS d, var_pop(quantity) AS v FROM orders GROUP BY customer_id
+
+-- construct: stddev, variance of other types, corr, covar, regr
+-- differential: yes
+-- how: looked up
+SELECT customer_id, stddev(price * 2) AS d, regr_count(price, quantity) AS n FROM orders GROUP BY
+customer_id
 
 -- construct: string_agg, array_agg, json_agg with ORDER BY
 -- differential: yes
@@ -365,6 +384,12 @@ SELECT customer_id, product_id, grouping(customer_id) AS g, count(*) AS n FROM o
 -- how: ordered by their arguments
 SELECT customer_id, array_agg(note) AS notes FROM orders GROUP BY customer_id
 
+-- construct: aggregates of users and of extensions
+-- differential: yes
+-- how: looked up; without ORDER BY ordered by their arguments
+SELECT customer_id, chain(note) AS notes, total(price) FILTER (WHERE quantity > 1) AS t FROM orders
+GROUP BY customer_id
+
 -- construct: more than 64 grouping sets
 -- differential: no
 SELECT count(*) AS n FROM orders GROUP BY CUBE (id, customer_id, product_id, quantity, price, note,
@@ -383,6 +408,11 @@ SELECT id, lag(quantity) OVER (PARTITION BY customer_id ORDER BY id) AS before F
 -- construct: aggregates as window functions
 -- differential: yes
 SELECT id, sum(quantity) OVER (PARTITION BY customer_id ORDER BY id) AS s FROM orders
+
+-- construct: aggregates of users as window functions
+-- differential: yes
+SELECT id, chain(note) OVER (PARTITION BY customer_id) AS notes, total(price) OVER (ORDER BY id) AS
+t FROM orders
 
 -- construct: ROWS frames
 -- differential: yes

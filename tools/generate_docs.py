@@ -117,7 +117,7 @@ AGGREGATE = Operator(
     "PostgreSQL's aggregate functions, with DISTINCT, ORDER BY, FILTER and WITHIN GROUP; HAVING; no"
     " GROUP BY at all; aggregates over the result of aggregates. array_agg, string_agg, json_agg,"
     " jsonb_agg, json_object_agg, xmlagg and any_value without an order of their values are"
-    " refined to have one (ADR 0044). User-defined aggregates are refused. A lookup"
+    " refined to have one (ADR 0044), and so are user-defined aggregates. A lookup"
     " reads every stored value of a touched group, except for"
     " min and max.",
 )

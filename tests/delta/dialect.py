@@ -17,7 +17,25 @@ def to_duckdb(sql: str) -> str:
     for found in list(tree.find_all(exp.In)):
         if isinstance(found.this.unnest(), exp.Tuple) and found.args.get("query"):
             found.replace(_row_membership(found))
-    return tree.sql(dialect="duckdb")
+    return _without_digits(tree).sql(dialect="duckdb")
+
+
+def _without_digits(tree: exp.Expr) -> exp.Expr:
+    """Drop what DuckDB cannot say of numerics: quotients and roots are floats there."""
+
+    def plain(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Round) and _asks_for_digits(node.args.get("decimals")):
+            return _without_digits(node.this)
+        if isinstance(node, exp.Cast) and node.this == exp.Literal.string("NaN"):
+            return exp.cast(node.this, "double")
+        return node
+
+    return tree.transform(plain)
+
+
+def _asks_for_digits(number: exp.Expr | None) -> bool:
+    calls = number.find_all(exp.Anonymous) if number is not None else ()
+    return any(call.name.lower() == "scale" for call in calls)
 
 
 def _row_membership(found: exp.In) -> exp.Expr:

@@ -265,4 +265,6 @@ def _results_over(layout: Layout, memory: str, *more: str) -> str:
 
 
 def _for_duckdb(sql: str) -> str:
+    if "scale(" in sql or "'NaN'" in sql:
+        return to_duckdb(sql)
     return sql.replace("round(", "pg_round(")

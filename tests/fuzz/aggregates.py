@@ -12,6 +12,7 @@ from tests.fuzz.scope import Scope
 if TYPE_CHECKING:
     from tests.fuzz.grammar import Grammar
 
+_EXACT = ("int", "big", "num", "free")
 _SMALL = ("int", "num", "free", "float")  # products of these add up without much error
 _SUMS = {"int": "big", "big": "num", "num": "num", "free": "free", "float": "float"}
 
@@ -61,6 +62,7 @@ class Aggregates:
                     "aggregate.array": 1 if ints else 0,
                     "aggregate.percentile": 1 if numbers else 0,
                     "aggregate.mode": 1 if ordered else 0,
+                    "aggregate.own": 3 if ordered else 0,
                 }
             ),
             scope,
@@ -89,6 +91,7 @@ class Aggregates:
             "aggregate.count": SORTABLE,
             "aggregate.extreme": tuple(kind for kind in SORTABLE if kind != "bool"),
             "aggregate.mode": tuple(kind for kind in SORTABLE if kind != "bool"),
+            "aggregate.own": tuple(kind for kind in SORTABLE if kind != "bool"),
             "aggregate.bits": ("int",),
             "aggregate.pair": _SMALL,
             "aggregate.string": ("text",),
@@ -138,11 +141,31 @@ class Aggregates:
                 )
             case "aggregate.array":
                 return f"array_agg({distinct}{value.sql} ORDER BY {value.sql})", "ints"
+            case "aggregate.own":
+                return self._own(value, distinct, scope)
             case "aggregate.mode":
                 return f"mode() WITHIN GROUP (ORDER BY {value.sql})", value.kind
             case _:
                 argument = f"({value.sql})::double precision"
                 return f"percentile_cont(0.5) WITHIN GROUP (ORDER BY ({argument}))", "real"
+
+    def _own(self, value: Value, distinct: str, scope: Scope) -> tuple[str, str]:
+        """Draw a call of an aggregate of ``tests/labs/own_aggregates.py``."""
+        if value.kind == "text" and self._draw.chance(70):
+            order = self._draw.pick(("", " DESC"))
+            return f"public.chain({distinct}{value.sql} ORDER BY {value.sql}{order})", "text"
+        ints = [one for one in scope.values if one.kind == "int"]
+        if value.kind in _EXACT and ints and self._draw.chance(30):
+            weight = self._draw.pick(ints).sql
+            return f"public.weighted(({value.sql})::numeric, {weight})", "real"
+        if value.kind in _EXACT and self._draw.chance(60):
+            return f"public.own_total({distinct}({value.sql})::numeric)", "free"
+        if self._draw.chance(20):
+            return "public.rows_seen(*)", "big"
+        return (
+            f"public.own_disc('0.5'::double precision) WITHIN GROUP (ORDER BY {value.sql})",
+            value.kind,
+        )
 
     # Clauses
 

@@ -7,6 +7,7 @@ window every one of them is compared, by PostgreSQL itself, with its query.
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -35,6 +36,7 @@ from tests.fuzz.shrink import shrink
 from tests.fuzz.tally import Tally
 from tests.fuzz.work import keep
 from tests.labs.lab import Lab, Row
+from tests.labs.own_aggregates import AGGREGATES
 
 _MOST_SHRUNK = 5
 
@@ -97,6 +99,7 @@ def play_on_postgres(
 def play_together(lab: Lab, cases: Sequence[Case]) -> list[Played]:
     """Play cases that share tables and history; return what came of each."""
     lab.reset()
+    lab.run(*AGGREGATES)
     tables, windows = cases[0].tables, cases[0].windows
     for table in tables:
         _create_source(lab, table)
@@ -114,6 +117,7 @@ def play_together(lab: Lab, cases: Sequence[Case]) -> list[Played]:
 def play_immediate(lab: Lab, cases: Sequence[Case]) -> list[Played]:
     """Play the same with writers who maintain the stream tables; compare after each statement."""
     lab.reset()
+    lab.run(*AGGREGATES)
     tables, windows = cases[0].tables, cases[0].windows
     for table in tables:
         _create_source(lab, table)
@@ -202,7 +206,8 @@ def _depends_on_order(lab: Lab, case: Case, answer: str) -> bool:
         for table in case.history().tables:
             rows = f"SELECT r.* FROM public.{table.name} AS r ORDER BY r::text {order}"
             lab.run(f"CREATE TEMPORARY TABLE {table.name} AS {rows}")
-        found.append(Counter(lab.rows(query.replace("public.", "pg_temp."))))
+        names = "|".join(table.name for table in case.history().tables)
+        found.append(Counter(lab.rows(re.sub(rf"\bpublic\.({names})\b", r"pg_temp.\1", query))))
         lab.run(*(f"DROP TABLE pg_temp.{table.name}" for table in case.history().tables))
     return found[0] != found[1]
 

@@ -115,6 +115,9 @@ class Windows:
 
     def _aggregate(self, numbers: Sequence[Value], value: Value, over: str) -> Value:
         pick = self._draw.pick
+        own = self._draw.on("window.own") and self._draw.chance(15, "window.own")
+        if own and (exact := [one for one in numbers if one.kind != "float"]):
+            return Value(f"public.own_total(({pick(exact).sql})::numeric) OVER {over}", "free")
         function = pick(("count(*)", "count", "min", "max") + ("sum", "sum", "avg") * bool(numbers))
         if function == "count(*)":
             return Value(f"count(*) OVER {over}", "big")

@@ -9,6 +9,9 @@ SCHEMA = (
     "CREATE TABLE IF NOT EXISTS o"
     " (id int PRIMARY KEY, c_id int, qty int, note text, price numeric)",
     "CREATE TABLE IF NOT EXISTS l (o_id int, n bigint, tag text)",  # no key: duplicates are welcome
+    "CREATE OR REPLACE FUNCTION chain_step(text, text) RETURNS text IMMUTABLE LANGUAGE sql"
+    " AS $$ SELECT concat($1, '>', $2) $$",
+    "CREATE OR REPLACE AGGREGATE chain(text) (sfunc = chain_step, stype = text)",
     "CREATE OR REPLACE VIEW big AS SELECT id, c_id, qty * 2 AS twice FROM o WHERE qty > 1",
 )
 TABLES = ("c", "o", "l")
@@ -25,6 +28,10 @@ QUERIES = (
     "SELECT c_id, sum(price) AS price, count(DISTINCT note) AS notes,"
     " count(*) FILTER (WHERE qty > 1) AS big FROM o GROUP BY c_id HAVING count(*) > 1",
     "SELECT count(*) AS n, sum(n) AS s, max(tag) AS t FROM l",
+    "SELECT c_id, chain(note) AS notes, chain(DISTINCT note) FILTER (WHERE qty > 0) AS some,"
+    " bool_or(qty > 1) AS many, every(note = 'x') AS all_x FROM o GROUP BY c_id",
+    "SELECT o.c_id, stddev(o.qty) AS spread, var_pop(c.score) AS scores, bool_and(c.score > 1) AS"
+    " high, chain(c.region) AS regions FROM o JOIN c ON c.id = o.c_id GROUP BY o.c_id",
     "SELECT DISTINCT c.region, o.note FROM o JOIN c ON c.id = o.c_id",
     "SELECT c_id AS k, note AS t FROM o UNION ALL SELECT o_id, tag FROM l"
     " UNION ALL SELECT id, region FROM c",

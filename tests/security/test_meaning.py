@@ -223,6 +223,64 @@ def test_function_that_was_dropped_and_made_by_another_is_not_called(mart: Bench
     assert code_of(mart, refresh("shop.names")) == "ST306"
 
 
+LONGEST = (
+    "CREATE FUNCTION public.longer(text, text) RETURNS text LANGUAGE sql IMMUTABLE"
+    " AS $$ SELECT CASE WHEN length($2) > length($1) THEN $2 ELSE $1 END $$",
+    "CREATE FUNCTION public.shorten(text) RETURNS text LANGUAGE sql IMMUTABLE"
+    " AS 'SELECT left($1, 9)'",
+    "CREATE AGGREGATE public.longest(text) (sfunc = public.longer, stype = text, initcond = '',"
+    " finalfunc = public.shorten, combinefunc = public.longer, msfunc = public.longer,"
+    " minvfunc = public.longer, mstype = text, mfinalfunc = public.shorten, minitcond = '')",
+)
+
+
+def spying(signature: str) -> str:
+    """Write a function of the attacker's in place of another."""
+    return f"CREATE OR REPLACE FUNCTION public.{signature} RETURNS text" + BODY
+
+
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        ("FUNCTION public.longer(text, text)", spying("longer(text, text)")),
+        ("FUNCTION public.shorten(text)", spying("shorten(text)")),
+        (
+            "AGGREGATE public.longest(text)",
+            "CREATE OR REPLACE AGGREGATE public.longest(text) (sfunc = public.spy, stype = text,"
+            " initcond = '')",
+        ),
+    ],
+)
+def test_aggregate_of_which_another_owns_a_part_now_is_not_called(
+    mart: Bench, changed: str, code: str
+):
+    mart.run("owner", *LONGEST)
+    create(mart, "shop.names", "SELECT public.longest(name) AS name FROM shop.products")
+
+    mart.run("admin", f"ALTER {changed} OWNER TO {{attacker}}")
+    mart.run("attacker", spying("spy(text, text)"), code)
+    mart.run("owner", "INSERT INTO shop.products VALUES (3, 'Oil')")
+
+    assert code_of(mart, refresh("shop.names")) == "ST306"
+    assert rows(mart, "shop.names") == ["(JAM)"]
+
+
+def test_aggregate_that_fits_better_is_not_found_where_casts_are_written_out(mart: Bench):
+    mart.run("owner", *LONGEST)
+    create(mart, "shop.names", "SELECT public.longest(name) AS name FROM shop.products")
+
+    mart.run(
+        "attacker",
+        spying("spy(varchar, varchar)"),
+        "CREATE AGGREGATE public.longest(varchar) (sfunc = public.spy, stype = text)",
+    )
+    mart.run("owner", "INSERT INTO shop.products VALUES (3, 'Oil')")
+
+    with mart.trickle() as trickle:
+        trickle.refresh_stream_table("shop.names")
+        assert trickle.verify_stream_table("shop.names").ok
+
+
 THEIRS = (
     "CREATE SCHEMA theirs",
     "CREATE TABLE theirs.prices (id int PRIMARY KEY, price int)",

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import psycopg
 from psycopg import Connection, Rollback
@@ -106,32 +107,30 @@ _COLUMNS_USED = """
        AND r.ev_class = ANY(%(views)s::oid[]) AND d.refobjid <> r.ev_class
 """
 
+# With the functions that an aggregate consists of, unless PostgreSQL brings the aggregate.
 _FUNCTIONS = """
-    SELECT DISTINCT p.proname, n.nspname, p.provolatile::text, p.proretset, p.prokind::text,
-           p.pronargs
-      FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
-     WHERE p.oid = ANY(%(oids)s::oid[])
-        OR p.oid IN (SELECT o.oprcode FROM pg_catalog.pg_operator AS o
-                      WHERE o.oid = ANY(%(operators)s::oid[]))
-     ORDER BY p.proname
-"""
-
-# With the functions that an aggregate consists of.
-_USER_FUNCTIONS = """
     WITH called AS (
-        SELECT p.oid FROM pg_catalog.pg_proc AS p
+        SELECT p.oid, p.proname, p.pronamespace FROM pg_catalog.pg_proc AS p
          WHERE p.oid = ANY(%(oids)s::oid[])
             OR p.oid IN (SELECT o.oprcode FROM pg_catalog.pg_operator AS o
                           WHERE o.oid = ANY(%(operators)s::oid[]))
+    ), found AS (
+        SELECT called.oid, '' AS aggregate FROM called
+         UNION
+        SELECT part.oid, called.proname
+          FROM called
+          JOIN pg_catalog.pg_aggregate AS a ON a.aggfnoid = called.oid,
+               pg_catalog.unnest(ARRAY[a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn,
+                                       a.aggdeserialfn, a.aggmtransfn, a.aggminvtransfn,
+                                       a.aggmfinalfn]::oid[]) AS part (oid)
+         WHERE called.pronamespace <> 'pg_catalog'::pg_catalog.regnamespace
     )
-    SELECT p.oid
-      FROM pg_catalog.pg_proc AS p
-     WHERE p.pronamespace <> 'pg_catalog'::pg_catalog.regnamespace
-       AND (p.oid IN (SELECT called.oid FROM called)
-            OR p.oid IN (SELECT pg_catalog.unnest(ARRAY[a.aggtransfn, a.aggfinalfn]::oid[])
-                           FROM pg_catalog.pg_aggregate AS a
-                          WHERE a.aggfnoid IN (SELECT called.oid FROM called)))
-     ORDER BY p.oid
+    SELECT p.oid, p.proname, n.nspname, p.provolatile::text, p.proretset, p.prokind::text,
+           p.pronargs, found.aggregate
+      FROM found
+      JOIN pg_catalog.pg_proc AS p ON p.oid = found.oid
+      JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
+     ORDER BY p.proname, p.oid, found.aggregate
 """
 
 _DEFAULT_COLLATION = """
@@ -211,6 +210,7 @@ def examine_query(connection: Connection, user_sql: str, check: Check | None = N
                 _read_columns_used(connection, rules, relations),
                 search_path,
                 functions.set_returning(),
+                functions.aggregates(),
             ),
             tuple(functions.refusals()),
             functions.time_dependent(trees),
@@ -471,11 +471,34 @@ def _read_columns_used(
     return {oid: tuple(sorted(names)) for oid, names in used.items()}
 
 
+class _Function(NamedTuple):
+    """A function, as PostgreSQL's catalog has it."""
+
+    oid: int
+    name: str
+    schema: str
+    volatility: str
+    returns_set: bool
+    kind: str
+    arity: int
+    aggregate: str  # the aggregate that it is a part of; empty: the query calls it itself
+
+    @property
+    def own(self) -> bool:
+        """Whether it is not built in."""
+        return self.schema != "pg_catalog"
+
+    @property
+    def place(self) -> str:
+        """The word of the query that leads to it."""
+        return self.aggregate or self.name
+
+
 @dataclass(frozen=True, slots=True)
 class _Functions:
     """The functions that a query calls."""
 
-    rows: tuple[tuple[str, str, str, bool, str, int], ...]
+    rows: tuple[_Function, ...]
     own: tuple[int, ...]  # user-defined ones, by oid
     called: tuple[int, ...]  # all but those behind operators, by oid
 
@@ -486,31 +509,37 @@ class _Functions:
             "oids": list(map(int, set(_FUNCTION_IN_TREE.findall(text)))),
             "operators": list(map(int, set(_OPERATOR_IN_TREE.findall(text)))),
         }
-        rows = connection.execute(_FUNCTIONS, named).fetchall()
-        own = [oid for (oid,) in connection.execute(_USER_FUNCTIONS, named)]
-        return cls(tuple(rows), tuple(own), tuple(named["oids"]))
+        rows = tuple(map(_Function._make, connection.execute(_FUNCTIONS, named)))
+        own = sorted({one.oid for one in rows if one.own})
+        return cls(rows, tuple(own), tuple(named["oids"]))
 
     def volatile(self, user_sql: str) -> Iterator[VolatileFunctionError]:
-        for name, schema, volatility, *_ in self.rows:
-            if volatility == "v":
-                yield VolatileFunctionError(
-                    f'the function "{schema}.{name}" is volatile',
-                    detail=underline(user_sql, name),
-                    hint="Its changes cannot be followed; use refresh_mode = 'FULL', compute such"
-                    " values in the source, or declare the function STABLE or IMMUTABLE if it is.",
-                )
+        found = [one for one in self.rows if one.volatility == "v"]
+        for one in {(one.schema, one.name, one.aggregate): one for one in found}.values():
+            of = f', a part of the aggregate "{one.aggregate}",' if one.aggregate else ""
+            yield VolatileFunctionError(
+                f'the function "{one.schema}.{one.name}"{of} is volatile',
+                detail=underline(user_sql, one.place),
+                hint="Its changes cannot be followed; use refresh_mode = 'FULL', compute such"
+                " values in the source, or declare the function STABLE or IMMUTABLE if it is.",
+            )
 
     def set_returning(self) -> frozenset[str]:
-        return frozenset(name for name, _, _, returns_set, _, _ in self.rows if returns_set)
+        return frozenset(one.name for one in self.rows if one.returns_set)
+
+    def aggregates(self) -> frozenset[QualifiedName]:
+        return frozenset(
+            QualifiedName(one.schema, one.name) for one in self.rows if one.kind == "a" and one.own
+        )
 
     def time_dependent(self, trees: Iterable[str]) -> bool:
         if any("{SQLVALUEFUNCTION" in tree for tree in trees):
             return True
-        if any(schema != "pg_catalog" and how == "s" for _, schema, how, *_ in self.rows):
+        if any(one.own and one.volatility == "s" for one in self.rows):
             return True  # it may do anything except write
         return any(
-            schema == "pg_catalog" and (name in _TIME_FUNCTIONS or (name == "age" and arity == 1))
-            for name, schema, _, _, _, arity in self.rows
+            not one.own and (one.name in _TIME_FUNCTIONS or (one.name == "age" and one.arity == 1))
+            for one in self.rows
         )
 
     def time_unfollowed(self, trees: Iterable[str]) -> str:
@@ -520,23 +549,33 @@ class _Functions:
             return "or of the session"
         if kinds - _FOLLOWED:
             return "with a time zone or a precision, as in CURRENT_TIME or CURRENT_TIMESTAMP(0)"
-        if any(name == "age" and arity == 1 for name, schema, *_, arity in self.rows):
+        if any(one.name == "age" and one.arity == 1 for one in self.rows):
             return "in age() of one argument"
         return ""
 
     def refusals(self) -> Iterator[Refusal]:
         """Name the functions that no rule covers."""
-        for name, schema, volatility, _, kind, _ in self.rows:
-            if kind == "f" and schema != "pg_catalog" and volatility == "s":
+        ordinary = {
+            (one.schema, one.name) for one in self.rows if one.kind == "f" and not one.aggregate
+        }
+        for one in self.rows:
+            if one.kind == "f" and one.own and one.volatility == "s":
+                of = f' of the aggregate "{one.aggregate}"' if one.aggregate else ""
                 yield Refusal(
-                    f'the function "{name}", which may read the current time or a table',
-                    name,
+                    f'the function "{one.name}"{of}, which may read the current time or a table',
+                    one.place,
                     hint="Rows may have to leave as time passes, without any change; declare the"
                     " function IMMUTABLE if it depends on its arguments alone, or use"
                     " refresh_mode = 'FULL' or 'AUTO'.",
                 )
-            if kind == "a" and (schema != "pg_catalog" or not knows_aggregate(name)):
-                yield Refusal(f'the aggregate function "{name}"', name)
+            if one.kind == "a" and not one.own and not knows_aggregate(one.name):
+                yield Refusal(f'the aggregate function "{one.name}"', one.name)
+            if one.kind == "a" and one.own and (one.schema, one.name) in ordinary:
+                yield Refusal(
+                    f'the aggregate function "{one.name}" beside a function of the same name',
+                    one.name,
+                    hint="Give one of them another name, or call them in two stream tables.",
+                )
 
 
 def _scalar(connection: Connection, query: str) -> object:

@@ -30,7 +30,7 @@ def pin_answers(connection: Connection, binding: Binding) -> Binding:
     """Return the binding of the refined query, or the same one if nothing is open."""
     allow_depth()
     try:
-        tree = parse_bound(binding.query.sql)
+        tree = parse_bound(binding.query.sql, binding.query.aggregates)
         refined = refine(tree, _unique_keys(connection, binding))
         if not refined.changed:
             return binding

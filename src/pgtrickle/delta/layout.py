@@ -2,7 +2,8 @@
 
 Two kinds of memory cover every supported call:
 
-* an *accumulator* is a number per group that changes by addition: a count, or an exact sum;
+* an *accumulator* is a number per group that changes by addition: a count, also of true values,
+  or an exact sum, also of squares, from which variances follow;
 * a *value table* holds, for each group, each combination of arguments with its count.
   Every other aggregate of PostgreSQL is looked up there, for touched groups only and by
   PostgreSQL itself: ``min`` and ``max``, DISTINCT and ordered aggregates, WITHIN GROUP, statistics,
@@ -19,13 +20,15 @@ from enum import Enum
 from pgtrickle.algebra.nodes import Aggregate, AggregateCall
 from pgtrickle.model.sql_type import BIGINT, INTEGER, NUMERIC, Column, SqlType
 from pgtrickle.sql.refusal import Refusal
+from pgtrickle.sql.spread import is_added, spread_sql
 
 COUNT = "__count"  # the number of input rows of a group
 WEIGHT = "__weight"
 
 _INTEGERS = frozenset({"int2", "int4", "int8"})
 # Calls whose result does not depend on how often a value occurs ...
-_IGNORES_REPETITION = frozenset({"min", "max", "bool_and", "bool_or", "every", "bit_and", "bit_or"})
+_LOGIC = frozenset({"bool_and", "bool_or", "every"})
+_IGNORES_REPETITION = frozenset({"min", "max", "bit_and", "bit_or"}) | _LOGIC
 # ... and calls of one argument that ignore NULL.
 _SKIPS_NULLS = _IGNORES_REPETITION | {"sum", "avg", "count"}
 
@@ -35,6 +38,8 @@ class Accumulation(Enum):
 
     COUNT = "count"  # each row adds its weight
     SUM = "sum"  # each row adds its weight times the argument
+    SQUARES = "sum of squares"  # ... times the square of the argument
+    TRUES = "count of true values"  # each row whose argument is true adds its weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +163,10 @@ class _Builder:
             (argument,) = call.arguments
             if argument.type.base in _INTEGERS or argument.type.base == "numeric":
                 return self._sum_or_average(call, argument)
+        if call.plain and call.whole and is_added(call.function, call.arguments[0].type):
+            return self._spread(call)
+        if call.plain and call.whole and call.function in _LOGIC:
+            return self._logic(call)
         if not call.arguments:
             raise Refusal(f"{call.function} without a column", call.function)
         repeated = not call.distinct and call.function not in _IGNORES_REPETITION
@@ -176,6 +185,30 @@ class _Builder:
             shown = f'round("{total}", "{digits}")'
         value = shown if call.function == "sum" else f'{shown} / "{count}"'
         return Result(call.name, call.type, sql=f'CASE WHEN "{count}" > 0 THEN {value} END')
+
+    def _spread(self, call: AggregateCall) -> Result:
+        values, *marks = call.arguments
+        number = self._accumulator(Accumulation.COUNT, values, call.condition, BIGINT)
+        total = self._sum(call, values)
+        squares = self._accumulator(Accumulation.SQUARES, values, call.condition, NUMERIC)
+        others = [
+            self._accumulator(Accumulation.TRUES, mark, call.condition, BIGINT) for mark in marks
+        ]
+        sums = [f'"{one}"' for one in (total, squares)]
+        if values.type.scale is not None:
+            scales = (values.type.scale, 2 * values.type.scale)
+            sums = [f"round({one}, {scale})" for one, scale in zip(sums, scales, strict=True)]
+        nan = "".join(f'"{one}"' for one in others)
+        return Result(
+            call.name, call.type, sql=spread_sql(call.function, f'"{number}"', nan, *sums)
+        )
+
+    def _logic(self, call: AggregateCall) -> Result:
+        (argument,) = call.arguments
+        number = self._accumulator(Accumulation.COUNT, argument, call.condition, BIGINT)
+        true = self._accumulator(Accumulation.TRUES, argument, call.condition, BIGINT)
+        answer = f'"{true}" > 0' if call.function == "bool_or" else f'"{true}" = "{number}"'
+        return Result(call.name, call.type, sql=f'CASE WHEN "{number}" > 0 THEN {answer} END')
 
     def most_digits(self, column: str, condition: str | None, *, measured: str) -> str:
         """Return the result that finds how many digits the longest value of a group shows."""
@@ -205,7 +238,7 @@ class _Builder:
         condition: str | None,
         type_: SqlType,
     ) -> str:
-        letter = "n" if accumulation is Accumulation.COUNT else "s"
+        letter = "s" if accumulation in {Accumulation.SUM, Accumulation.SQUARES} else "n"
         return self.accumulators.setdefault(
             (accumulation, argument, condition),
             Accumulator(

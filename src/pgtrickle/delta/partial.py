@@ -7,6 +7,8 @@ keys look different to the engine (``1.0`` and ``1.00``): they only meet later.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pgtrickle.algebra.nodes import Node
 from pgtrickle.delta.layout import (
     COUNT,
@@ -16,7 +18,7 @@ from pgtrickle.delta.layout import (
     Layout,
     ValueTable,
 )
-from pgtrickle.model.sql_type import BIGINT, Column
+from pgtrickle.model.sql_type import BIGINT, Column, SqlType
 from pgtrickle.model.text.comparable import comparable, identity, representative
 from pgtrickle.sql.emit import Digits, emit, with_digits
 from pgtrickle.sql.translate import Dialect, quote_name
@@ -27,6 +29,12 @@ _EXACT = {
     Dialect.SPARK: {"int2": "BIGINT", "int4": "BIGINT", "int8": "DECIMAL(20, 0)"},
     Dialect.DUCKDB: {"int2": "BIGINT", "int4": "BIGINT", "int8": "HUGEINT"},
     Dialect.POSTGRES: {"int2": "numeric", "int4": "numeric", "int8": "numeric"},
+}
+# The same of a square.
+_EXACT_SQUARES = {
+    Dialect.SPARK: {"int2": "DECIMAL(10, 0)", "int4": "DECIMAL(10, 0)"},
+    Dialect.DUCKDB: {"int2": "HUGEINT", "int4": "HUGEINT", "numeric": "DECIMAL(38, {scale})"},
+    Dialect.POSTGRES: {"int2": "numeric", "int4": "numeric"},
 }
 
 
@@ -51,7 +59,7 @@ def summed_columns(layout: Layout) -> frozenset[str]:
     return frozenset(
         one.argument
         for one in layout.accumulators
-        if one.accumulation is Accumulation.SUM and one.argument
+        if one.accumulation in {Accumulation.SUM, Accumulation.SQUARES} and one.argument
     )
 
 
@@ -107,12 +115,22 @@ class _Writer:
 
     def accumulator(self, one: Accumulator) -> tuple[str, str]:
         value = self._weight
-        if one.accumulation is Accumulation.SUM and one.argument and one.argument_type:
-            value = self._name(one.argument)
-            exact = _EXACT[self._dialect].get(one.argument_type.base)
-            value = f"CAST({value} AS {exact})" if exact else value
-            value = f"{value} * {self._weight}"
+        if one.accumulation is Accumulation.TRUES and one.argument:
+            tests = filter(None, [one.argument, one.condition])
+            true = " AND ".join(map(self._name, tests))
+            return one.name, self._sum(f"CASE WHEN {true} THEN {value} END")
+        if one.argument and one.argument_type and one.accumulation is Accumulation.SUM:
+            factor = self._cast(one.argument, _EXACT[self._dialect], one.argument_type)
+            value = f"{factor} * {self._weight}"
+        if one.argument and one.argument_type and one.accumulation is Accumulation.SQUARES:
+            factor = self._cast(one.argument, _EXACT_SQUARES[self._dialect], one.argument_type)
+            value = f"{factor} * {factor} * {self._weight}"
         return one.name, self._sum(self._when(one.argument, one.condition, value))
+
+    def _cast(self, argument: str, types: Mapping[str, str], type_: SqlType) -> str:
+        """Write an argument in a type whose products cannot overflow."""
+        exact = types.get(type_.base, "").format(scale=type_.scale)
+        return f"CAST({self._name(argument)} AS {exact})" if exact else self._name(argument)
 
     def count_values(self, values: ValueTable) -> tuple[str, str]:
         first = values.measured or values.columns[0].name

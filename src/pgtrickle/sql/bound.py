@@ -41,7 +41,8 @@ class BoundQuery:
     reads: Mapping[int, tuple[str, ...]]  # base table's oid -> the columns the query depends on
     search_path: str
     set_functions: frozenset[str] = frozenset()  # the functions it calls that return sets
-    aggregates: frozenset[str] = frozenset()  # the aggregates it calls that users defined
+    # The aggregates it calls that are not built in.
+    aggregates: frozenset[QualifiedName] = frozenset()
 
 
 class Typer(Protocol):

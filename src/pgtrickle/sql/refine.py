@@ -19,8 +19,9 @@ import sqlglot
 from sqlglot import exp
 
 from pgtrickle.model.text.names import QualifiedName
-from pgtrickle.sql.lower.groups.grouping import ORDERED, function_name, has_aggregate
+from pgtrickle.sql.lower.groups.grouping import function_name, has_aggregate, lists_values
 from pgtrickle.sql.lower.window_functions import expand_named_windows
+from pgtrickle.sql.text.own_aggregates import OwnAggregate
 from pgtrickle.sql.text.own_level import own_nodes
 from pgtrickle.sql.text.postgres_dialect import PrintedPostgres
 
@@ -29,6 +30,9 @@ UniqueKeys = Mapping[QualifiedName, Collection[frozenset[str]]]  # of columns wi
 # The frame has no effect on these, so that an order of ties changes nothing else.
 _BY_POSITION = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead)
 _MARK = re.compile(r"/\* pin (\d{1,6}) \*/")
+_WHOLE_PARTITION = exp.WindowSpec(
+    kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="UNBOUNDED", end_side="FOLLOWING"
+)
 _GROUPING_SETS = ("grouping_sets", "cube", "rollup")
 
 
@@ -92,6 +96,8 @@ def refine(tree: exp.Expr, keys: UniqueKeys) -> Refined:
                 level.pin_call(call)
             for window in list(level.find(_is_by_position)):
                 level.pin_window(window)
+            for window in list(level.find(_is_own_over_partition)):
+                level.pin_partition(window)
         if isinstance(query, exp.Select | exp.SetOperation):
             level.pin_ending()
     return refined
@@ -100,7 +106,8 @@ def refine(tree: exp.Expr, keys: UniqueKeys) -> Refined:
 def _without_window_names(tree: exp.Expr) -> exp.Expr:
     def expand(node: exp.Expr) -> exp.Expr:
         named = isinstance(node, exp.Select) and node.args.get("windows")
-        if not named or not any(_is_by_position(one) for one in node.find_all(exp.Window)):
+        open_ = (_is_by_position(one) or _is_own(one) for one in node.find_all(exp.Window))
+        if not named or not any(open_):
             return node
         return expand_named_windows(node)  # type: ignore[arg-type]  # a Select
 
@@ -135,6 +142,8 @@ class _Level:
             listed = ", ".join(one.sql(dialect="postgres") for one in missing)
             text = call.sql(dialect="postgres").rstrip()
             new = sqlglot.parse_one(f"{text[:-1]} ORDER BY {listed})", dialect=PrintedPostgres)
+            if isinstance(call, OwnAggregate):
+                new = OwnAggregate(this=call.this, expressions=new.expression.expressions)
             call.replace(new)
             order = next(one for one in new.find_all(exp.Order))
             items = order.expressions
@@ -159,6 +168,19 @@ class _Level:
         before = order.expressions if order is not None else []
         window.set("order", exp.Order(expressions=[*before, *items]))
         for item, value in zip(items, missing, strict=True):
+            self._add(item, value)
+
+    def pin_partition(self, window: exp.Expr) -> None:
+        """Order the values of a partition, of which an aggregate is given all."""
+        function = _function_of(window)
+        values = [one for one in _parts_of(function)[0] if not self._covers([], one)]
+        if not values:
+            return
+        self._note(f"{function_name(function)}() OVER", values)
+        items = [exp.Ordered(this=one.copy()) for one in values]
+        window.set("order", exp.Order(expressions=items))
+        window.set("spec", _WHOLE_PARTITION.copy())
+        for item, value in zip(items, values, strict=True):
             self._add(item, value)
 
     def pin_ending(self) -> None:
@@ -299,10 +321,11 @@ class _Level:
 
 def _is_listing(node: exp.Expr) -> bool:
     """Tell whether a node is an aggregate, no window function, whose result lists its values."""
-    if not isinstance(node, exp.AggFunc | exp.Anonymous) or function_name(node) not in ORDERED:
+    if not isinstance(node, exp.AggFunc | exp.Anonymous) or not lists_values(node):
         return False
     above = node.parent.parent if isinstance(node.parent, exp.Filter) else node.parent
-    return not isinstance(above, exp.Window) and node.find(exp.Distinct) is None
+    placed = isinstance(above, exp.Window) or isinstance(node.parent, exp.WithinGroup | exp.Dot)
+    return not placed and node.find(exp.Distinct) is None
 
 
 def _is_by_position(node: exp.Expr) -> bool:
@@ -317,6 +340,21 @@ def _is_by_position(node: exp.Expr) -> bool:
     return spec is not None and spec.args.get("kind") == "ROWS" and not spec.args.get("exclude")
 
 
+def _function_of(window: exp.Expr) -> exp.Expr:
+    function: exp.Expr = window.this
+    return function.this if isinstance(function, exp.Filter) else function
+
+
+def _is_own(node: exp.Expr) -> bool:
+    """Tell whether a node calls an aggregate that is not built in as a window function."""
+    return isinstance(node, exp.Window) and isinstance(_function_of(node), OwnAggregate)
+
+
+def _is_own_over_partition(node: exp.Expr) -> bool:
+    """Tell whether the function of such a call sees the whole partition, in any order."""
+    return _is_own(node) and not node.args.get("order") and not node.args.get("spec")
+
+
 def _parts_of(call: exp.Expr) -> tuple[list[exp.Expr], exp.Order | None]:
     """Return the arguments of an aggregate that are not constant, and its ORDER BY."""
     values: list[exp.Expr] = []
@@ -325,6 +363,8 @@ def _parts_of(call: exp.Expr) -> tuple[list[exp.Expr], exp.Order | None]:
         one = argument
         if isinstance(one, exp.Order):
             order = one
+            one = one.this
+        if isinstance(one, exp.Variadic):
             one = one.this
         if one.find(exp.Column) is not None:
             values.append(one)

@@ -290,6 +290,54 @@ def test_p45_functions_of_an_operator_and_an_aggregate_are_replaced(lab: Lab):
     assert reason_of(lab, "totals") == "the function public.add(integer,integer) was replaced"
 
 
+PARTS = ("sfunc", "finalfunc", "combinefunc", "msfunc", "minvfunc", "mfinalfunc")
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_p45_each_function_of_an_aggregate_is_replaced(lab: Lab, part: str):
+    body = "CREATE OR REPLACE FUNCTION part_{}({}) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT {}"
+    arguments = {one: "integer" if "final" in one else "integer,integer" for one in PARTS}
+    bodies = {one: "$1" if "final" in one else "$1 + $2" for one in PARTS} | {"minvfunc": "$1 - $2"}
+    lab.run(
+        *(body.format(one, arguments[one], bodies[one]) + "'" for one in PARTS),
+        f"CREATE AGGREGATE total(int) ({', '.join(f'{one} = part_{one}' for one in PARTS)},"
+        " stype = int, initcond = '0', mstype = int, minitcond = '0')",
+        "CREATE TABLE t (id int)",
+        "INSERT INTO t VALUES (1), (2), (5)",
+    )
+    lab.create("totals", "SELECT id % 2 AS odd, total(id) AS n FROM t GROUP BY id % 2")
+    lab.create("ids", "SELECT id FROM t")
+
+    lab.run(body.format(part, arguments[part], bodies[part]) + " + 0 * $1'")
+    name = f"public.part_{part}({arguments[part]})"
+    assert reason_of(lab, "totals") == f"the function {name} was replaced"
+    lab.refresh("ids", "NO_DATA")
+    lab.window("INSERT INTO t VALUES (3)")
+
+
+def test_p45_aggregate_is_replaced_altered_and_dropped(lab: Lab):
+    total = "CREATE OR REPLACE AGGREGATE total(int) (sfunc = {}, stype = int, initcond = '{}')"
+    lab.run(
+        total.format("int4pl", 0), "CREATE TABLE t (id int)", "INSERT INTO t VALUES (1), (2), (5)"
+    )
+    lab.create("totals", "SELECT total(id) AS n FROM t")
+
+    for transition, initial in (("int4mul", 0), ("int4mul", 1)):
+        lab.run(total.format(transition, initial))
+        assert reason_of(lab, "totals") == "the function public.total(integer) was replaced"
+        lab.window("INSERT INTO t VALUES (3)")
+    lab.run(
+        "CREATE FUNCTION loose(int, int) RETURNS int VOLATILE LANGUAGE sql AS 'SELECT 1'",
+        total.format("loose", 1),
+    )
+    assert code_of(lab, "totals") == "ST103"
+    lab.run(total.format("int4pl", 7))
+    lab.window("INSERT INTO t VALUES (3)", action="REINITIALIZE")
+    lab.run("DROP AGGREGATE total(int)")
+    with pytest.raises(TrickleError, match=r"the function public\.total\(integer\) was dropped"):
+        lab.trickle.refresh_stream_table("totals")
+
+
 def test_p45_row_security_is_switched_and_policies_change(lab: Lab):
     lab.run("CREATE TABLE t (id int)", "INSERT INTO t VALUES (1), (2)")
     lab.create("made", "SELECT id FROM t")

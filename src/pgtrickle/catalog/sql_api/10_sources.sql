@@ -108,7 +108,11 @@ AS $$
                -- Its owner, privileges, cost and comment do not change what it answers.
                md5(concat_ws(chr(1), p.prosrc, p.probin, p.prosqlbody, p.prolang, p.provolatile,
                              p.proisstrict, p.prosecdef, p.proretset, p.prorettype, p.proconfig,
-                             a.aggtransfn, a.aggfinalfn, a.agginitval))
+                             a.aggtransfn, a.aggfinalfn, a.agginitval, a.aggkind, a.aggcombinefn,
+                             a.aggserialfn, a.aggdeserialfn, a.aggmtransfn, a.aggminvtransfn,
+                             a.aggmfinalfn, a.aggfinalextra, a.aggmfinalextra, a.aggfinalmodify,
+                             a.aggmfinalmodify, a.aggsortop, a.aggtranstype, a.aggmtranstype,
+                             a.aggminitval))
            )), '{}')
       FROM jsonb_object_keys(known) AS called
       JOIN pg_proc AS p ON p.oid = called::oid

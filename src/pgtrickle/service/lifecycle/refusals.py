@@ -74,7 +74,7 @@ def _dangling(reason: Exception) -> bool:
 
 def _parts(query: BoundQuery) -> Iterator[BoundQuery]:
     try:
-        tree = parse_bound(query.sql)
+        tree = parse_bound(query.sql, query.aggregates)
     except (SqlglotError, RecursionError):
         return
     for part in _queries(tree):

@@ -9,7 +9,7 @@ refused by name.  The listed constructs also distribute over the rows of each ta
     Q(R ∪ S) = Q(R) ∪ Q(S)
 
 so that the new rows alone determine what they add: see ``fixpoint``.  PostgreSQL knows which
-functions, such as user-defined aggregates, rule a query out (``Binding.refusals``).
+functions, such as those that may read a table, rule a query out (``Binding.refusals``).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from sqlglot import exp
 
 from pgtrickle.sql.bound import BoundQuery
 from pgtrickle.sql.lower.groups.grouping import has_aggregate
+from pgtrickle.sql.text.own_aggregates import OwnAggregate
 from pgtrickle.sql.text.own_level import is_subquery, own_nodes
 from pgtrickle.sql.text.parse_bound import parse_bound
 
@@ -45,7 +46,7 @@ def find_obstacle(query: BoundQuery) -> str | None:
     >>> find_obstacle(BoundQuery("SELECT a FROM t UNION SELECT a FROM u", (), {}, {}, ""))
     """
     views = (one.definition for one in query.relations.values() if one.definition is not None)
-    trees = [parse_bound(query.sql), *map(parse_bound, views)]
+    trees = [parse_bound(one, query.aggregates) for one in (query.sql, *views)]
     found = (obstacle for tree in trees for obstacle in _Check().query(tree))
     return next(found, None) or _duplicates(trees[0])
 
@@ -181,6 +182,8 @@ class _Check:
                 yield "NOT EXISTS" if isinstance(node.this.unnest(), exp.Exists) else "NOT IN"
             elif is_subquery(node) or isinstance(node, exp.Query):
                 yield _name_of(node)
+        if (own := scalar.find(OwnAggregate)) is not None:
+            yield f"the aggregate function {own.this}"
         if has_aggregate(scalar):
             yield "an aggregate"
 

@@ -148,7 +148,8 @@ class FromClause:
         if relation is None:
             raise Refusal(f'the system relation "{table.name}"', table.name)
         if relation.definition is not None:
-            definition = parse_bound(relation.definition)
+            aggregates = self._compiler.bound.aggregates
+            definition = parse_bound(relation.definition, aggregates)
             rows = self._compiler.query(definition, Context())
             return replace(
                 rows, columns=_rename(rows.columns, [column.name for column in relation.columns])

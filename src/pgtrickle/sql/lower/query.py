@@ -31,7 +31,7 @@ from pgtrickle.sql.text.values import select_values
 def lower(query: BoundQuery, typer: Typer) -> Query:
     """Translate a bound query to algebra; raise ``Refusal`` for a construct without a rule."""
     lowering = _Lowering(query, typer)
-    rows = lowering.query(parse_bound(query.sql), Context())
+    rows = lowering.query(parse_bound(query.sql, query.aggregates), Context())
     outputs = tuple(
         Output(column.name, typed.scalar, column.type)
         for column, (_, typed) in zip(query.columns, rows.columns, strict=True)

@@ -7,16 +7,20 @@ before ROWS FROM is affected everywhere.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import sqlglot
 from sqlglot import Token, Tokenizer, TokenType, exp
 
+from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.sql.text.own_aggregates import mark_aggregates
 from pgtrickle.sql.text.postgres_dialect import PrintedPostgres
 
 _BEFORE_AN_ITEM = {TokenType.FROM, TokenType.JOIN, TokenType.COMMA, TokenType.L_PAREN}
 
 
-def parse_bound(sql: str) -> exp.Expr:
-    """Parse a query that PostgreSQL printed.
+def parse_bound(sql: str, aggregates: Collection[QualifiedName] = ()) -> exp.Expr:
+    """Parse a query that PostgreSQL printed; ``aggregates`` are those that users defined.
 
     >>> query = parse_bound("SELECT 1 FROM t, (LATERAL unnest(t.a) u(x) JOIN v ON v.x = u.x)")
     >>> query.sql(dialect="postgres")
@@ -36,7 +40,8 @@ def parse_bound(sql: str) -> exp.Expr:
             parts += [sql[position : name.start], "pg_catalog."]
             position = name.start
     parts.append(sql[position:])
-    return sqlglot.parse_one("".join(parts), dialect=PrintedPostgres)
+    tree = sqlglot.parse_one("".join(parts), dialect=PrintedPostgres)
+    return mark_aggregates(tree, aggregates)
 
 
 def _is_before_rows(tokens: list[Token], index: int) -> bool:

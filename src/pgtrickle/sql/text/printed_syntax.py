@@ -41,6 +41,15 @@ def _write(generator: Generator, node: exp.Expr) -> str:
     return first + "".join(operand + text for operand, text in zip(operands, others, strict=True))
 
 
+def _write_not(generator: Generator, node: exp.Expr) -> str:
+    """Write ``a IS NOT TRUE`` as PostgreSQL does, to which ``NOT a IS TRUE`` is another query."""
+    test = node.this
+    if isinstance(test, exp.Is) and isinstance(test.expression, exp.Boolean):
+        return f"{generator.sql(test.this)} IS NOT {generator.sql(test.expression)}"
+    return f"NOT {generator.sql(test)}"
+
+
+Postgres.Generator.TRANSFORMS[exp.Not] = _write_not
 for _table in (Postgres.Generator.TRANSFORMS, Generator.TRANSFORMS):
     _table[Printed] = _table[PrintedCall] = _write
 # PostgreSQL prints bit(1) with its length; without one, "bit" is of any length, and bit is not.

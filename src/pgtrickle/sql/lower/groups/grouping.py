@@ -25,6 +25,8 @@ from pgtrickle.sql.plan_columns import PlanColumns, unique
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.scalars import bare_column, make_scalar, null_scalar
 from pgtrickle.sql.scope import Scope, Typed, refuse_in_scalar, resolve, typed_column
+from pgtrickle.sql.spread import SPREADS, finite_and_others, is_added
+from pgtrickle.sql.text.own_aggregates import OwnAggregate
 from pgtrickle.sql.text.own_level import replace_nodes
 
 # The results of these depend on the order of the rows, which is undefined unless the query
@@ -144,7 +146,10 @@ class Grouping:
             expression = expression.this
         if any(is_call(node) for node in _inside(expression)):
             raise Refusal("an aggregate inside an aggregate", "sum", "count")
+        _refuse_open(expression)
         rewritten, arguments = self._with_arguments(expression.copy())
+        if not arguments and function_name(expression) != "count":
+            arguments = (self._argument(exp.true(), "arg").column,)  # its rows are counted
         sql = rewritten.sql(dialect="postgres")
         if (sql, condition) not in self._calls:
             self._calls[sql, condition] = self._make_call(rewritten, sql, arguments, condition)
@@ -154,22 +159,17 @@ class Grouping:
         self, call: exp.Expr, sql: str, arguments: tuple[Column, ...], condition: str | None
     ) -> AggregateCall:
         function = function_name(call)
+        whole = _only_operand(call) is not None
         ordered = call.find(exp.Order) is not None
         distinct = call.find(exp.Distinct) is not None
-        if function in ORDERED and not ordered and not distinct:
-            raise Refusal(
-                f"{function} without ORDER BY inside it",
-                function,
-                hint=f"Write the order of the values: {function}(... ORDER BY ...).",
-            )
         (typed,) = self._columns.typed([Scalar(sql, tuple(one.name for one in arguments))])
         return AggregateCall(
-            self._columns.fresh(function),
+            self._columns.fresh(_short_name(function)),
             function,
             sql,
             arguments,
             condition,
-            whole=_has_one_operand(call),
+            whole=whole,
             plain=not distinct and not ordered and not isinstance(call, exp.WithinGroup),
             distinct=distinct,
             type=typed.type,
@@ -177,8 +177,11 @@ class Grouping:
 
     def _with_arguments(self, call: exp.Expr) -> tuple[exp.Expr, tuple[Column, ...]]:
         """Name the inputs of a call: its single argument, or otherwise each column."""
-        operand = call.this.expressions[0] if _is_distinct_of_one(call) else call.this
-        if _has_one_operand(call):
+        operand = _only_operand(call)
+        if operand is not None and (parts := self._added_parts(call, operand)):
+            operand.replace(exp.column(exp.to_identifier(parts[0].name, quoted=True)))
+            return call, tuple(one.column for one in parts)
+        if operand is not None:
             output = self._argument(operand, "arg")
             operand.replace(exp.column(exp.to_identifier(output.name, quoted=True)))
             return call, (output.column,)
@@ -192,6 +195,16 @@ class Grouping:
             return exp.column(exp.to_identifier(output.name, quoted=True))
 
         return call.transform(name_column), tuple(one.column for one in found.values())
+
+    def _added_parts(self, call: exp.Expr, operand: exp.Expr) -> list[Output]:
+        """Return the inputs of a statistic that follows from sums; none for any other call."""
+        function = function_name(call)
+        if function not in SPREADS or call.find(exp.Distinct):
+            return []
+        (typed,) = self._columns.typed([resolve(operand, self._scope)])
+        if not is_added(function, typed.type):
+            return []
+        return [self._argument(one, "arg") for one in finite_and_others(operand, typed.type)]
 
     def _argument(self, expression: exp.Expr, prefix: str) -> Output:
         scalar = resolve(expression, self._scope)
@@ -246,7 +259,7 @@ def knows_aggregate(name: str) -> bool:
 def is_call(node: exp.Expr) -> bool:
     """Tell whether a node is a call of an aggregate function, with its FILTER or WITHIN GROUP."""
     if isinstance(node, exp.Anonymous):
-        return node.name.lower() in _UNPARSED
+        return node.name.lower() in _UNPARSED and not isinstance(node.parent, exp.Dot)
     return isinstance(node, exp.AggFunc | exp.WithinGroup | exp.Filter)
 
 
@@ -257,29 +270,72 @@ def _inside(call: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def function_name(call: exp.Expr) -> str:
-    """Return the name of the function that is called, in small letters."""
+    """Return the name of the function that is called, in small letters, or with its schema."""
     function = call.this if isinstance(call, exp.WithinGroup) else call
+    if isinstance(function, OwnAggregate):
+        return str(function.this)
     text = function.sql(dialect="postgres")
     return text.split("(", 1)[0].lower()
 
 
-def _is_distinct_of_one(call: exp.Expr) -> bool:
-    return isinstance(call.this, exp.Distinct) and len(call.this.expressions) == 1
+def lists_values(call: exp.Expr) -> bool:
+    """Tell whether the result of a call depends on the order of its values.
+
+    Of an aggregate that is not built in nobody knows.  One WITHIN GROUP has an order.
+    """
+    if isinstance(call, exp.WithinGroup):
+        return False
+    return isinstance(call, OwnAggregate) or function_name(call) in ORDERED
 
 
-def _has_one_operand(call: exp.Expr) -> bool:
-    """Tell whether a call is a function of one expression, DISTINCT or not."""
-    if isinstance(call, exp.WithinGroup) or call.find(exp.Order):
-        return False
-    if isinstance(call, exp.Anonymous):
-        return False
-    others = [v for k, v in call.args.items() if k not in {"this", "big_int"} and v]
-    if others or isinstance(call.this, exp.Star):
-        return False
-    operand = call.this.expressions[0] if _is_distinct_of_one(call) else call.this
+def _refuse_open(call: exp.Expr) -> None:
+    """Refuse a call that lists its values in no order, unless they are constant."""
+    if not lists_values(call) or call.find(exp.Column) is None:
+        return
+    if call.find(exp.Order) is None and call.find(exp.Distinct) is None:
+        function = function_name(call)
+        raise Refusal(
+            f"{function} without ORDER BY inside it",
+            _short_name(function),
+            hint=f"Write the order of the values: {function}(... ORDER BY ...).",
+        )
+
+
+def _short_name(function: str) -> str:
+    """Return the name without its schema.
+
+    >>> _short_name("string_agg"), _short_name('shop."Total"')
+    ('string_agg', 'Total')
+    """
+    return function.rpartition(".")[2].strip('"')
+
+
+def _only_operand(call: exp.Expr) -> exp.Expr | None:
+    """Return the expression of which a call is a function, DISTINCT or not; None of several."""
+    unparsed = isinstance(call, exp.Anonymous) and call.name.lower() != "every"
+    if unparsed or isinstance(call, exp.WithinGroup) or call.find(exp.Order):
+        return None
+    own = isinstance(call, OwnAggregate)
+    if own or isinstance(call, exp.Anonymous):
+        operand, others = _first(call.expressions), call.expressions[1:]
+    else:
+        operand = call.this
+        others = [v for k, v in call.args.items() if k not in {"this", "big_int"} and v]
+    if isinstance(operand, exp.Distinct) and len(operand.expressions) == 1:
+        [operand] = operand.expressions
+    if operand is None or others or isinstance(operand, exp.Star | exp.Distinct | exp.Variadic):
+        return None
     # A row has no type that could be stored, so its columns are stored.
     row = isinstance(operand, exp.Tuple) or operand.sql().upper().startswith("ROW(")
-    return not isinstance(operand, exp.Distinct) and not row
+    return None if row or (own and _tables_in(operand) > 1) else operand
+
+
+def _tables_in(expression: exp.Expr) -> int:
+    return len({column.table for column in expression.find_all(exp.Column)})
+
+
+def _first(expressions: Sequence[exp.Expr]) -> exp.Expr | None:
+    return expressions[0] if expressions else None
 
 
 def _key_name(scalar: Scalar) -> str:
