@@ -406,7 +406,7 @@ class _Bounding:
         return ()
 
     def _keys_of(self, scan: Scan, column: str, bound: Bound) -> KeySet | None:
-        if scan.source.kind is SourceKind.STATE and not _stored_as(scan, column):
+        if scan.source.kind is SourceKind.STATE and column_behind(scan.outputs, column) is None:
             return None  # a stage's changes hold its columns, not the computed columns of a scan
         if not can_be_listed(next(one.type for one in scan.outputs if one.name == column)):
             return None
@@ -528,7 +528,3 @@ def equal_columns(on: Scalar | None) -> tuple[tuple[str, str, bool], ...]:
 def _may_compare(scan: Scan) -> bool:
     """Tell whether rows may be bounded by the range of the values of a scan."""
     return scan.version is Version.CHANGES and scan.source.kind is SourceKind.STATE
-
-
-def _stored_as(scan: Scan, column: str) -> bool:
-    return any(output.name == column == bare_column(output.scalar) for output in scan.outputs)
