@@ -238,8 +238,9 @@ def _unmatched(columns: PlanColumns, outer: Node, matching: Node, keys: _Keys) -
 
     There may be others, of rows that ``outer`` drops.
     """
-    names = [columns.fresh("key") for _ in keys.types]
     source = _source_of(outer, keys.outer) if keys.never_fail else outer
+    # State under this name has keys that state of older versions lacks.
+    names = [columns.fresh("key" if source is outer else "source_key") for _ in keys.types]
     left = Project(source, _outputs(names, keys.outer, keys.types))
     right = Project(matching, _outputs(names, keys.inner, keys.types))
     counted = count_sides(columns, left, right)
