@@ -91,6 +91,8 @@ def with_merged_state(node: Node) -> Node:
 class _Recursion:
     def __init__(self, changed: frozenset[str]) -> None:
         self._changed = changed
+        # By identity: each arm of a derived join has the inputs of the arm before, and one more.
+        self._versions: dict[tuple[int, Version], tuple[Node, Node]] = {}
 
     def delta(self, node: Node) -> Node | None:
         match node:
@@ -131,6 +133,12 @@ class _Recursion:
         return any(scan.alias in self._changed for scan in scans_of(node))
 
     def at(self, node: Node, version: Version) -> Node:
+        asked = id(node), version
+        if asked not in self._versions:
+            self._versions[asked] = node, self._find_version(node, version)
+        return self._versions[asked][1]
+
+    def _find_version(self, node: Node, version: Version) -> Node:
         match node:
             case Scan():
                 # Both versions of an unchanged source are the same rows: read the plain one.

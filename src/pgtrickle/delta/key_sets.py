@@ -131,9 +131,11 @@ def bounds_of(node: Node, spread: Spread = unknown_spread) -> Mapping[str, tuple
     Scans that read only changes do not appear.  An empty bound among the
     alternatives means that the whole source is needed.
     """
-    scans = len({scan.alias for scan in scans_of(node)})
-    bounding = _Bounding(spread, max(_LEAST_ROOM, _ROOM // max(scans, 1)))
-    bounding.collect(node, bounding.unbounded, column_names(node))
+    scans = {id(scan): scan for scan in scans_of(node)}.values()
+    number = len({scan.alias for scan in scans})
+    compared = frozenset().union(*(column_names(one) for one in scans if _may_compare(one)))
+    bounding = _Bounding(spread, max(_LEAST_ROOM, _ROOM // max(number, 1)), compared)
+    bounding.collect(node, bounding.unbounded, compared & column_names(node))
     return {alias: tuple(bounds.values()) for alias, bounds in bounding.found.items()}
 
 
@@ -144,35 +146,39 @@ class _Bounding:
     so that two of them are compared by identity, however deep they nest.
     """
 
-    def __init__(self, spread: Spread, room: int) -> None:
+    def __init__(self, spread: Spread, room: int, compared: frozenset[str]) -> None:
         self._spread = spread
         self._room = room
+        self._compared = compared  # the columns of which it matters whether they are used
         self._shared = _Shared()
         self._names: dict[int, frozenset[str]] = {}  # by the identity of the node, as all of these
+        self._reads: dict[int, frozenset[str]] = {}
         self._moving: dict[int, bool] = {}
         self._origins: dict[tuple[int, str], tuple[Scan, str]] = {}
+        self._straight: dict[tuple[int, str], tuple[Scan, str] | None] = {}
+        self._reached: dict[tuple[int, int, int, frozenset[str]], Bound] = {}
         self._split: dict[tuple[int, int, frozenset[str]], tuple[Bound, Bound]] = {}
         self._values: dict[tuple[int, str, int, frozenset[str]], KeySet | None] = {}
         self.found: dict[str, dict[int, Bound]] = {}
         self.unbounded = self._shared.bound(())
 
     def collect(self, node: Node, bound: Bound, used: frozenset[str]) -> None:
-        """Bound the scans below a node whose columns ``used`` are read above."""
+        """Bound the scans below a node, given which of the compared columns are used above."""
         step()
         match node:
             case Scan():
                 if node.version is not Version.CHANGES:
                     self.found.setdefault(node.alias, {})[id(bound)] = bound
             case Filter() | Weigh():
-                self.collect(node.child, bound, _used_below(node, used))
+                self.collect(node.child, bound, self._used_below(node, used))
             case Project():
-                self.collect(node.child, self._below(node, bound), _used_below(node, used))
+                self.collect(node.child, self._below(node, bound), self._used_below(node, used))
             case UnionAll():
                 for child in node.children:
                     self.collect(child, bound, used)
             case InnerJoin():
                 left, right = self._sides(node, bound, used)
-                below = _used_below(node, used)
+                below = self._used_below(node, used)
                 self.collect(node.left, left, below)
                 self.collect(node.right, right, below)
             case Aggregate() | Recompute():
@@ -190,7 +196,7 @@ class _Bounding:
         self, join: InnerJoin, bound: Bound, used: frozenset[str]
     ) -> tuple[Bound, Bound]:
         step()
-        below = _used_below(join, used)
+        below = self._used_below(join, used)
         left, right = (
             self._shared.bound(tuple(one for one in bound if one.column in self._names_of(side)))
             for side in (join.left, join.right)
@@ -289,13 +295,13 @@ class _Bounding:
             case Scan():
                 return self._keys_of(node, column, bound)
             case Filter() | Weigh():
-                return self._keys(node.child, column, bound, _used_below(node, used))
+                return self._keys(node.child, column, bound, self._used_below(node, used))
             case Project():
                 inner = column_behind(node.outputs, column)
                 if inner is None:
                     return None
                 below = self._below(node, bound)
-                return self._keys(node.child, inner, below, _used_below(node, used))
+                return self._keys(node.child, inner, below, self._used_below(node, used))
             case UnionAll():
                 sets = [self._keys(child, column, bound, used) for child in node.children]
                 if any(keys is None for keys in sets):
@@ -303,24 +309,86 @@ class _Bounding:
                 # Members are shared: two that are equal are one object.
                 return tuple({id(key): key for keys in sets if keys for key in keys}.values())
             case InnerJoin():
-                left, right = self._sides(node, bound, used)
-                side, own = (
-                    (node.left, left)
-                    if column in self._names_of(node.left)
-                    else (node.right, right)
-                )
-                return self._keys(side, column, own, _used_below(node, used))
+                behind = self._scan_behind(node, column)
+                if behind is not None:
+                    scan, name = behind
+                    return self._keys_of(
+                        scan, name, self._bound_at(scan, node, column, bound, used)
+                    )
+                side, own = self._side_of(node, column, bound, used)
+                return self._keys(side, column, own, self._used_below(node, used))
             case Aggregate() | Recompute():
                 raise ValueError(_UNCUT)
         assert_never(node)
 
+    def _side_of(
+        self, join: InnerJoin, column: str, bound: Bound, used: frozenset[str]
+    ) -> tuple[Node, Bound]:
+        """Return the side of a join that has a column, and the bound on it."""
+        left, right = self._sides(join, bound, used)
+        return (join.left, left) if column in self._names_of(join.left) else (join.right, right)
+
+    def _scan_behind(self, node: Node, column: str) -> tuple[Scan, str] | None:
+        """Return the only scan that a column comes from, and its name there; None if several do."""
+        asked = (id(node), column)
+        if asked not in self._straight:
+            self._straight[asked] = self._find_scan_behind(node, column)
+        return self._straight[asked]
+
+    def _find_scan_behind(self, node: Node, column: str) -> tuple[Scan, str] | None:
+        step()
+        match node:
+            case Scan():
+                return node, column
+            case Filter() | Weigh():
+                return self._scan_behind(node.child, column)
+            case Project():
+                inner = column_behind(node.outputs, column)
+                return None if inner is None else self._scan_behind(node.child, inner)
+            case InnerJoin():
+                left = column in self._names_of(node.left)
+                return self._scan_behind(node.left if left else node.right, column)
+            case UnionAll():
+                return None
+            case Aggregate() | Recompute():
+                raise ValueError(_UNCUT)
+        assert_never(node)
+
+    def _bound_at(
+        self, scan: Scan, node: Node, column: str, bound: Bound, used: frozenset[str]
+    ) -> Bound:
+        """Return what is left of a bound at the scan behind a column.
+
+        All columns of a scan share the way down to it, so that a join by many keys is walked once.
+        """
+        asked = (id(scan), id(node), id(bound), used)
+        if asked not in self._reached:
+            self._reached[asked] = self._find_bound_at(scan, node, column, bound, used)
+        return self._reached[asked]
+
+    def _find_bound_at(
+        self, scan: Scan, node: Node, column: str, bound: Bound, used: frozenset[str]
+    ) -> Bound:
+        step()
+        match node:
+            case Filter() | Weigh():
+                below = self._used_below(node, used)
+                return self._bound_at(scan, node.child, column, bound, below)
+            case Project():
+                below, inner = self._used_below(node, used), column_behind(node.outputs, column)
+                return self._bound_at(
+                    scan, node.child, inner or column, self._below(node, bound), below
+                )
+            case InnerJoin():
+                side, own = self._side_of(node, column, bound, used)
+                return self._bound_at(scan, side, column, own, self._used_below(node, used))
+            case _:
+                return bound
+
     def _between(self, join: InnerJoin, side: Node, other: Node, used: frozenset[str]) -> Bound:
         """Bound ``other`` by the range of one changed value, if nothing else reads it."""
         if not (
-            isinstance(side, Scan)
-            and side.version is Version.CHANGES
-            and side.source.kind is SourceKind.STATE
-            and used.isdisjoint(self._names_of(side))
+            isinstance(side, Scan) and _may_compare(side) and used.isdisjoint(self._names_of(side))
         ):
             return ()
         conditions = [
@@ -338,7 +406,7 @@ class _Bounding:
         return ()
 
     def _keys_of(self, scan: Scan, column: str, bound: Bound) -> KeySet | None:
-        if scan.source.kind is SourceKind.STATE and not _stored_as(scan, column):
+        if scan.source.kind is SourceKind.STATE and column_behind(scan.outputs, column) is None:
             return None  # a stage's changes hold its columns, not the computed columns of a scan
         if not can_be_listed(next(one.type for one in scan.outputs if one.name == column)):
             return None
@@ -369,6 +437,13 @@ class _Bounding:
                 else column_names(node)
             )
         return self._names[id(node)]
+
+    def _used_below(self, node: Node, used: frozenset[str]) -> frozenset[str]:
+        """Return the compared columns that a node reads from its inputs, or that are used above."""
+        if id(node) not in self._reads:
+            self._reads[id(node)] = self._compared & columns_read_by(node)
+        read = self._reads[id(node)]
+        return read if isinstance(node, Project) else used | read
 
     def _moves(self, node: Node) -> bool:
         if id(node) not in self._moving:
@@ -436,12 +511,6 @@ class _Shared:
         return known
 
 
-def _used_below(node: Node, used: frozenset[str]) -> frozenset[str]:
-    """Return the columns of a node's inputs that it reads, or that are read above it."""
-    read = columns_read_by(node)
-    return read if isinstance(node, Project) else used | read
-
-
 @lru_cache(maxsize=4096)
 def equal_columns(on: Scalar | None) -> tuple[tuple[str, str, bool], ...]:
     """Return the pairs of columns that a join compares, and whether NULL equals NULL there."""
@@ -456,5 +525,6 @@ def equal_columns(on: Scalar | None) -> tuple[tuple[str, str, bool], ...]:
     return tuple(pairs)
 
 
-def _stored_as(scan: Scan, column: str) -> bool:
-    return any(output.name == column == bare_column(output.scalar) for output in scan.outputs)
+def _may_compare(scan: Scan) -> bool:
+    """Tell whether rows may be bounded by the range of the values of a scan."""
+    return scan.version is Version.CHANGES and scan.source.kind is SourceKind.STATE

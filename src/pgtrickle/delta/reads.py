@@ -36,7 +36,7 @@ from pgtrickle.errors import InternalError
 from pgtrickle.model.sql_type import Column, SqlType
 from pgtrickle.model.text.names import QualifiedName, quote_identifier
 from pgtrickle.sql.emit import changes_view, rows_view, stands_at
-from pgtrickle.sql.scalars import bare_column
+from pgtrickle.sql.scalars import bare_column, column_behind
 from pgtrickle.sql.text.current_time import (
     AFTER_MARK,
     BEFORE_MARK,
@@ -331,7 +331,10 @@ class _Writer:
             where = _where(key.scan, self._bound(key.scan, key.bound))
             return f"ARRAY(SELECT {expression} FROM {self._from(key.scan)}{where})"
         if key.scan.source.kind is SourceKind.STATE:
-            sql = keys_mark(key.scan.source.key, key.column)
+            stored = column_behind(key.scan.outputs, key.column)
+            if stored is None:
+                raise InternalError(f"the column {key.column} is computed from the stored rows")
+            sql = keys_mark(key.scan.source.key, stored)
         else:
             mark = BEFORE_MARK if is_moving(key.scan) else AFTER_MARK
             buffer = buffer_relation(key.scan.source.relid)

@@ -228,7 +228,8 @@ def build(connection: Connection, query: BoundQuery) -> tuple[Query, StagedQuery
     try:
         for text in (query.sql, *(one.definition for one in query.relations.values())):
             check_bound(text or "")
-        check_inputs(count_inputs(query))
+        inputs = count_inputs(query)
+        check_inputs(inputs.most, inputs.all)
         typer = PgTyper(connection)
         algebra = lower(query, typer)
         staged = assign_engines(cut(algebra, typer))

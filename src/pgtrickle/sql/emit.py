@@ -34,7 +34,7 @@ from pgtrickle.algebra.nodes import (
 )
 from pgtrickle.algebra.schema import columns_of, scans_of
 from pgtrickle.model.compile_steps import step
-from pgtrickle.model.sql_type import SqlType
+from pgtrickle.model.sql_type import Column, SqlType
 from pgtrickle.sql.null_safe_joins import hashable_join
 from pgtrickle.sql.scalars import pass_on
 from pgtrickle.sql.text.placeholders import fill
@@ -181,6 +181,9 @@ class _Emitter:
         self._aliases = 0
         self._weight = quote_name(WEIGHT, dialect)
         self._weights = tuple(quote_name(name, dialect) for name in weights)
+        # By identity: a plan lists the columns of an operator at every level above it.
+        self._known: dict[int, tuple[Node, tuple[Column, ...]]] = {}
+        self._computed: dict[int, tuple[Project, tuple[str, ...]]] = {}
 
     def difference(self, node: Node) -> str:
         """Write a node that has both weights as a SELECT of its columns and their difference."""
@@ -207,14 +210,14 @@ class _Emitter:
                 return self._scan(node)
             case Filter():
                 child = self._child(node.child, depth, filtered=False)
-                predicate = translate(node.predicate, _types(node.child), self._dialect)
+                predicate = translate(node.predicate, self._types(node.child), self._dialect)
                 return replace(child, where=predicate)
             case Project():
                 child = self._child(node.child, depth, filtered=True)
                 return replace(child, columns=self._outputs(node))
             case Weigh():
                 child = self._child(node.child, depth, filtered=True)
-                factor = translate(node.factor, _types(node.child), self._dialect)
+                factor = translate(node.factor, self._types(node.child), self._dialect)
                 return replace(child, factors=(*child.factors, factor))
             case InnerJoin():
                 return self._join(node, depth)
@@ -281,8 +284,8 @@ class _Emitter:
         if join.on is None:
             return "TRUE"
         if self._dialect is Dialect.POSTGRES:
-            return hashable_join(join.on, _types(join))
-        return translate(join.on, _types(join), self._dialect)
+            return hashable_join(join.on, self._types(join))
+        return translate(join.on, self._types(join), self._dialect)
 
     def _side(self, node: Node, depth: int) -> _Select:
         """Return one side of a join: a bare relation, or anything else in parentheses."""
@@ -305,14 +308,30 @@ class _Emitter:
         return _Select(columns, (alias,), text, joins=True)
 
     def _outputs(self, node: Project) -> tuple[str, ...]:
-        types = _types(node.child)
-        return tuple(
-            f"{translate(output.scalar, types, self._dialect)} AS {self._name(output.name)}"
-            for output in node.outputs
-        )
+        if id(node) not in self._computed:
+            types = self._types(node.child)
+            outputs = tuple(
+                f"{translate(output.scalar, types, self._dialect)} AS {self._name(output.name)}"
+                for output in node.outputs
+            )
+            self._computed[id(node)] = node, outputs
+        return self._computed[id(node)][1]
 
     def _columns(self, node: Node) -> tuple[str, ...]:
-        return tuple(self._name(column.name) for column in columns_of(node))
+        return tuple(self._name(column.name) for column in self._columns_of(node))
+
+    def _columns_of(self, node: Node) -> tuple[Column, ...]:
+        if id(node) not in self._known:
+            columns = (
+                self._columns_of(node.left) + self._columns_of(node.right)
+                if isinstance(node, InnerJoin)
+                else columns_of(node)
+            )
+            self._known[id(node)] = node, columns
+        return self._known[id(node)][1]
+
+    def _types(self, node: Node) -> dict[str, SqlType]:
+        return {column.name: column.type for column in self._columns_of(node)}
 
     def _alias(self) -> str:
         self._aliases += 1
@@ -329,7 +348,3 @@ class _Emitter:
 def _is_filtered(node: Node) -> bool:
     """Tell whether the SELECT of a node has a WHERE."""
     return isinstance(node, Filter) or (isinstance(node, Weigh) and _is_filtered(node.child))
-
-
-def _types(node: Node) -> dict[str, SqlType]:
-    return {column.name: column.type for column in columns_of(node)}

@@ -13,6 +13,33 @@ from pgtrickle.model.compile_steps import check_time
 from pgtrickle.model.sql_type import Column, SqlType
 from pgtrickle.sql.text.postgres_dialect import PrintedPostgres
 
+# Operations that have a result for every input.
+_TOTAL = (
+    exp.Column,
+    exp.Identifier,
+    exp.Literal,
+    exp.Boolean,
+    exp.Null,
+    exp.Paren,
+    exp.EQ,
+    exp.NEQ,
+    exp.LT,
+    exp.LTE,
+    exp.GT,
+    exp.GTE,
+    exp.And,
+    exp.Or,
+    exp.Not,
+    exp.Is,
+    exp.Upper,
+    exp.Lower,
+    exp.Length,
+    exp.Trim,
+    exp.DPipe,
+    exp.Case,
+    exp.If,
+)
+
 
 @lru_cache(maxsize=4096)
 def parse_scalar(sql: str) -> exp.Expr:
@@ -81,8 +108,22 @@ def column_behind(outputs: Iterable[Output], name: str) -> str | None:
 
 def bare_column(scalar: Scalar) -> str | None:
     """Return the column's name if a scalar is a single column."""
-    expression = parse_scalar(scalar.sql)
+    return _bare_column(scalar.sql)
+
+
+@lru_cache(maxsize=16384)
+def _bare_column(sql: str) -> str | None:
+    expression = parse_scalar(sql)
     return expression.name if isinstance(expression, exp.Column) else None
+
+
+def never_fails(expression: exp.Expr) -> bool:
+    """Tell whether an expression has a value for every row, and may be evaluated early.
+
+    >>> never_fails(parse_scalar("a = 1 OR b IS NULL")), never_fails(parse_scalar("1 / a"))
+    (True, False)
+    """
+    return all(isinstance(node, _TOTAL) for node in expression.walk())
 
 
 def substitute(scalar: Scalar, replacements: Mapping[str, Scalar]) -> Scalar:

@@ -35,7 +35,7 @@ from pgtrickle.algebra.nodes import (
 from pgtrickle.algebra.schema import columns_of
 from pgtrickle.delta.layout import layout_of
 from pgtrickle.model.sql_type import BOOLEAN, Column
-from pgtrickle.sql.scalars import column_scalar, null_scalar, pass_on, substitute
+from pgtrickle.sql.scalars import bare_column, column_scalar, null_scalar, pass_on, substitute
 
 # Fewer are joined as they are: a comparison with one of them may then bound a read by its range.
 _MANY = 4
@@ -75,6 +75,8 @@ def combine_one_rows(node: InnerJoin) -> Node:
 
 def _one_rows(node: Node) -> list[Aggregate]:
     """Return the aggregates of one row whose product is ``node``; none if it is anything else."""
+    if isinstance(node, Project):
+        return _renamed_calls(node)
     if isinstance(node, Aggregate):
         return [node] if node.calls and not node.keys else []
     if isinstance(node, InnerJoin) and node.on is None:
@@ -82,6 +84,17 @@ def _one_rows(node: Node) -> list[Aggregate]:
         right = _one_rows(node.right) if left else []
         return left + right if right else []
     return []
+
+
+def _renamed_calls(node: Project) -> list[Aggregate]:
+    """Return the aggregate of one row of which a projection only renames results."""
+    names = {bare_column(output.scalar): output.name for output in node.outputs}
+    if not isinstance(node.child, Aggregate) or None in names:
+        return []
+    calls = tuple(
+        replace(call, name=names[call.name]) for call in node.child.calls if call.name in names
+    )
+    return _one_rows(replace(node.child, calls=calls))
 
 
 @dataclass(slots=True)

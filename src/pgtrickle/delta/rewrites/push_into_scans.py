@@ -38,36 +38,13 @@ from pgtrickle.sql.scalars import (
     conjunction,
     conjuncts,
     make_scalar,
+    never_fails,
     parse_scalar,
     pass_on,
     substitute,
 )
 from pgtrickle.sql.translate import Dialect, translate
 
-# Operations that have a result for every input.
-_TOTAL = (
-    exp.Column,
-    exp.Identifier,
-    exp.Literal,
-    exp.Boolean,
-    exp.Null,
-    exp.Paren,
-    exp.EQ,
-    exp.NEQ,
-    exp.LT,
-    exp.LTE,
-    exp.GT,
-    exp.GTE,
-    exp.And,
-    exp.Or,
-    exp.Not,
-    exp.Is,
-    exp.Upper,
-    exp.Lower,
-    exp.Length,
-    exp.Trim,
-    exp.DPipe,
-)
 # Parts of an expression that are not values by themselves, or are already a column.
 _NOT_VALUES = (
     exp.Column,
@@ -252,7 +229,7 @@ def _cut_out(scalar: Scalar, origins: _Origins, computed: _Computed) -> Scalar:
         names = [column.name for column in part.find_all(exp.Column)]
         if names and isinstance(part, exp.Condition | exp.Func | exp.Cast | exp.Paren):
             owner = _owner(names, origins)
-            movable = not _is_guarded(part) or _never_fails(part)
+            movable = not _is_guarded(part) or never_fails(part)
             if owner is not None and movable:
                 inside = {name: column_scalar(origins[name][1]) for name in names}
                 moved = substitute(make_scalar(part), inside)
@@ -278,11 +255,6 @@ def _is_guarded(part: exp.Expr) -> bool:
             return True
         above = above.parent
     return False
-
-
-def _never_fails(part: exp.Expr) -> bool:
-    """Tell whether a part has a value for every row, so that it is safe to evaluate it early."""
-    return all(isinstance(node, _TOTAL) for node in part.walk())
 
 
 def _widens_integer(part: exp.Expr, scan: Scan) -> bool:

@@ -8,6 +8,9 @@ with a NULL key never match and are left out.  A condition on the outer side alo
 NULL where it does not hold; one on the inner side alone filters R.  So the first match gained and
 the last match lost are changes of N, and no other part has to know about outer joins.
 
+N may have keys that L lacks: they join nothing.  So the keys come from one input of L where
+possible, and a chain of outer joins has stages of two inputs each, however long it is.
+
 If the condition is not a conjunction of equalities and of conditions on one side each, the rows
 themselves are the key: an outer row that is in no pair is padded with NULLs.
 """
@@ -35,16 +38,22 @@ from pgtrickle.model.sql_type import SqlType
 from pgtrickle.sql.lower.count_sides import count_sides
 from pgtrickle.sql.plan_columns import PlanColumns
 from pgtrickle.sql.scalars import (
+    bare_column,
     column_scalar,
     conjunction,
     equality,
     make_scalar,
+    never_fails,
     null_scalar,
     parse_scalar,
     pass_on,
     substitute,
 )
 from pgtrickle.sql.scope import Scope, Typed, cast
+
+_FEW_INPUTS = 4
+# Types whose casts to the common type of two columns have a value for each of theirs.
+_WIDEN = frozenset({"int2", "int4", "int8", "varchar", "text"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +72,7 @@ class _Keys:
     inner: tuple[Scalar, ...]
     types: tuple[SqlType, ...]
     inner_only: tuple[Scalar, ...]
+    never_fail: bool  # the outer keys have a value for every row, also for one that joins nothing
 
 
 def left_join(columns: PlanColumns, outer: Side, inner: Side, conditions: Sequence[Scalar]) -> Side:
@@ -224,13 +234,54 @@ def _rows_alone(columns: PlanColumns, outer: Node, matched: Node) -> Node:
 
 
 def _unmatched(columns: PlanColumns, outer: Node, matching: Node, keys: _Keys) -> Node:
-    """Return the keys of ``outer`` that ``matching`` lacks, each once; the keys come first."""
-    names = [columns.fresh("key") for _ in keys.types]
-    left = Project(outer, _outputs(names, keys.outer, keys.types))
+    """Return the keys of ``outer`` that ``matching`` lacks, each once; the keys come first.
+
+    There may be others, of rows that ``outer`` drops.
+    """
+    source = _source_of(outer, keys.outer) if keys.never_fail else outer
+    # State under this name has keys that state of older versions lacks.
+    names = [columns.fresh("key" if source is outer else "source_key") for _ in keys.types]
+    left = Project(source, _outputs(names, keys.outer, keys.types))
     right = Project(matching, _outputs(names, keys.inner, keys.types))
     counted = count_sides(columns, left, right)
     condition = conjunction(counted.rows("= 0"))
     return Filter(counted.node, condition) if condition else counted.node
+
+
+def _source_of(outer: Node, keys: Sequence[Scalar]) -> Node:
+    """Return the input of ``outer`` that has the keys: all of them, and perhaps more.
+
+    An outer join drops no row, so nothing is lost below it. Below an inner join the keys may be
+    many more; they are worth it if that spares the join of many inputs.
+    """
+    names = frozenset(name for key in keys for name in key.columns)
+    many = _count_inputs(outer) > _FEW_INPUTS
+    while True:
+        match outer:
+            case InnerJoin() if many or isinstance(outer.right, UnionAll):
+                sides = [one for one in (outer.left, outer.right) if names <= column_names(one)]
+            case Project() if names <= {one.name for one in outer.outputs if _is_passed_on(one)}:
+                sides = [outer.child]
+            case _:
+                sides = []
+        if not sides:
+            return outer
+        outer = sides[0]
+
+
+def _is_passed_on(output: Output) -> bool:
+    return bare_column(output.scalar) == output.name
+
+
+def _count_inputs(node: Node) -> int:
+    """Count the inputs that a chain of joins puts together."""
+    match node:
+        case InnerJoin():
+            return _count_inputs(node.left) + _count_inputs(node.right)
+        case Project() | Filter():
+            return _count_inputs(node.child)
+        case _:
+            return 1
 
 
 def _split(
@@ -260,12 +311,19 @@ def _split(
     inner_keys = [right for _, right in pairs]
     typed = [columns.typed(outer_keys), columns.typed(inner_keys)]
     types = columns.union_types(typed)
+    total = all(never_fails(parse_scalar(one.sql)) for one in outer_keys)
     return _Keys(
         tuple(cast(one, type_) for one, type_ in zip(typed[0], types, strict=True)),
         tuple(cast(one, type_) for one, type_ in zip(typed[1], types, strict=True)),
         types,
         tuple(inner_only),
+        total and all(map(_widens, typed[0], types)),
     )
+
+
+def _widens(typed: Typed, type_: SqlType) -> bool:
+    """Tell whether every value of an expression has a value of the common type."""
+    return typed.type.display == type_.display or typed.type.base in _WIDEN
 
 
 def _pair(

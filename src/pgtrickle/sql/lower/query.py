@@ -18,6 +18,7 @@ from pgtrickle.sql.bound import BoundQuery, Typer
 from pgtrickle.sql.lower.from_clause import FromClause
 from pgtrickle.sql.lower.half_built import Block, Context, Cte, Rows, leaf
 from pgtrickle.sql.lower.query_end import end, read_ending
+from pgtrickle.sql.lower.reuse import Reuse
 from pgtrickle.sql.lower.select import SelectLowering
 from pgtrickle.sql.lower.set_operations import lower_set_operation, union_all
 from pgtrickle.sql.lower.set_returning import constant_rows
@@ -45,12 +46,19 @@ class _Lowering:
     def __init__(self, query: BoundQuery, typer: Typer) -> None:
         self.bound = query
         self.columns = PlanColumns(typer)
+        self._reuse = Reuse(self.columns)
 
     def query(self, query: exp.Expr, context: Context) -> Rows:
         """Lower any query; a dependent one carries the outer values that it depends on."""
         step()
         while isinstance(query, exp.Subquery) and not query.args.get("joins"):
             query = query.this
+        if context.correlation is not None:
+            return self._new(query, context)
+        return self._reuse.query(query, context.ctes, lambda: self._new(query, context))
+
+    def _new(self, query: exp.Expr, context: Context) -> Rows:
+        """Lower a query that has not occurred yet."""
         context = _with_ctes(query, context)
         if isinstance(query, exp.SetOperation):
             sides = [self.query(side, context) for side in (query.left, query.right)]

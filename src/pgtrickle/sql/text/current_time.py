@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from pgtrickle.sql.text.placeholders import fill, find
 
@@ -57,6 +58,7 @@ def time_literal(moment: datetime) -> str:
     return f"'{moment.astimezone(UTC).isoformat(sep=' ')}'::pg_catalog.timestamptz"
 
 
+@lru_cache(maxsize=4096)
 def count_times(sql: str) -> int:
     """Count the functions of the current time in a text.
 
@@ -66,6 +68,7 @@ def count_times(sql: str) -> int:
     return len(find(sql, _TIME))
 
 
+@lru_cache(maxsize=4096)
 def mark_times(sql: str, mark: str) -> str:
     """Put a mark in the place of the current time.
 

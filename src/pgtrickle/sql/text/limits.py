@@ -20,7 +20,8 @@ MAX_CHARACTERS = 1_000_000
 MAX_TOKENS = 20_000  # about 10,000 literals in a list: two seconds of compiling
 MAX_BOUND_TOKENS = 2 * MAX_TOKENS  # of the query as PostgreSQL prints it
 MAX_DEPTH = 200  # parentheses, CASE; each level is some 40 calls of the parser
-MAX_INPUTS = 200  # tables in a plan, after views and CTEs were inlined
+MAX_INPUTS = 200  # that one step of a plan reads: each occurs in its query, and in every arm
+MAX_ALL_INPUTS = 1_000  # that all steps read together
 MAX_TABLES = 1_000  # that PostgreSQL plans at once, after it has inlined views
 MAX_JOINED = 64  # of them in one join: a third of a gigabyte while it is planned, under a second
 MAX_NODES = 200_000  # of expressions, likewise: a column that is used twice counts twice
@@ -121,13 +122,23 @@ def _about(number: int) -> str:
     return f"{number}" if number < CEILING else f"more than {CEILING}"
 
 
-def check_inputs(inputs: int) -> None:
-    """Refuse a plan with too many tables: each occurs in its own query, and in every arm."""
-    if inputs > MAX_INPUTS:
+def check_inputs(most: int, every: int) -> None:
+    """Refuse a plan that reads too many inputs in one of its steps, or in all of them.
+
+    An input is a table, or the rows of another step. A step is compiled once, however often it is
+    used; what it reads occurs in its own query, and in every arm of that.
+    """
+    hint = "A view or CTE that groups counts once; any other one counts for each use, and a query"
+    hint += " once for each of its grouping sets. Split it into stream tables."
+    if most > MAX_INPUTS:
         raise Refusal(
-            f"a query over {inputs} tables",
-            hint=f"At most {MAX_INPUTS} can be maintained, counted for each use of a view or CTE"
-            " and for each grouping set; split it into stream tables.",
+            f"a query over {_about(most)} tables",
+            hint=f"At most {MAX_INPUTS} are maintained. {hint}",
+        )
+    if every > MAX_ALL_INPUTS:
+        raise Refusal(
+            f"a query whose steps read {_about(every)} tables",
+            hint=f"At most {MAX_ALL_INPUTS} are maintained. {hint}",
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 # Strings with backslash escapes, plain strings, quoted names: for PostgreSQL and for Spark.
 _QUOTED = {
@@ -24,13 +25,16 @@ def fill(sql: str, mark: str, value: Callable[[re.Match[str]], str], *, spark: b
     >>> print(fill(r"SELECT E'\':x' WHERE :x", ":x", lambda match: "a"))
     SELECT E'\':x' WHERE a
     """
-    quoted = _QUOTED["spark" if spark else "postgres"]
-    pattern = re.compile(f"(?P<quoted>{quoted})|(?:{mark})", re.DOTALL)
 
     def replace(match: re.Match[str]) -> str:
         return match.group() if match.group("quoted") is not None else value(match)
 
-    return pattern.sub(replace, sql)
+    return _pattern(mark, "spark" if spark else "postgres").sub(replace, sql)
+
+
+@lru_cache(maxsize=64)
+def _pattern(mark: str, dialect: str) -> re.Pattern[str]:
+    return re.compile(f"(?P<quoted>{_QUOTED[dialect]})|(?:{mark})", re.DOTALL)
 
 
 def find(sql: str, mark: str) -> list[re.Match[str]]:

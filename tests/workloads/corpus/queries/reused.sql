@@ -99,3 +99,52 @@ UNION ALL
 SELECT 'returned only', b.item_id, b.year, b.quarter, NULL, b.pieces
   FROM back AS b WHERE NOT EXISTS (
        SELECT 1 FROM sold AS s WHERE s.item_id = b.item_id AND s.year = b.year AND s.quarter = b.quarter);
+
+
+-- channels_year_over_year: kinds of items that sell in all three channels, above the average line, beside
+-- the year before and beside everything; written out at each use, its CTEs are 702 tables
+WITH sold AS (
+    SELECT 'store' AS channel, d.year, i.brand_id, i.category_id, s.quantity * s.unit_price AS amount
+      FROM store_sales AS s JOIN days AS d ON d.day = s.sold_on JOIN items AS i USING (item_id)
+    UNION ALL
+    SELECT 'catalogue', d.year, i.brand_id, i.category_id, s.quantity * s.unit_price
+      FROM catalog_sales AS s JOIN days AS d ON d.day = s.sold_on JOIN items AS i USING (item_id)
+    UNION ALL
+    SELECT 'web', d.year, i.brand_id, i.category_id, s.quantity * s.unit_price
+      FROM web_sales AS s JOIN days AS d ON d.day = s.sold_at::date JOIN items AS i USING (item_id)),
+kinds AS (
+    SELECT brand_id, category_id FROM sold WHERE channel = 'store'
+    INTERSECT
+    SELECT brand_id, category_id FROM sold WHERE channel = 'catalogue'
+    INTERSECT
+    SELECT brand_id, category_id FROM sold WHERE channel = 'web'),
+chosen AS (SELECT i.item_id, brand_id, category_id FROM items AS i JOIN kinds USING (brand_id, category_id)),
+average AS (SELECT avg(amount) AS amount FROM sold),
+channels AS (
+    SELECT 'store' AS channel, d.year, c.brand_id, c.category_id,
+           sum(s.quantity * s.unit_price) AS sales, count(*) AS lines
+      FROM store_sales AS s JOIN chosen AS c USING (item_id) JOIN days AS d ON d.day = s.sold_on
+     GROUP BY d.year, c.brand_id, c.category_id
+    HAVING sum(s.quantity * s.unit_price) > (SELECT amount FROM average)
+    UNION ALL
+    SELECT 'catalogue', d.year, c.brand_id, c.category_id, sum(s.quantity * s.unit_price), count(*)
+      FROM catalog_sales AS s JOIN chosen AS c USING (item_id) JOIN days AS d ON d.day = s.sold_on
+     GROUP BY d.year, c.brand_id, c.category_id
+    HAVING sum(s.quantity * s.unit_price) > (SELECT amount FROM average)
+    UNION ALL
+    SELECT 'web', d.year, c.brand_id, c.category_id, sum(s.quantity * s.unit_price), count(*)
+      FROM web_sales AS s JOIN chosen AS c USING (item_id) JOIN days AS d ON d.day = s.sold_at::date
+     GROUP BY d.year, c.brand_id, c.category_id
+    HAVING sum(s.quantity * s.unit_price) > (SELECT amount FROM average)),
+yearly AS (
+    SELECT channel, year, brand_id, category_id, sum(sales) AS sales, sum(lines) AS lines
+      FROM channels GROUP BY ROLLUP (channel), year, brand_id, category_id)
+SELECT coalesce(this.channel, 'all') AS channel, this.brand_id, this.category_id, this.sales, this.lines,
+       before.sales AS sales_before, round(this.sales / before.sales, 3) AS ratio,
+       round(100 * this.sales / (SELECT sum(sales) FROM yearly WHERE channel IS NULL AND year = 2024), 2)
+           AS percent
+  FROM yearly AS this
+  LEFT JOIN yearly AS before
+    ON before.year = this.year - 1 AND before.brand_id = this.brand_id
+   AND before.category_id = this.category_id AND before.channel IS NOT DISTINCT FROM this.channel
+ WHERE this.year = 2024;
