@@ -138,6 +138,15 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "revoke_access": "SELECT pgtrickle.revoke_access('reporting')",
             "migrate": "SELECT object, action FROM pgtrickle.migrate()",
         },
+        "Snapshots": {
+            "snapshot_stream_table": "CALL pgtrickle.snapshot_stream_table('revenue',"
+            " 'revenue_before')",
+            "list_snapshots": "SELECT snapshot_table, row_count, gap"
+            " FROM pgtrickle.list_snapshots('revenue')",
+            "restore_from_snapshot": "CALL pgtrickle.restore_from_snapshot('revenue',"
+            " 'revenue_before')",
+            "drop_snapshot": "CALL pgtrickle.drop_snapshot('revenue_before')",
+        },
         "The end": {
             "rename_stream_table": "CALL pgtrickle.rename_stream_table('revenue', 'turnover')",
             "bulk_drop_stream_tables": "CALL pgtrickle.bulk_drop_stream_tables('{large, regions}')",

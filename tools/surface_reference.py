@@ -13,7 +13,14 @@ from typing import Any
 from typer.main import get_command
 
 import pgtrickle
-from pgtrickle import CaptureVerbs, InsightVerbs, LakeVerbs, SchedulerVerbs, Trickle
+from pgtrickle import (
+    CaptureVerbs,
+    InsightVerbs,
+    LakeVerbs,
+    SchedulerVerbs,
+    SnapshotVerbs,
+    Trickle,
+)
 from pgtrickle.cli.main import app
 from pgtrickle.client.table import Table
 from pgtrickle.model import words
@@ -23,6 +30,7 @@ SUBJECTS = {
     "scheduler": SchedulerVerbs,
     "capture": CaptureVerbs,
     "lake": LakeVerbs,
+    "snapshots": SnapshotVerbs,
     "insight": InsightVerbs,
 }  # by the attribute of the client that holds their verbs
 _PYTHON_INTRODUCTION = (

@@ -40,6 +40,12 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("drop_stream_table", "drop", "drop_stream_table"),
         Verb("bulk_drop_stream_tables", "bulk drop", "bulk_drop_stream_tables"),
     ),
+    "Snapshots": (
+        Verb("snapshots.snapshot_stream_table", "snapshot create", "snapshot_stream_table"),
+        Verb("snapshots.restore_from_snapshot", "snapshot restore", "restore_from_snapshot"),
+        Verb("snapshots.list_snapshots", "snapshot list", "list_snapshots"),
+        Verb("snapshots.drop_snapshot", "snapshot drop", "drop_snapshot"),
+    ),
     "How a query is maintained": (
         Verb("validate_query", "validate", "validate_query"),
         Verb("explain_stream_table", "explain", "explain_stream_table"),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pgtrickle.client.insight import InsightVerbs
     from pgtrickle.client.lake import LakeVerbs
     from pgtrickle.client.scheduler import SchedulerVerbs
+    from pgtrickle.client.snapshots import SnapshotVerbs
     from pgtrickle.client.table import Table
     from pgtrickle.client.trickle import Trickle
     from pgtrickle.errors import TrickleError
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
         WatermarkGroup,
     )
     from pgtrickle.model.stream_table import Action, InitiatedBy, RefreshMode, Status, StreamTable
+    from pgtrickle.model.table_snapshot import ListedSnapshot
     from pgtrickle.model.text.names import QualifiedName
     from pgtrickle.model.text.shown import Listing
     from pgtrickle.options.words import AlterOptions, AlterWords, CreateOptions, Definition
@@ -96,6 +98,7 @@ __all__ = [
     "LakeCare",
     "LakeSource",
     "LakeVerbs",
+    "ListedSnapshot",
     "ListedSource",
     "Listing",
     "Mended",
@@ -118,6 +121,7 @@ __all__ = [
     "ShownCatalog",
     "SinkStatus",
     "SlotHealth",
+    "SnapshotVerbs",
     "SourceRead",
     "Status",
     "StatusReport",
@@ -167,6 +171,7 @@ _HOMES = {
     "LakeCare": "pgtrickle.model.lake.sink",
     "LakeSource": "pgtrickle.model.lake.source",
     "LakeVerbs": "pgtrickle.client.lake",
+    "ListedSnapshot": "pgtrickle.model.table_snapshot",
     "ListedSource": "pgtrickle.model.status_report",
     "Listing": "pgtrickle.model.text.shown",
     "Mended": "pgtrickle.service.lifecycle.repair.rebind",
@@ -189,6 +194,7 @@ _HOMES = {
     "ShownCatalog": "pgtrickle.model.lake.catalog",
     "SinkStatus": "pgtrickle.model.lake.sink",
     "SlotHealth": "pgtrickle.service.capturing.wal_slot",
+    "SnapshotVerbs": "pgtrickle.client.snapshots",
     "SourceRead": "pgtrickle.model.report",
     "Status": "pgtrickle.model.stream_table",
     "StatusReport": "pgtrickle.model.status_report",

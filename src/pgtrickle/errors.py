@@ -216,6 +216,22 @@ class CatalogOutdatedError(CatalogError, code="ST216"):
     """The catalog is of an older version than the package."""
 
 
+class SnapshotExistsError(CatalogError, code="ST217"):
+    """The name of the new snapshot belongs to an existing table."""
+
+
+class SnapshotNotFoundError(CatalogError, code="ST218"):
+    """No snapshot of the stream table has this name, or its table was dropped."""
+
+
+class SnapshotMismatchError(CatalogError, code="ST219"):
+    """The snapshot is of another query, or of another version's form of rows or state."""
+
+
+class RestoreRefusedError(CatalogError, code="ST220"):
+    """The stream table cannot be restored alone, or not in its refresh mode."""
+
+
 class SourceNotFoundError(CaptureError, code="ST301"):
     """A source table of the stream table no longer exists."""
 

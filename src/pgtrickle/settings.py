@@ -270,6 +270,12 @@ class Settings:
         " all (unlogged), which is cheaper, but each crash makes stream tables load again.",
         choices=("unlogged", "logged", "sync"),
     )
+    snapshot_keeps_changes: bool = _setting(
+        default=False,
+        doc="Keep in the change buffers what the snapshots of stream tables need, so that the"
+        " refresh after a restore is differential. The buffers grow until the snapshots are"
+        " dropped; `pgtrickle doctor` shows by how much.",
+    )
     compact_threshold: int = _setting(
         100_000,
         "Rows of a change buffer from which changes that cancel out are deleted from it; 0: never.",

@@ -113,6 +113,11 @@ def get_bound_text(connection: Connection[TupleRow], stream_table_id: int) -> Bo
 
 
 _RECORD = """
+    WITH followed AS (
+        UPDATE pgtrickle.pgt_snapshots AS n SET defining_query = %(sql)s
+          FROM pgtrickle.pgt_stream_tables AS s
+         WHERE s.pgt_id = %(id)s AND n.pgt_id = s.pgt_id AND n.defining_query = s.defining_query
+    )
     UPDATE pgtrickle.pgt_stream_tables
        SET bound = %(bound)s, defining_query = %(sql)s
      WHERE pgt_id = %(id)s

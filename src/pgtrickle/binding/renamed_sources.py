@@ -193,6 +193,11 @@ def _check_same(
 
 
 _RECORD = """
+    WITH followed AS (
+        UPDATE pgtrickle.pgt_snapshots AS n SET defining_query = %(sql)s
+          FROM pgtrickle.pgt_stream_tables AS s
+         WHERE s.pgt_id = %(id)s AND n.pgt_id = s.pgt_id AND n.defining_query = s.defining_query
+    )
     UPDATE pgtrickle.pgt_stream_tables
        SET defining_query = %(sql)s, original_query = %(original)s,
            bound = bound || %(bound)s, updated_at = pg_catalog.now()

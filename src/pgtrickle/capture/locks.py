@@ -6,6 +6,8 @@ rows can be locked only by pgtrickle's role and are never updated, so any snapsh
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
@@ -33,6 +35,12 @@ _TRY_LOCK = """
      WHERE purpose = %(purpose)s AND relid = %(relid)s
        FOR UPDATE SKIP LOCKED
 """
+_LOCK_BUFFERS = """
+    SELECT FROM pgtrickle.pgt_locks
+     WHERE purpose = 'buffer' AND relid = ANY (%(relids)s::pg_catalog.oid[])
+     ORDER BY relid
+       FOR UPDATE
+"""
 _FORGET = "DELETE FROM pgtrickle.pgt_locks WHERE relid = %(relid)s"
 
 
@@ -58,6 +66,11 @@ def try_lock_capture(connection: Connection[TupleRow], relid: int) -> bool:
 def try_lock_buffer(connection: Connection[TupleRow], relid: int) -> bool:
     """Claim the right to delete from a buffer until the transaction ends, if it is free."""
     return _try_lock(connection, "buffer", relid)
+
+
+def lock_buffers(connection: Connection[TupleRow], relids: Collection[int]) -> None:
+    """Wait until nobody deletes from these buffers, and keep it so until the transaction ends."""
+    connection.execute(_LOCK_BUFFERS, {"relids": list(relids)})
 
 
 def forget_locks(connection: Connection[TupleRow], relid: int) -> None:

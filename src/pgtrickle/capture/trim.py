@@ -6,7 +6,7 @@ at a buffer first: most have nothing to trim.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from psycopg import Connection, sql
@@ -14,7 +14,7 @@ from psycopg.rows import TupleRow
 
 from pgtrickle.capture.buffers import buffer_of, settled_of
 from pgtrickle.capture.locks import try_lock_buffer
-from pgtrickle.capture.windows import consumed_predicate
+from pgtrickle.capture.windows import consumed_predicate, window_predicate
 from pgtrickle.model.frontier import PgSnapshot
 from pgtrickle.model.text.names import QualifiedName
 
@@ -75,6 +75,43 @@ def trim_buffer(
                 )
             ).rowcount
     return deleted
+
+
+_WOULD_LOSE = sql.SQL("SELECT EXISTS (SELECT FROM {buffer} WHERE {consumed} AND {later})")
+
+
+def list_losers(
+    connection: Connection[TupleRow],
+    relid: int,
+    frontiers: Sequence[PgSnapshot],
+    snapshots: Mapping[int, PgSnapshot],
+) -> list[int]:
+    """Return which snapshots of stream tables need changes that ``trim_buffer`` would delete."""
+    lost: dict[PgSnapshot, bool] = {}
+    for frontier in set(snapshots.values()):
+        statement = _WOULD_LOSE.format(
+            buffer=_identifier(buffer_of(relid)),
+            consumed=_condition(frontiers),
+            later=sql.SQL(window_predicate(frontier)),
+        )
+        [(lost[frontier],)] = connection.execute(statement).fetchall()
+    return [number for number, frontier in snapshots.items() if lost[frontier]]
+
+
+_COUNT_CONSUMED = sql.SQL("SELECT pg_catalog.count(*) FROM {buffer} WHERE {consumed}")
+
+
+def count_consumed(
+    connection: Connection[TupleRow], relid: int, frontiers: Sequence[PgSnapshot]
+) -> int:
+    """Count the changes in a buffer that all consumers have read."""
+    if not frontiers:
+        return 0
+    statement = _COUNT_CONSUMED.format(
+        buffer=_identifier(buffer_of(relid)), consumed=_condition(frontiers)
+    )
+    [(rows,)] = connection.execute(statement).fetchall()
+    return int(rows)
 
 
 _MOVE = sql.SQL("""

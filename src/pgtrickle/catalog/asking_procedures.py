@@ -61,6 +61,23 @@ _PROCEDURES = (
         "Compare a stream table with PostgreSQL's own answer to its query.",
     ),
     Procedure(
+        "snapshot_stream_table",
+        (_NAME, ("target", "text", "NULL")),
+        "Copy the rows and the state of a stream table, at one frontier; return the name of the"
+        " table with the rows.",
+        result="text",
+    ),
+    Procedure(
+        "restore_from_snapshot",
+        (_NAME, ("source", "text", None)),
+        "Give a stream table the rows, the state and the frontier of one of its snapshots.",
+    ),
+    Procedure(
+        "drop_snapshot",
+        (('"table"', "text", None),),
+        "Drop a snapshot and its table.",
+    ),
+    Procedure(
         "validate_query",
         (("query", "text", None),),
         "Check whether and how a query could be maintained, and list every obstacle.",

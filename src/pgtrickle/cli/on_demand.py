@@ -35,6 +35,7 @@ COMMANDS = {
     "rename": "stream_tables.rename:rename",
     "export": "stream_tables.export:export",
     "repair": "stream_tables.repair:repair",
+    "snapshot": "stream_tables.snapshot:snapshot",
     "drop": "stream_tables.drop:drop",
     "run": "daemon.run:run",
     "config": "system.config:config",

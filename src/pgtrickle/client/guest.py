@@ -13,6 +13,7 @@ from pgtrickle.client.guest_subjects import (
     GuestInsight,
     GuestLake,
     GuestScheduler,
+    GuestSnapshots,
     Means,
 )
 from pgtrickle.client.trickle import Trickle
@@ -59,6 +60,11 @@ class Guest(Visiting, Trickle):
     def lake(self) -> GuestLake:
         """The verbs on the lake."""
         return GuestLake(self._runtime, self._schema, self._means)
+
+    @cached_property
+    def snapshots(self) -> GuestSnapshots:
+        """The verbs on snapshots."""
+        return GuestSnapshots(self._runtime, self._schema, self._means)
 
     @cached_property
     def insight(self) -> GuestInsight:

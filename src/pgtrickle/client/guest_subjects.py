@@ -12,8 +12,12 @@ from pgtrickle.client.capture import CaptureVerbs
 from pgtrickle.client.insight import InsightVerbs
 from pgtrickle.client.lake import LakeVerbs
 from pgtrickle.client.scheduler import SchedulerVerbs, check_watermark
+from pgtrickle.client.snapshots import SnapshotVerbs
 from pgtrickle.model.lake.catalog import ShownCatalog
+from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.scheduling.refresh_group import DEFAULT_ISOLATION
+from pgtrickle.model.stream_table import Action
+from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.model.text.shown import Listing
 from pgtrickle.model.words import AnyFuseMode, AnyIsolation
 from pgtrickle.service.naming import Naming
@@ -117,6 +121,33 @@ class GuestLake(_OfGuest, LakeVerbs):
         """Return where the catalogs of lakes are, as the catalog's owner lets readers know."""
         with self._runtime.connection() as connection:
             return Listing(list_told_catalogs(connection))
+
+
+class GuestSnapshots(_OfGuest, SnapshotVerbs):
+    """The verbs on snapshots, for a guest."""
+
+    def snapshot_stream_table(self, name: str, target: str | None = None) -> QualifiedName:
+        """Ask for a snapshot."""
+        taken = self._means.ask("snapshot_stream_table", self._get(name).name, target=target)
+        return QualifiedName.parse(str(taken))
+
+    def restore_from_snapshot(self, name: str, source: str) -> RefreshReport:
+        """Ask for a stream table to be restored."""
+        found = self._means.ask("restore_from_snapshot", self._get(name).name, source=source)
+        return RefreshReport(
+            found["name"],
+            found["refresh_id"],
+            Action(found["action"]),
+            found["reason"],
+            int(found["rows_inserted"]),
+            int(found["rows_deleted"]),
+            float(found["duration_ms"]),
+        )
+
+    def drop_snapshot(self, table: str) -> QualifiedName:
+        """Ask for a snapshot to be dropped."""
+        dropped = self._means.ask("drop_snapshot", table=self._name(table).sql)
+        return QualifiedName.parse(dropped["dropped"])
 
 
 class GuestInsight(_OfGuest, InsightVerbs):

@@ -1,8 +1,8 @@
 """The client: a connection to the stream tables of one database, with the verbs on them.
 
 What most programs need is a method of the client; the verbs on one subject are behind an attribute:
-``scheduler``, ``capture``, ``lake`` and ``insight``.  All have the names that they have in SQL
-(tools/verbs.py).
+``scheduler``, ``capture``, ``lake``, ``snapshots`` and ``insight``.  All have the names that they
+have in SQL (tools/verbs.py).
 
 Each verb imports its use case when it is called: most processes only look at the catalog, and need
 neither the compiler nor Arrow, which take longer to import than they have to live.
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from pgtrickle.client.insight import InsightVerbs
     from pgtrickle.client.lake import LakeVerbs
     from pgtrickle.client.scheduler import SchedulerVerbs
+    from pgtrickle.client.snapshots import SnapshotVerbs
     from pgtrickle.daemon import Daemon
     from pgtrickle.model.status_report import HealthCheck, StatusReport, Versions
     from pgtrickle.scheduler.loop import Watcher
@@ -161,6 +162,13 @@ class Trickle(Naming):
         from pgtrickle.client.lake import LakeVerbs
 
         return LakeVerbs(self._runtime, self._schema)
+
+    @cached_property
+    def snapshots(self) -> SnapshotVerbs:
+        """The verbs on snapshots: take, restore, list and drop them."""
+        from pgtrickle.client.snapshots import SnapshotVerbs
+
+        return SnapshotVerbs(self._runtime, self._schema)
 
     @cached_property
     def insight(self) -> InsightVerbs:

@@ -46,6 +46,11 @@ REMEDIES: Final = {
     "ST215": "Let a role that you trust own the schemas of pgtrickle, and let no other role change"
     " them.",
     "ST216": "Run: pgtrickle migrate.",
+    "ST217": "Choose another name, or drop the snapshot: pgtrickle snapshot drop SNAPSHOT.",
+    "ST218": "Check the name: pgtrickle snapshot list.",
+    "ST219": "Load the stream table anew: pgtrickle refresh NAME --full. The rows of the snapshot"
+    " can still be read.",
+    "ST220": "Follow the hint: change the refresh mode, or dissolve the group, before you restore.",
     "ST301": "Create the source again under the same name, or drop the stream table: pgtrickle drop"
     " NAME.",
     "ST302": "Undo the change of the source, or give the stream table a query that fits: pgtrickle"

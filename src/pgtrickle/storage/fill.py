@@ -76,10 +76,10 @@ def _fill_aggregate(
         connection.execute(trusted(f"ANALYZE {staged}"))
     for values in layout.values:
         table = values_table(stream_table_id, stage.name, values.name)
-        with _indexed_afterwards(connection, table, staged):
+        with indexed_afterwards(connection, table, staged):
             connection.execute(trusted(merge.merge_values(values)))
         connection.execute(trusted(f"ANALYZE {table.sql}"))
-    with _indexed_afterwards(connection, merge.groups, staged):
+    with indexed_afterwards(connection, merge.groups, staged):
         rows = connection.execute(trusted(merge.fill_groups(grouped=single))).rowcount
     check_counts(connection, merge)
     connection.execute(trusted(f"ANALYZE {merge.groups.sql}"))
@@ -88,10 +88,10 @@ def _fill_aggregate(
 
 def _fill_recompute(connection: Connection, merge: RecomputeMerge) -> int:
     connection.execute(trusted(f"ANALYZE {merge.net_table}"))
-    with _indexed_afterwards(connection, merge.input, merge.net_table):
+    with indexed_afterwards(connection, merge.input, merge.net_table):
         keep_input(connection, merge)
     connection.execute(trusted(f"ANALYZE {merge.input.sql}"))
-    with _indexed_afterwards(connection, merge.result, merge.net_table):
+    with indexed_afterwards(connection, merge.result, merge.net_table):
         rows = connection.execute(trusted(merge.fill_result())).rowcount
     connection.execute(trusted(f"ANALYZE {merge.result.sql}"))
     return rows
@@ -106,7 +106,7 @@ _INDEXES = """
 
 
 @contextmanager
-def _indexed_afterwards(connection: Connection, table: QualifiedName, rows: str) -> Iterator[None]:
+def indexed_afterwards(connection: Connection, table: QualifiedName, rows: str) -> Iterator[None]:
     """Build the indexes of a table of ours after the block, if many rows go into it."""
     [(number,)] = connection.execute(
         trusted(f"SELECT count(*) FROM (SELECT FROM {rows} LIMIT {_MANY_ROWS}) AS enough")

@@ -19,6 +19,7 @@ from pgtrickle.catalog.capture.health import (
     set_delay,
     set_overfull,
 )
+from pgtrickle.catalog.capture.snapshot_gaps import insert_snapshot_gaps, list_snapshot_frontiers
 from pgtrickle.catalog.dependencies import list_consumer_frontiers, list_dependents
 from pgtrickle.catalog.refreshes.leases import find_rival_lease
 from pgtrickle.errors import TrickleError
@@ -90,10 +91,12 @@ class _Watch:
                 self.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
                 if find_rival_lease(self.connection, relid, self.token):
                     return 0
-                frontiers = list_consumer_frontiers(self.connection, relid)
-                gone = compact_buffer(
-                    self.connection, relid, [frontier.snapshot for frontier in frontiers]
-                )
+                frontiers = [
+                    one.snapshot for one in list_consumer_frontiers(self.connection, relid)
+                ]
+                if frontiers:
+                    frontiers += list_snapshot_frontiers(self.connection, relid).values()
+                gone = compact_buffer(self.connection, relid, frontiers)
                 set_compacted(self.connection, relid, rows - gone)
         except TrickleError:
             return 0  # a rival changed something meanwhile: try another time
@@ -120,6 +123,8 @@ class _Watch:
         set_overfull(self.connection, relid, times)
         if times < self._settings.backpressure_consecutive_limit:
             return
+        if self._settings.snapshot_keeps_changes and self._give_up_snapshots(rows):
+            return
         if not self._settings.enforce_backpressure:
             self._give_up(rows)
         elif not self.buffer.delay_ms:
@@ -132,6 +137,19 @@ class _Watch:
             lock_capture(self.connection, self.buffer.source_relid)
             set_delay(self.connection, self.buffer.source_relid, delay_ms)
             renew_capture(self.connection, self.buffer.source_relid)
+
+    def _give_up_snapshots(self, rows: int) -> bool:
+        """Keep no more changes for snapshots, which give way first; return whether any did."""
+        relid = self.buffer.source_relid
+        with self.connection.transaction():
+            held = list_snapshot_frontiers(self.connection, relid)
+            if not held:
+                return False
+            reason = f"its buffer had more than {self._settings.max_buffer_rows} rows"
+            insert_snapshot_gaps(self.connection, list(held), relid, reason)
+            set_overfull(self.connection, relid, 0)
+            send_alert(self.connection, "change_buffer_overflow", self.buffer.source, rows)
+        return True
 
     def _give_up(self, rows: int) -> None:
         """Make the consumers furthest behind reinitialize, so that the buffer can be trimmed."""

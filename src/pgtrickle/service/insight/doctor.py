@@ -23,6 +23,7 @@ from pgtrickle.model.text.names import QualifiedName, quote_identifier
 from pgtrickle.model.text.shown import Shown
 from pgtrickle.service.capturing.wal_slot import Severity, find_slot_health
 from pgtrickle.service.insight.index_advice import IndexAdvice, advise_indexes
+from pgtrickle.service.insight.snapshot_costs import add_up_snapshots
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.session import Session
 from pgtrickle.settings import find_unknown_variables
@@ -65,6 +66,7 @@ def check_server(runtime: Runtime) -> list[Check]:
             _sources(connection),
             _stream_tables(connection),
             *_sinks(connection),
+            *_snapshots(runtime, connection),
             *_unless_standby(connection, lambda: _indexes(runtime, connection)),
             _wakeup(runtime, connection),
             *_slot(runtime, connection),
@@ -339,6 +341,14 @@ def _sinks(connection: Connection) -> list[Check]:
     named = "; ".join(one.describe() for one in failing)
     remedies = dict.fromkeys(one.remedy for one in failing)
     return [Check("sinks", ok=False, detail=f"{detail}, failing: {named}", hint=" ".join(remedies))]
+
+
+def _snapshots(runtime: Runtime, connection: Connection) -> list[Check]:
+    costs = add_up_snapshots(runtime, connection)
+    if not costs.snapshots:
+        return []
+    hint = "Drop those that you do not need: pgtrickle snapshot list." if costs.changes else ""
+    return [Check("snapshots", ok=True, detail=str(costs), hint=hint)]
 
 
 def _indexes(runtime: Runtime, connection: Connection) -> Check:

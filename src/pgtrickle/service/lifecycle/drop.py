@@ -17,6 +17,7 @@ from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.model.text.trusted import trusted
 from pgtrickle.service.capturing.sources import release_sources
 from pgtrickle.service.capturing.wal_slot import drop_unused_slot
+from pgtrickle.service.lifecycle.snapshots.drop import forget_snapshots
 from pgtrickle.service.lock_waits import until_free
 from pgtrickle.service.ownership import check_owner
 from pgtrickle.service.runtime import Runtime
@@ -52,6 +53,7 @@ def drop_stream_table(runtime: Runtime, name: QualifiedName, *, cascade: bool) -
             endings: list[Ending] = []
             for one in going:
                 endings += disable_sinks(connection, one, drop=True)
+                forget_snapshots(connection, one.id)
                 delete_stream_table(connection, one.id)
                 drop_state_tables(connection, one.id)
             _drop_tables(connection, stream_table, list(tables), cascade=cascade)

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from psycopg import Connection
 
+from pgtrickle.catalog.capture.snapshot_gaps import note_reinitialized
 from pgtrickle.catalog.refreshes.history import RefreshRecord, RefreshStatus, insert_refresh
 from pgtrickle.catalog.refreshes.leases import check_lease
 from pgtrickle.catalog.scheduling.subscriptions import tell_subscribers
@@ -37,6 +38,7 @@ class Outcome:
     decision: Decision
     basis: Basis
     written: Written
+    restored: bool = False  # the contents are those of a snapshot, and can be continued
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,8 @@ def commit(writer: Connection, outcome: Outcome, *, together: bool = False) -> C
     )
     if outcome.decision.action in {Action.FULL, Action.REINITIALIZE}:
         update_plan(writer, stream_table.id, dict(basis.plan))
+    if outcome.decision.action is Action.REINITIALIZE and not outcome.restored:
+        note_reinitialized(writer, stream_table.id, outcome.decision.reason)
     if prepared.immediate:
         mark_ready(writer, stream_table.id)
     refresh_id = _record(writer, outcome)
@@ -116,7 +120,7 @@ def _record(writer: Connection, outcome: Outcome) -> int | None:
         status=RefreshStatus.COMPLETED,
         action=decision.action,
         reason=decision.reason,
-        start_time=basis.taken_at,
+        start_time=basis.began_at or basis.taken_at,
         data_timestamp=basis.taken_at,
         rows_inserted=applied.inserted,
         rows_deleted=applied.deleted,

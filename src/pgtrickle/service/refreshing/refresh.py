@@ -160,3 +160,4 @@ class Basis:
     changed_rows: Mapping[str, int] = field(default_factory=dict)  # by source
     sources: tuple[int, ...] = ()  # relids of all sources that were read; empty: none were
     files: Mapping[str, str] = field(default_factory=dict)  # that store them, by the snapshot
+    began_at: datetime | None = None  # if not when the frontier was taken

@@ -20,6 +20,9 @@ _TYPES: Mapping[str, tuple[type, ...]] = MappingProxyType(
     | {
         "name": (str,),
         "new_name": (str,),
+        "target": (str,),
+        "source": (str,),
+        "table": (str,),
         "query": (str,),
         "format": (str,),
         "cascade": (bool,),

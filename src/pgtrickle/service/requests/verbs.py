@@ -39,6 +39,7 @@ from pgtrickle.service.refreshing.dispatch import refresh_when_free
 from pgtrickle.service.requests import explain_verbs as explanations
 from pgtrickle.service.requests import hold_verbs as control
 from pgtrickle.service.requests import lake_verbs as lake
+from pgtrickle.service.requests import snapshot_verbs as snapshots
 from pgtrickle.service.requests.arguments import check_arguments, read_arguments
 from pgtrickle.service.requests.ask_daemon import WAITING
 from pgtrickle.service.requests.caller import (
@@ -287,6 +288,7 @@ def _bulk_drop(ask: Ask, given: Arguments) -> Any:
 _DEFINITION = tuple(one.name for one in options_of(OptionVerb.CREATE))
 _CHANGES = ("query", *(one.name for one in options_of(OptionVerb.ALTER)))
 _ONE = ("name",)
+_FROM = ("name", "source")
 _GROUP = ("group_name", "names")
 _NEW = ("name", "query")
 _CREATE = Verb("create_stream_table", _create, _NEW, _DEFINITION)
@@ -311,6 +313,9 @@ VERBS: Mapping[str, Verb] = MappingProxyType(
             Verb("bulk_create", _bulk_create, ("definitions",)),
             Verb("bulk_alter_stream_tables", _bulk_alter, ("names", "params")),
             Verb("bulk_drop_stream_tables", _bulk_drop, ("names",)),
+            Verb("snapshot_stream_table", snapshots.take, _ONE, ("target", "wait_seconds")),
+            Verb("restore_from_snapshot", snapshots.restore, _FROM, ("wait_seconds",)),
+            Verb("drop_snapshot", snapshots.drop, ("table",)),
             Verb("pause_scheduler", control.pause, ("names",)),
             Verb("resume_scheduler", control.resume, ("names",)),
             Verb("create_refresh_group", control.create_group, _GROUP, ("isolation",)),

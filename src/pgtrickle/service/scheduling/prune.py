@@ -11,6 +11,7 @@ from datetime import timedelta
 from pgtrickle.catalog.refreshes.history import prune_refreshes
 from pgtrickle.errors import TrickleError
 from pgtrickle.service.lifecycle.replacing.replace_query import discard_abandoned
+from pgtrickle.service.lifecycle.snapshots.drop import sweep_lost_snapshots
 from pgtrickle.service.runtime import Runtime
 
 logger = logging.getLogger(__name__)
@@ -39,7 +40,8 @@ def prune_history(runtime: Runtime, stop: threading.Event | None = None) -> int:
 def pruning_history(runtime: Runtime) -> Iterator[None]:
     """Prune repeatedly, from a thread, during a block.
 
-    Also drop abandoned successors, which prevent their buffers from being trimmed.
+    Also drop abandoned successors, which prevent their buffers from being trimmed, and what is left
+    of snapshots whose tables are gone.
     """
     done = threading.Event()
 
@@ -47,6 +49,7 @@ def pruning_history(runtime: Runtime) -> Iterator[None]:
         while not done.wait(runtime.settings.history_prune_interval_seconds):
             try:
                 discard_abandoned(runtime)
+                sweep_lost_snapshots(runtime)
                 prune_history(runtime, done)
             except TrickleError as error:
                 logger.warning("could not clear up", extra={"code": error.code})

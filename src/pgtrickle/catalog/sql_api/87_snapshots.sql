@@ -1,0 +1,69 @@
+-- Snapshots of stream tables: their guard and their list
+
+-- The table outlives the stream table and its entry; then it is a table like any other.
+CREATE OR REPLACE FUNCTION pgtrickle.refuse_snapshot_write()
+RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF EXISTS (SELECT FROM pgtrickle.pgt_snapshots AS n WHERE n.snapshot_relid = TG_RELID) THEN
+        RAISE EXCEPTION '"%.%" is a snapshot of a stream table: % is refused',
+                        TG_TABLE_SCHEMA, TG_TABLE_NAME, TG_OP
+              USING ERRCODE = 'object_not_in_prerequisite_state',
+                    HINT = 'Copy its rows into a table of your own, or drop it with: pgtrickle snapshot drop.';
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+COMMENT ON FUNCTION pgtrickle.refuse_snapshot_write() IS 'The guard of snapshots.';
+
+-- An oid means nothing in another database than the one of the frontier: there the name counts.
+CREATE OR REPLACE FUNCTION pgtrickle.locate_snapshots()
+RETURNS TABLE (snapshot_id bigint, relid oid, schema_name text, table_name text)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT n.snapshot_id, c.oid, p.nspname::text, c.relname::text
+      FROM pgtrickle.pgt_snapshots AS n
+      JOIN pg_class AS c
+        ON c.relkind = 'r'
+       AND c.oid = CASE WHEN pgtrickle.lies_here(n.frontier) THEN n.snapshot_relid
+                        ELSE (SELECT o.oid FROM pg_class AS o
+                                JOIN pg_namespace AS q ON q.oid = o.relnamespace
+                               WHERE q.nspname = n.snapshot_schema AND o.relname = n.snapshot_table)
+                        END
+      JOIN pg_namespace AS p ON p.oid = c.relnamespace
+$$;
+
+COMMENT ON FUNCTION pgtrickle.locate_snapshots() IS
+    'The tables of snapshots, as far as they exist.';
+
+CREATE OR REPLACE FUNCTION pgtrickle.list_snapshots(
+    name text DEFAULT NULL, schemas name[] DEFAULT current_schemas(false))
+RETURNS TABLE (stream_table text, snapshot_schema text, snapshot_table text,
+               created_at timestamptz, data_timestamp timestamptz, row_count bigint,
+               size_bytes bigint, frontier jsonb, version integer, gap text)
+LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT format('%I.%I', s.pgt_schema, s.pgt_name), t.schema_name, t.table_name, n.created_at,
+           n.data_timestamp, n.row_count,
+           pg_total_relation_size(t.relid) + coalesce((
+               SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class AS c
+                WHERE c.relnamespace = 'pgtrickle_state'::regnamespace AND c.relkind = 'r'
+                  AND starts_with(c.relname::text, format('snapshot_%s_', n.snapshot_id))), 0),
+           n.frontier, n.snapshot_version,
+           (SELECT min(g.reason) FROM pgtrickle.pgt_snapshot_gaps AS g
+             WHERE g.snapshot_id = n.snapshot_id)
+      FROM pgtrickle.pgt_snapshots AS n
+      JOIN pgtrickle.pgt_stream_tables AS s ON s.pgt_id = n.pgt_id
+      JOIN pgtrickle.locate_snapshots() AS t ON t.snapshot_id = n.snapshot_id
+     WHERE list_snapshots.name IS NULL
+        OR s.pgt_id = pgtrickle.find_stream_table(list_snapshots.name, schemas)
+     ORDER BY n.created_at, n.snapshot_id
+$$;
+
+COMMENT ON FUNCTION pgtrickle.list_snapshots(text, name[]) IS
+    'Snapshots of all stream tables or of one; gap says why the refresh after a restore reinitializes.';

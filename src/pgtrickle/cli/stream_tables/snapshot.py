@@ -1,0 +1,125 @@
+"""``pgtrickle snapshot``: save the contents of stream tables, and restore them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pgtrickle.cli.connect import connected
+from pgtrickle.cli.documents import report_document, values_document
+from pgtrickle.cli.options import Dsn, Json, Name
+from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout, working
+from pgtrickle.cli.waiting import Wait, when_free
+from pgtrickle.model.table_snapshot import ListedSnapshot
+from pgtrickle.model.text.printable import printable_line
+
+snapshot = typer.Typer(
+    no_args_is_help=True, help="Take, list and drop snapshots of stream tables, and restore them."
+)
+
+Table = Annotated[
+    str, typer.Argument(metavar="SNAPSHOT", help="Table of the snapshot, as schema.name.")
+]
+
+
+@snapshot.callback()
+def main() -> None:
+    """Take, list and drop snapshots of stream tables, and restore them."""
+
+
+@snapshot.command()
+def create(
+    ctx: typer.Context,
+    name: Name,
+    target: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[SNAPSHOT]",
+            help="Table to create; default: snapshot_<name>_<milliseconds> in the same schema.",
+        ),
+    ] = None,
+    wait: Wait = True,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Copy the rows and the state of a stream table, at one frontier."""
+    with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
+
+        def take() -> str:
+            return str(trickle.snapshots.snapshot_stream_table(name, target))
+
+        with working(f"Copying {name}"):
+            taken = when_free(trickle, name, take, wait=wait)
+        if as_json:
+            print_json({"snapshot": taken})
+        else:
+            stdout().print(f"{taken}: taken", markup=False)
+
+
+@snapshot.command()
+def restore(
+    ctx: typer.Context,
+    name: Name,
+    source: Table,
+    wait: Wait = True,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Give a stream table the rows of a snapshot; the next refresh continues from there."""
+    with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
+        with working(f"Restoring {name}"):
+            report = when_free(
+                trickle,
+                name,
+                lambda: trickle.snapshots.restore_from_snapshot(name, source),
+                wait=wait,
+            )
+        if as_json:
+            print_json(report_document(report))
+        else:
+            stdout().print(
+                f"{report.stream_table}: {report.reason}: +{report.rows_inserted}"
+                f" -{report.rows_deleted} rows",
+                markup=False,
+            )
+
+
+@snapshot.command("list")
+def list_taken(
+    ctx: typer.Context,
+    name: Annotated[
+        str | None, typer.Argument(help="Stream table, as schema.name; default: all.")
+    ] = None,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Show snapshots, the oldest first, and how the refresh after a restore works."""
+    with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
+        found = trickle.snapshots.list_snapshots(name)
+        if as_json:
+            print_json({"snapshots": [values_document(one) for one in found]})
+            return
+        for one in found:
+            stdout().print(_line(one), markup=False, soft_wrap=True)
+        if not found:
+            stdout().print("no snapshots", markup=False)
+
+
+def _line(one: ListedSnapshot) -> str:
+    after = "continues" if one.gap is None else f"reinitializes: {printable_line(one.gap)}"
+    return printable_line(
+        f"{one.table} of {one.stream_table}: {one.row_count} rows of {one.data_timestamp},"
+        f" {one.size_bytes} bytes; the refresh after a restore {after}"
+    )
+
+
+@snapshot.command()
+def drop(ctx: typer.Context, table: Table, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Drop a snapshot and its table."""
+    with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
+        dropped = str(trickle.snapshots.drop_snapshot(table))
+        if as_json:
+            print_json({"dropped": dropped})
+        else:
+            stdout().print(f"{dropped}: dropped", markup=False)

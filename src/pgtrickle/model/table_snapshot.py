@@ -1,0 +1,76 @@
+"""A snapshot of a stream table: its rows and its state at one frontier."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar
+
+from pgtrickle.model.frontier import Frontier
+from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.model.text.shown import Shown
+
+SNAPSHOT_VERSION = 1  # of the form in which rows and state are kept
+_LONGEST_NAME = 63  # bytes of a name in PostgreSQL
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSnapshot(Shown):
+    """A snapshot as lists show it."""
+
+    in_listing: ClassVar[tuple[str, ...]] = (
+        "stream_table",
+        "snapshot_schema",
+        "snapshot_table",
+        "data_timestamp",
+        "row_count",
+        "size_bytes",
+        "gap",
+    )
+
+    stream_table: str
+    snapshot_schema: str
+    snapshot_table: str
+    created_at: datetime
+    data_timestamp: datetime  # the moment of which the rows are
+    row_count: int
+    size_bytes: int  # with its state
+    frontier: dict[str, Any]
+    version: int | None
+    gap: str | None  # why the refresh after a restore reinitializes; None: it need not
+
+    @property
+    def table(self) -> QualifiedName:
+        """The table that holds its rows."""
+        return QualifiedName(self.snapshot_schema, self.snapshot_table)
+
+
+@dataclass(frozen=True, slots=True)
+class TableSnapshot:
+    """A snapshot as the catalog describes it."""
+
+    id: int
+    stream_table_id: int
+    relid: int | None  # of the table with its rows; None: somebody dropped that
+    table: QualifiedName
+    version: int | None
+    defining_query: str
+    frontier: Frontier
+    data_timestamp: datetime
+    plan: dict[str, Any] | None
+    needs_reinit: bool
+
+
+def default_snapshot_name(stream_table: QualifiedName, epoch_ms: int) -> QualifiedName:
+    """Return the name of a snapshot that was given none.
+
+    >>> str(default_snapshot_name(QualifiedName("public", "revenue"), 1700000000000))
+    'public.snapshot_revenue_1700000000000'
+    >>> name = default_snapshot_name(QualifiedName("public", "é" * 31), 1700000000000).name
+    >>> len(name.encode()), name.endswith("é_1700000000000")
+    (63, True)
+    """
+    begin, end = "snapshot_", f"_{epoch_ms}"
+    room = _LONGEST_NAME - len(begin) - len(end)
+    kept = stream_table.name.encode()[:room].decode(errors="ignore")
+    return QualifiedName(stream_table.schema, f"{begin}{kept}{end}")

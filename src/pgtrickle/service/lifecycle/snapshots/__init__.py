@@ -1,0 +1,1 @@
+"""Snapshots of stream tables: take, restore, list, drop."""

@@ -1,0 +1,105 @@
+"""``pgtrickle snapshot``, and the walkthrough of docs/snapshots.md, line by line."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.cli.conftest import CommandLine
+
+PAGE = Path(__file__).parents[2] / "docs" / "snapshots.md"
+QUERY = "SELECT k, count(*) AS n FROM t GROUP BY k"
+
+
+def steps() -> list[tuple[str, list[str]]]:
+    """Return the commands of the page, each with the lines that it is said to print."""
+    found: list[tuple[str, list[str]]] = []
+    for block in re.findall(r"```console\n(.*?)```", PAGE.read_text(), re.DOTALL):
+        for line in block.replace("\\\n", "").splitlines():
+            if line.startswith("$ "):
+                found.append((line.removeprefix("$ "), []))
+            else:
+                found[-1][1].append(line)
+    return found
+
+
+def test_walkthrough_prints_what_the_page_says(cli: CommandLine) -> None:
+    assert cli.dsn is not None
+    assert len(steps()) >= 10
+    for command, expected in steps():
+        program, *arguments = shlex.split(command)
+        if program == "psql":
+            with psycopg.connect(cli.dsn, autocommit=True) as connection:
+                connection.execute(arguments[1].encode())
+            continue
+        answer = cli(*arguments)
+        assert answer.exit_code == 0, (command, answer)
+        pattern = "\n".join(".+".join(map(re.escape, line.split("…"))) for line in expected)
+        assert re.fullmatch(pattern, answer.stdout.strip()), (command, answer.stdout)
+
+
+@pytest.fixture
+def shop(cli: CommandLine) -> CommandLine:
+    assert cli.dsn is not None
+    with psycopg.connect(cli.dsn, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY, k int)")
+        connection.execute("INSERT INTO t SELECT i, i % 3 FROM generate_series(1, 9) AS i")
+    assert cli("create", "counts", "--query", QUERY).exit_code == 0
+    return cli
+
+
+def test_json_has_the_names_and_the_figures(shop: CommandLine) -> None:
+    taken = shop("snapshot", "create", "counts", "--json").json["snapshot"]
+    [listed] = shop("snapshot", "list", "counts", "--json").json["snapshots"]
+    restored = shop("snapshot", "restore", "counts", taken, "--json").json
+
+    assert re.fullmatch(r"public\.snapshot_counts_\d{13}", taken)
+    assert taken == f"{listed['snapshot_schema']}.{listed['snapshot_table']}"
+    assert listed["stream_table"] == "public.counts"
+    assert listed["row_count"] == 3
+    assert listed["size_bytes"] > 0
+    assert listed["version"] == 1
+    assert listed["gap"] is None
+    assert "pg" in listed["frontier"]
+    assert restored["action"] == "REINITIALIZE"
+    assert shop("snapshot", "drop", taken, "--json").json == {"dropped": taken}
+    assert shop("snapshot", "list").stdout == "no snapshots\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("create", "missing"), "ST201"),
+        (("create", "counts", "t"), "ST217"),
+        (("restore", "counts", "missing"), "ST218"),
+        (("restore", "missing", "missing"), "ST201"),
+        (("list", "missing"), "ST201"),
+        (("drop", "counts"), "ST218"),
+    ],
+    ids=lambda one: " ".join(one) if isinstance(one, tuple) else one,
+)
+def test_errors_have_codes(shop: CommandLine, arguments: tuple[str, ...], code: str) -> None:
+    answer = shop("snapshot", *arguments, "--json")
+
+    assert answer.exit_code == 1
+    assert answer.error["code"] == code
+    assert answer.error["hint"]
+
+
+def test_doctor_tells_what_snapshots_cost(shop: CommandLine) -> None:
+    assert shop.dsn is not None
+    shop("snapshot", "create", "counts", PGTRICKLE_SNAPSHOT_KEEPS_CHANGES="on")
+    with psycopg.connect(shop.dsn, autocommit=True) as connection:
+        connection.execute("INSERT INTO t VALUES (10, 1), (11, 1)")
+    shop("refresh", "counts", PGTRICKLE_SNAPSHOT_KEEPS_CHANGES="on")
+
+    told = shop("doctor", PGTRICKLE_SNAPSHOT_KEEPS_CHANGES="on").stdout
+    without = shop("doctor").stdout
+
+    assert re.search(r"1 snapshots of \d+ bytes, for which change buffers keep 2 changes", told)
+    assert re.search(r"1 snapshots of \d+ bytes", without)
+    assert "change buffers keep" not in without
