@@ -22,7 +22,8 @@ from pgtrickle.model.text.names import QualifiedName
 _SETTLE_FROM_BYTES = 4 * 1024 * 1024
 
 _LOOK = sql.SQL("""
-    SELECT EXISTS (SELECT FROM {buffer}), pg_catalog.pg_relation_size({name}::pg_catalog.regclass)
+    SELECT {relid}, EXISTS (SELECT FROM {buffer}),
+           pg_catalog.pg_relation_size({name}::pg_catalog.regclass)
 """)
 
 
@@ -39,12 +40,17 @@ class Fill:
         return self.size >= _SETTLE_FROM_BYTES
 
 
-def look_at_buffer(connection: Connection[TupleRow], relid: int) -> Fill:
-    """Tell whether a buffer has anything to trim or to settle, without a lock or a write."""
-    buffer = buffer_of(relid)
-    look = _LOOK.format(buffer=_identifier(buffer), name=sql.Literal(buffer.sql))
-    [(has_changes, size)] = connection.execute(look).fetchall()
-    return Fill(has_changes, size)
+def look_at_buffers(connection: Connection[TupleRow], relids: Sequence[int]) -> dict[int, Fill]:
+    """Tell whether buffers have anything to trim or to settle, without a lock or a write."""
+    looks = [
+        _LOOK.format(relid=relid, buffer=_identifier(buffer), name=sql.Literal(buffer.sql))
+        for relid in relids
+        for buffer in [buffer_of(relid)]
+    ]
+    if not looks:
+        return {}
+    rows = connection.execute(sql.SQL(" UNION ALL ").join(looks))
+    return {relid: Fill(has_changes, size) for relid, has_changes, size in rows}
 
 
 _DELETE = sql.SQL("""
@@ -136,7 +142,7 @@ def settle_buffer(
     Call it after ``trim_buffer``.  It does nothing while the buffer is small.  A row is in one of
     the two tables in every snapshot, so readers of the buffer see no difference.
     """
-    if not frontiers or not look_at_buffer(connection, relid).needs_settling:
+    if not frontiers or not look_at_buffers(connection, [relid])[relid].needs_settling:
         return 0
     if not try_lock_buffer(connection, relid):
         return 0

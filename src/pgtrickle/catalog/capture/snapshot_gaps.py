@@ -79,26 +79,6 @@ def note_reinitialized(connection: Connection[TupleRow], stream_table_id: int, r
     connection.execute(_INSERT_REINITIALIZED, {"id": stream_table_id, "reason": reason})
 
 
-# Called before gaps that every consumer has made good are forgotten.
-_KEEP_GAPS = """
-    INSERT INTO pgtrickle.pgt_snapshot_gaps (snapshot_id, source_relid, reason)
-    SELECT DISTINCT n.snapshot_id, g.source_relid, g.reason
-      FROM pgtrickle.pgt_capture_gaps AS g
-      JOIN pgtrickle.pgt_dependencies AS d ON d.source_relid = g.source_relid
-      JOIN pgtrickle.pgt_snapshots AS n ON n.pgt_id = d.pgt_id
-     WHERE g.source_relid = ANY (%(relids)s::pg_catalog.oid[])
-       AND (g.pgt_id IS NULL OR g.pgt_id = n.pgt_id)
-       AND NOT pg_catalog.pg_visible_in_snapshot(
-               g.xid, (n.frontier #>> '{pg,snapshot}')::pg_catalog.pg_snapshot)
-        ON CONFLICT DO NOTHING
-"""
-
-
-def keep_gaps_of_snapshots(connection: Connection[TupleRow], relids: Sequence[int]) -> None:
-    """Record the gaps of sources with each snapshot that is older than they are."""
-    connection.execute(_KEEP_GAPS, {"relids": list(relids)})
-
-
 _ADOPT = """
     INSERT INTO pgtrickle.pgt_capture_gaps (source_relid, pgt_id, reason)
     SELECT g.source_relid, %(stream_table_id)s, g.reason

@@ -6,11 +6,10 @@ import logging
 from collections.abc import Sequence
 
 from pgtrickle.capture.locks import try_lock_buffer
-from pgtrickle.capture.trim import list_losers, look_at_buffer, settle_buffer, trim_buffer
+from pgtrickle.capture.trim import Fill, list_losers, look_at_buffers, settle_buffer, trim_buffer
 from pgtrickle.catalog.capture.gaps import delete_gaps, note_trimmed
 from pgtrickle.catalog.capture.snapshot_gaps import (
     insert_snapshot_gaps,
-    keep_gaps_of_snapshots,
     list_snapshot_frontiers,
 )
 from pgtrickle.catalog.dependencies import list_consumer_frontiers
@@ -33,23 +32,18 @@ def trim_sources(runtime: Runtime, relids: Sequence[int], *, token: int | None =
     trimmed = 0
     try:
         with runtime.connection() as connection:
-            for relid in relids:
-                trimmed += _trim(connection, relid, runtime.settings)
-            with connection.transaction():
-                keep_gaps_of_snapshots(connection, relids)
-                delete_gaps(connection, relids)
+            for relid, fill in look_at_buffers(connection, relids).items():
+                if fill.has_changes:
+                    trimmed += _trim(connection, relid, fill, runtime.settings)
+            delete_gaps(connection, relids)
             watch_buffers(runtime, connection, list(relids), token=token)
     except TrickleError as error:
         logger.warning("could not trim a change buffer", extra={"code": error.code})
     return trimmed
 
 
-def _trim(connection: Session, relid: int, settings: Settings) -> int:
+def _trim(connection: Session, relid: int, fill: Fill, settings: Settings) -> int:
     """Trim one buffer; return how many changes were deleted."""
-    if not list_consumer_frontiers(connection, relid):
-        return 0
-    if not (fill := look_at_buffer(connection, relid)).has_changes:
-        return 0
     with connection.transaction():
         # If a crash undoes this, rows remain that no consumer reads again.
         connection.execute("SET LOCAL synchronous_commit = off")
