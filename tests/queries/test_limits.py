@@ -73,6 +73,14 @@ def test_too_large_is_st108_in_every_mode_and_soon(tables: Lab, query: str, mode
     assert isinstance(refused(tables, query, mode), QueryTooLargeError)
 
 
+def _kept(count: int) -> str:
+    """Write CTEs that each use the one before twice, and are kept."""
+    return "WITH c0 AS (SELECT id FROM t), " + ", ".join(
+        f"c{n} AS (SELECT DISTINCT a.id FROM c{n - 1} AS a JOIN c{n - 1} AS b ON b.id = a.id)"
+        for n in range(1, count)
+    )
+
+
 # PostgreSQL answers these, so AUTO runs them in full.
 TOO_MUCH_TO_MAINTAIN = {
     "a sum of 300 terms": f"SELECT {'+'.join(['id'] * 300)} AS x FROM t",
@@ -92,6 +100,9 @@ TOO_MUCH_TO_MAINTAIN = {
         for n in range(1, 40)
     )
     + " SELECT id FROM c39 WHERE false",
+    "too many tables in all steps": "SELECT count(*) AS n FROM t AS t0 "
+    + " ".join(f"JOIN t AS t{n} ON t{n}.id = t{n - 1}.id" for n in range(1, 16))
+    + " GROUP BY CUBE (t0.k, t1.k, t2.k, t3.k, t4.k, t5.k)",
 }
 
 
@@ -114,6 +125,9 @@ LARGE_ENOUGH = {
     "a chain of joins": "SELECT t0.id FROM t AS t0 "
     + " ".join(f"JOIN t AS t{n} ON t{n}.id = t{n - 1}.id" for n in range(1, 12)),
     "a CUBE": "SELECT id, k, v, count(*) AS n FROM t GROUP BY CUBE (id, k, v)",
+    "twenty steps that each use the one before twice": f"{_kept(21)} SELECT id FROM c20",
+    "a group that is used a hundred times": "WITH x AS (SELECT k, count(*) AS n FROM t GROUP BY k) "
+    + " UNION ALL ".join(f"SELECT k, n + {number} AS n FROM x" for number in range(100)),
 }
 
 

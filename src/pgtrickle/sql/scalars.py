@@ -134,6 +134,8 @@ def substitute(scalar: Scalar, replacements: Mapping[str, Scalar]) -> Scalar:
     """
     if not any(name in replacements for name in scalar.columns):
         return scalar
+    if (name := bare_column(scalar)) is not None:
+        return replacements[name]
 
     def replace(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and node.name in replacements:
