@@ -22,7 +22,7 @@ from pgtrickle.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-TRIMMED = "they were trimmed after the snapshot"
+TRIMMED = "they were trimmed"
 
 
 def trim_sources(runtime: Runtime, relids: Sequence[int], *, token: int | None = None) -> int:
