@@ -25,7 +25,7 @@ T = (
 )
 SUMS = "SELECT k, count(*) AS n, sum(v) AS total, max(v) AS most FROM t GROUP BY k"
 BEST = "SELECT max(total) AS total, count(DISTINCT n) AS sizes FROM sums"
-TRIMMED = "changes of public.t are missing: they were trimmed after the snapshot"
+TRIMMED = "changes of public.t are missing: after the restored snapshot: they were trimmed"
 
 
 @pytest.fixture(params=["lab", "postgres_lab"])
@@ -107,7 +107,7 @@ def test_refresh_after_a_restore_reinitializes_if_changes_were_trimmed(shop: Lab
     before = shop.rows("TABLE sums")
     assert only(shop).gap is None
     shop.window("DELETE FROM t WHERE k = 1")
-    assert only(shop).gap == "they were trimmed after the snapshot"
+    assert only(shop).gap == "they were trimmed"
 
     restore(shop, taken)
 
@@ -172,7 +172,7 @@ def test_change_of_a_transaction_that_the_frontier_did_not_see_is_missed(
     taken = take(shop)
     database_writer.commit()
     shop.window()
-    assert only(shop).gap == "they were trimmed after the snapshot"
+    assert only(shop).gap == "they were trimmed"
 
     restore(shop, taken)
 
@@ -223,7 +223,7 @@ def test_reinitialization_after_the_snapshot_is_not_passed_over(keeping: Lab):
     restore(keeping, taken, "shifted")
 
     reason = keeping.refresh("shifted", "REINITIALIZE").reason
-    assert "reinitialized after the snapshot" in reason
+    assert "after the restored snapshot: it was reinitialized" in reason
 
 
 def test_gap_of_capture_after_the_snapshot_is_not_forgotten(keeping: Lab):
@@ -574,3 +574,25 @@ def test_stream_table_without_contents_cannot_be_saved(shop: Lab):
     with pytest.raises(TrickleError) as caught:
         take(shop, "empty")
     assert caught.value.code == "ST211"
+
+
+def test_second_restore_does_not_inherit_the_gap_of_the_first(shop: Lab):
+    early = take(shop)
+    shop.window("DELETE FROM t WHERE k = 1")
+    late, before = take(shop), shop.rows("TABLE sums")
+    shop.run("UPDATE t SET v = v + 1")
+    restore(shop, early)
+    between = take(shop)
+    gaps = {one.snapshot_table: one.gap for one in shop.trickle.snapshots.list_snapshots()}
+    assert [gaps[one.removeprefix("public.")] is None for one in (early, late, between)] == [
+        False,
+        True,
+        False,
+    ]
+
+    restore(shop, late)
+
+    assert shop.rows("TABLE sums") == before
+    shop.refresh("sums")
+    restore(shop, between)
+    shop.refresh("sums", "REINITIALIZE")

@@ -47,30 +47,28 @@ def note_crashes(connection: Connection[TupleRow]) -> int:
     return len(connection.execute(_NOTE_CRASHES).fetchall())
 
 
-# A gap that every consumer's frontier sees has done its work.  Snapshots from before it
-# keep it.
+_HAS_GAPS = """
+    SELECT EXISTS (SELECT FROM pgtrickle.pgt_capture_gaps AS g
+                    WHERE g.source_relid = ANY(%(relids)s::pg_catalog.oid[]))
+"""
+
+
+def has_gaps(connection: Connection[TupleRow], relids: Sequence[int]) -> bool:
+    """Tell whether any of these sources has a gap on record."""
+    [(found,)] = connection.execute(_HAS_GAPS, {"relids": list(relids)}).fetchall()
+    return bool(found)
+
+
+# A gap that every consumer's frontier sees has done its work.
 _DELETE = """
-    WITH gone AS (
-        DELETE FROM pgtrickle.pgt_capture_gaps AS g
-         WHERE g.source_relid = ANY(%(relids)s::pg_catalog.oid[])
-           AND NOT EXISTS (
-                   SELECT FROM pgtrickle.pgt_dependencies AS d
-                     JOIN pgtrickle.pgt_stream_tables AS s USING (pgt_id)
-                    WHERE d.source_relid = g.source_relid
-                      AND (g.pgt_id IS NULL OR g.pgt_id = s.pgt_id)
-                      AND (s.frontier IS NULL OR NOT pg_catalog.pg_visible_in_snapshot(
-                               g.xid, (s.frontier #>> '{pg,snapshot}')::pg_catalog.pg_snapshot)))
-        RETURNING g.source_relid, g.pgt_id, g.xid, g.reason
-    )
-    INSERT INTO pgtrickle.pgt_snapshot_gaps (snapshot_id, source_relid, reason)
-    SELECT DISTINCT n.snapshot_id, gone.source_relid, gone.reason
-      FROM gone
-      JOIN pgtrickle.pgt_dependencies AS d ON d.source_relid = gone.source_relid
-      JOIN pgtrickle.pgt_snapshots AS n ON n.pgt_id = d.pgt_id
-     WHERE (gone.pgt_id IS NULL OR gone.pgt_id = n.pgt_id)
-       AND NOT pg_catalog.pg_visible_in_snapshot(
-               gone.xid, (n.frontier #>> '{pg,snapshot}')::pg_catalog.pg_snapshot)
-        ON CONFLICT DO NOTHING
+    DELETE FROM pgtrickle.pgt_capture_gaps AS g
+     WHERE g.source_relid = ANY(%(relids)s::pg_catalog.oid[])
+       AND NOT EXISTS (
+               SELECT FROM pgtrickle.pgt_dependencies AS d
+                 JOIN pgtrickle.pgt_stream_tables AS s USING (pgt_id)
+                WHERE d.source_relid = g.source_relid AND (g.pgt_id IS NULL OR g.pgt_id = s.pgt_id)
+                  AND (s.frontier IS NULL OR NOT pg_catalog.pg_visible_in_snapshot(
+                           g.xid, (s.frontier #>> '{pg,snapshot}')::pg_catalog.pg_snapshot)))
 """
 
 

@@ -40,6 +40,30 @@ $$;
 COMMENT ON FUNCTION pgtrickle.locate_snapshots() IS
     'The tables of snapshots, as far as they exist.';
 
+-- As the next refresh will find it (see list_gaps); NULL: it continues.
+CREATE OR REPLACE FUNCTION pgtrickle.gap_of_snapshot(snapshot bigint)
+RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT CASE WHEN NOT pgtrickle.lies_here(n.frontier)
+                THEN 'the database was restored or cloned elsewhere'
+                WHEN n.needs_reinit THEN 'it holds no state'
+                ELSE coalesce(
+                    (SELECT min(g.reason) FROM pgtrickle.pgt_snapshot_gaps AS g
+                      WHERE g.snapshot_id = n.snapshot_id),
+                    (SELECT 'its frontier is older than a buffer'
+                       FROM pgtrickle.pgt_dependencies AS d
+                       JOIN pgtrickle.pgt_change_tracking AS t USING (source_relid)
+                      WHERE d.pgt_id = n.pgt_id AND t.trimmed_before
+                            > pg_snapshot_xmax((n.frontier #>> '{pg,snapshot}')::pg_snapshot)
+                      LIMIT 1)) END
+      FROM pgtrickle.pgt_snapshots AS n WHERE n.snapshot_id = gap_of_snapshot.snapshot
+$$;
+
+COMMENT ON FUNCTION pgtrickle.gap_of_snapshot(bigint) IS
+    'Why the refresh after a restore reinitializes.';
+
 CREATE OR REPLACE FUNCTION pgtrickle.list_snapshots(
     name text DEFAULT NULL, schemas name[] DEFAULT current_schemas(false))
 RETURNS TABLE (stream_table text, snapshot_schema text, snapshot_table text,
@@ -55,8 +79,7 @@ AS $$
                 WHERE c.relnamespace = 'pgtrickle_state'::regnamespace AND c.relkind = 'r'
                   AND starts_with(c.relname::text, format('snapshot_%s_', n.snapshot_id))), 0),
            n.frontier, n.snapshot_version,
-           (SELECT min(g.reason) FROM pgtrickle.pgt_snapshot_gaps AS g
-             WHERE g.snapshot_id = n.snapshot_id)
+           pgtrickle.gap_of_snapshot(n.snapshot_id)
       FROM pgtrickle.pgt_snapshots AS n
       JOIN pgtrickle.pgt_stream_tables AS s ON s.pgt_id = n.pgt_id
       JOIN pgtrickle.locate_snapshots() AS t ON t.snapshot_id = n.snapshot_id

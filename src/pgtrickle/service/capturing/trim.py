@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from pgtrickle.capture.locks import try_lock_buffer
 from pgtrickle.capture.trim import Fill, list_losers, look_at_buffers, settle_buffer, trim_buffer
-from pgtrickle.catalog.capture.gaps import delete_gaps, note_trimmed
+from pgtrickle.catalog.capture.gaps import delete_gaps, has_gaps, note_trimmed
 from pgtrickle.catalog.capture.snapshot_gaps import (
     insert_snapshot_gaps,
+    keep_gaps_of_snapshots,
     list_snapshot_frontiers,
 )
 from pgtrickle.catalog.dependencies import list_consumer_frontiers
@@ -21,7 +22,7 @@ from pgtrickle.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-TRIMMED = "they were trimmed after the snapshot"
+TRIMMED = "they were trimmed"
 
 
 def trim_sources(runtime: Runtime, relids: Sequence[int], *, token: int | None = None) -> int:
@@ -35,7 +36,10 @@ def trim_sources(runtime: Runtime, relids: Sequence[int], *, token: int | None =
             for relid, fill in look_at_buffers(connection, relids).items():
                 if fill.has_changes:
                     trimmed += _trim(connection, relid, fill, runtime.settings)
-            delete_gaps(connection, relids)
+            if has_gaps(connection, relids):
+                with connection.transaction():
+                    keep_gaps_of_snapshots(connection, relids)
+                    delete_gaps(connection, relids)
             watch_buffers(runtime, connection, list(relids), token=token)
     except TrickleError as error:
         logger.warning("could not trim a change buffer", extra={"code": error.code})

@@ -11,6 +11,7 @@ from itertools import islice
 import psycopg
 from psycopg import Connection
 
+from pgtrickle.catalog.capture.snapshot_gaps import inherit_gaps
 from pgtrickle.catalog.refreshes.leases import check_lease
 from pgtrickle.catalog.snapshots import insert_snapshot
 from pgtrickle.catalog.stream_tables import find_plan
@@ -86,6 +87,7 @@ def _take(
         needs_reinit=stateless,
         rows=rows,
     )
+    inherit_gaps(connection, snapshot_id)
     if not stateless:
         copy_state(connection, stream_table.id, snapshot_id)
     return table
