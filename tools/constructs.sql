@@ -334,7 +334,7 @@ FROM orders GROUP BY customer_id
 -- how: looked up
 SELECT customer_id, bit_xor(quantity) AS x, bit_or(quantity) AS b FROM orders GROUP BY customer_id
 
--- construct: stddev, variance of smallint, integer and numeric(14, s)
+-- construct: stddev, variance of integers and of numerics with a scale
 -- differential: yes
 -- how: by addition, up to 14 digits
 SELECT customer_id, stddev(price) AS d, var_pop(quantity) AS v FROM orders GROUP BY customer_id

@@ -28,6 +28,7 @@ WINDOWS = (
     ("UPDATE v SET n = n + 1000000, p = p / 3, s = NULL WHERE id % 5 = 0",),
     ("UPDATE v SET p = 'NaN', w = 'NaN' WHERE id IN (2, 41)",),
     ("DELETE FROM v WHERE k = 1", "UPDATE v SET k = 1 WHERE id = 2"),
+    ("UPDATE v SET b = id WHERE id % 3 = 0", "UPDATE v SET b = b / 3 WHERE id % 3 = 1"),
     ("UPDATE v SET p = 0.001, w = 1 WHERE p = 'NaN'",),
     ("DELETE FROM v WHERE id > 2",),
     ("DELETE FROM v",),

@@ -11,6 +11,7 @@ QUERIES = {
     "array_agg": "SELECT k, array_agg(v) AS x FROM t GROUP BY k",
     "array_agg beside IS NOT TRUE": "SELECT k, array_agg(v) AS x FROM t"
     " WHERE (name = 'a') IS NOT TRUE AND (v < 9) IS NOT FALSE AND NOT ((v = 9) IS TRUE) GROUP BY k",
+    "array_agg beside variance": "SELECT k, array_agg(v) AS x, variance(v) AS y FROM t GROUP BY k",
     "array_agg of all": "SELECT array_agg(name) AS x FROM t",
     "array_agg with ties": "SELECT k, array_agg(name ORDER BY v) AS x FROM t GROUP BY k",
     "array_agg with a filter": "SELECT k, array_agg(v) FILTER (WHERE v > 1) AS x FROM t GROUP BY k",

@@ -94,6 +94,7 @@ def test_the_added_order_is_told(rows: Lab) -> None:
 @pytest.mark.parametrize(
     ("query", "named"),
     [
+        ("SELECT * FROM open_window", r"public\.chain OVER without an order of its rows"),
         ("SELECT * FROM open_view", r"public\.chain without ORDER BY inside it"),
         ("SELECT n, own.twice(n) AS x, own.twice(t) AS y FROM r GROUP BY n", '"twice" beside'),
         ("SELECT moody(n) FROM r", 'function "stable_step" of the aggregate "moody"'),
@@ -102,6 +103,7 @@ def test_the_added_order_is_told(rows: Lab) -> None:
 def test_what_has_no_rule_is_refused_by_name(rows: Lab, query: str, named: str) -> None:
     rows.run(
         "CREATE VIEW open_view AS SELECT k, chain(t) AS x FROM r GROUP BY k",
+        "CREATE VIEW open_window AS SELECT k, chain(t) OVER (PARTITION BY k) AS x FROM r",
         "CREATE FUNCTION own.twice(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 2 * $1'",
         "CREATE AGGREGATE own.twice(text) (sfunc = textcat, stype = text)",
         "CREATE FUNCTION stable_step(int, int) RETURNS int STABLE LANGUAGE sql AS 'SELECT $2'",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pgtrickle.sql.spread import spread_sql
 from tests.labs.digits import text_differences
 from tests.labs.lab import Lab
-from tests.labs.variances import FUNCTIONS, ROWS, TABLE, WINDOWS, follow_variances
+from tests.labs.variances import FUNCTIONS, QUERY, ROWS, TABLE, WINDOWS, follow_variances
 
 
 def test_variances_follow_their_groups(lab: Lab) -> None:
@@ -22,6 +22,17 @@ def test_variances_follow_their_groups_in_postgresql(postgres_lab: Lab) -> None:
     follow_variances(postgres_lab)
 
 
+def test_writers_maintain_variances(postgres_lab: Lab) -> None:
+    postgres_lab.run(TABLE, *ROWS)
+    postgres_lab.trickle.create_stream_table("made", QUERY, refresh_mode="IMMEDIATE")
+    postgres_lab.queries["made"] = QUERY
+
+    for window in WINDOWS:
+        for statement in window:
+            postgres_lab.run(statement)
+            assert text_differences(postgres_lab, "made") == []
+
+
 def test_they_are_added_up_and_not_looked_up(lab: Lab) -> None:
     lab.run(TABLE, *ROWS)
     lab.create(
@@ -29,10 +40,26 @@ def test_they_are_added_up_and_not_looked_up(lab: Lab) -> None:
         "SELECT k, stddev(n) AS a, var_pop(p) AS b, bool_and(n > 0) AS c, every(n > 0) AS d,"
         " bool_or(p > 1) AS e FROM v GROUP BY k",
     )
-    lab.create("others", "SELECT k, stddev(b) AS a, stddev(p * 2) AS b FROM v GROUP BY k")
+    lab.create("others", "SELECT k, stddev(b::float8) AS a, stddev(p * 2) AS b FROM v GROUP BY k")
 
     assert "looked up" not in lab.trickle.explain_stream_table("made")
+    assert lab.value("SELECT count(*) FROM pg_class WHERE relname ~ '^st_.*_v[0-9]+$'") == 2
     assert lab.trickle.explain_stream_table("others").count("looked up") >= 2
+
+
+def test_bigints_that_are_too_long_are_kept_apart(lab: Lab) -> None:
+    lab.run(TABLE, *ROWS)
+    lab.create("made", "SELECT k, stddev(b) AS a FROM v GROUP BY k")
+    lab.create(
+        "counts", "SELECT var_pop(n) AS a FROM (SELECT count(*) AS n FROM v GROUP BY k) AS g"
+    )
+    kept = "SELECT sum(c.reltuples) FROM pg_class AS c WHERE relname ~ '^st_.*_v[0-9]+$'"
+
+    for b in ("id", "id * 10 ^ 14", "CASE WHEN id > 20 THEN 10 ^ 14 + id END", "-id"):
+        lab.window(f"UPDATE v SET b = {b}")
+        assert text_differences(lab, "made") == text_differences(lab, "counts") == []
+    lab.run("VACUUM ANALYZE")
+    assert lab.value(kept) == 0
 
 
 @pytest.mark.parametrize("keys", ["k", "", "ROLLUP (k)"])
@@ -46,8 +73,9 @@ def test_of_joins_in_every_place(lab: Lab, keys: str) -> None:
     grouped = f" GROUP BY {keys}" if keys else ""
     lab.create(
         "made",
-        "SELECT stddev(v.p) AS a, var_pop(v.n) + count(*) AS b, bool_or(v.n > 3) AS c,"
-        " every(v.p > 1) FILTER (WHERE v.n < 40) AS d FROM u LEFT JOIN v USING (k)"
+        "SELECT stddev(v.p) AS a, stddev_pop(v.b) AS e, var_pop(v.n) + count(*) AS b,"
+        " bool_or(v.n > 3) AS c, every(v.p > 1) FILTER (WHERE v.n < 40) AS d"
+        " FROM u LEFT JOIN v USING (k)"
         f"{grouped} HAVING bool_and(v.s > 0) IS DISTINCT FROM false",
     )
     # Spark has no NaN, and reads the columns of an outer join before it computes with them.

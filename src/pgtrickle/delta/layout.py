@@ -187,21 +187,43 @@ class _Builder:
         return Result(call.name, call.type, sql=f'CASE WHEN "{count}" > 0 THEN {value} END')
 
     def _spread(self, call: AggregateCall) -> Result:
-        values, *marks = call.arguments
+        values, *others = call.arguments
         number = self._accumulator(Accumulation.COUNT, values, call.condition, BIGINT)
         total = self._sum(call, values)
         squares = self._accumulator(Accumulation.SQUARES, values, call.condition, NUMERIC)
-        others = [
-            self._accumulator(Accumulation.TRUES, mark, call.condition, BIGINT) for mark in marks
-        ]
-        sums = [f'"{one}"' for one in (total, squares)]
-        if values.type.scale is not None:
-            scales = (values.type.scale, 2 * values.type.scale)
-            sums = [f"round({one}, {scale})" for one, scale in zip(sums, scales, strict=True)]
-        nan = "".join(f'"{one}"' for one in others)
-        return Result(
-            call.name, call.type, sql=spread_sql(call.function, f'"{number}"', nan, *sums)
-        )
+        sums = [f'"{one}"' for one in (number, total, squares)]
+        nan = ""
+        if values.type.base == "numeric":
+            mark = self._accumulator(Accumulation.TRUES, others[0], call.condition, BIGINT)
+            scale = values.type.scale or 0
+            nan, sums[1:] = (
+                f'"{mark}"',
+                [
+                    f"round({one}, {digits})"
+                    for one, digits in zip(sums[1:], (scale, 2 * scale), strict=True)
+                ],
+            )
+        elif others:
+            large = self._large(others[0], call.condition)
+            sums = [f"({one} + {more})" for one, more in zip(sums, large, strict=True)]
+        number, *rest = sums
+        return Result(call.name, call.type, sql=spread_sql(call.function, number, nan, *rest))
+
+    def _large(self, values: Column, condition: str | None) -> list[str]:
+        """Return the number, the sum and the sum of squares of values too long for an engine."""
+        table = self._value_table((values,), condition, skips_nulls=True)
+        name = f'"{values.name}"'
+        found = []
+        for suffix, sql, type_ in (
+            ("number", f"count({name})", BIGINT),
+            ("sum", f"sum({name})", NUMERIC),
+            ("squares", f"sum({name}::numeric * {name})", NUMERIC),
+        ):
+            one = f"{table.name}_{suffix}"
+            lookup = Lookup(sql, table, repeated=True)
+            self.hidden[one] = Result(one, type_, lookup=lookup, hidden=True)
+            found.append(f'COALESCE("{one}", 0)')
+        return found
 
     def _logic(self, call: AggregateCall) -> Result:
         (argument,) = call.arguments

@@ -32,9 +32,14 @@ _EXACT = {
 }
 # The same of a square.
 _EXACT_SQUARES = {
-    Dialect.SPARK: {"int2": "DECIMAL(10, 0)", "int4": "DECIMAL(10, 0)"},
-    Dialect.DUCKDB: {"int2": "HUGEINT", "int4": "HUGEINT", "numeric": "DECIMAL(38, {scale})"},
-    Dialect.POSTGRES: {"int2": "numeric", "int4": "numeric"},
+    Dialect.SPARK: {"int2": "DECIMAL(10, 0)", "int4": "DECIMAL(10, 0)", "int8": "DECIMAL(15, 0)"},
+    Dialect.DUCKDB: {
+        "int2": "HUGEINT",
+        "int4": "HUGEINT",
+        "int8": "HUGEINT",
+        "numeric": "DECIMAL(38, {scale})",
+    },
+    Dialect.POSTGRES: {"int2": "numeric", "int4": "numeric", "int8": "numeric"},
 }
 
 

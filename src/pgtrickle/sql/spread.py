@@ -17,7 +17,8 @@ SPREADS = frozenset({"stddev", "stddev_samp", "stddev_pop", "variance", "var_sam
 
 # Squares have twice the digits, and Spark's decimals 38: ten are left for the number of rows.
 _MOST_DIGITS = 14
-_INTEGERS = frozenset({"int2", "int4"})
+_INTEGERS = frozenset({"int2", "int4", "int8"})
+_MOST = 10**_MOST_DIGITS  # of a bigint that is added up
 
 
 def is_added(function: str, type_: SqlType) -> bool:
@@ -25,7 +26,7 @@ def is_added(function: str, type_: SqlType) -> bool:
 
     >>> is_added("stddev", SqlType("numeric(10,2)", "numeric", "N", 10, 2))
     True
-    >>> is_added("stddev", SqlType("bigint", "int8", "N"))
+    >>> is_added("stddev", SqlType("double precision", "float8", "N"))
     False
     """
     if function not in SPREADS:
@@ -35,15 +36,28 @@ def is_added(function: str, type_: SqlType) -> bool:
     return type_.base in _INTEGERS
 
 
-def finite_and_others(operand: exp.Expr, type_: SqlType) -> tuple[exp.Expr, ...]:
-    """Return the values that can be added up, and for numerics what is true for NaN alone."""
-    if type_.base != "numeric":
+def added_and_others(operand: exp.Expr, type_: SqlType) -> tuple[exp.Expr, ...]:
+    """Return the values that can be added up, and what stands for the others.
+
+    Of numerics the others are NaN, for which it is true; of bigints those with too many digits.
+    """
+    if type_.base == "numeric":
+        zero = exp.Literal.number(0)
+        difference = exp.paren(exp.Sub(this=exp.paren(operand), expression=exp.paren(operand)))
+        added = exp.Case().when(exp.EQ(this=difference, expression=zero), operand.copy())
+        others = exp.Case().when(
+            exp.NEQ(this=difference.copy(), expression=zero.copy()), exp.true()
+        )
+        return exp.cast(added, type_.display, dialect="postgres"), others
+    if type_.base != "int8":
         return (operand.copy(),)
-    zero = exp.Literal.number(0)
-    difference = exp.paren(exp.Sub(this=exp.paren(operand.copy()), expression=exp.paren(operand)))
-    finite = exp.Case().when(exp.EQ(this=difference, expression=zero), operand.copy())
-    others = exp.Case().when(exp.NEQ(this=difference.copy(), expression=zero.copy()), exp.true())
-    return exp.cast(finite, type_.display, dialect="postgres"), others
+    least = exp.GTE(this=exp.paren(operand), expression=exp.Literal.number(-_MOST))
+    most = exp.LTE(this=exp.paren(operand), expression=exp.Literal.number(_MOST))
+    small = exp.and_(least, most)
+    return (
+        exp.Case().when(small, operand.copy()),
+        exp.Case().when(exp.not_(exp.paren(small.copy())), operand.copy()),
+    )
 
 
 def spread_sql(function: str, number: str, others: str, total: str, squares: str) -> str:

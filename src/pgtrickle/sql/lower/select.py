@@ -14,7 +14,12 @@ from pgtrickle.sql.lower.query_end import end, read_ending
 from pgtrickle.sql.lower.set_operations import union_all
 from pgtrickle.sql.lower.set_returning import expand_functions
 from pgtrickle.sql.lower.subqueries.as_values import attach_subqueries
-from pgtrickle.sql.lower.window_functions import expand_named_windows, expand_windows, has_window
+from pgtrickle.sql.lower.window_functions import (
+    expand_named_windows,
+    expand_windows,
+    has_window,
+    refuse_open,
+)
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.scalars import conjuncts, null_scalar, parse_scalar
 from pgtrickle.sql.scope import Scope, resolve
@@ -83,6 +88,8 @@ class SelectLowering:
             else one
             for one in listed
         ]
+        for one in listed:
+            refuse_open(one)
         scalars = [resolve(one, frame.scope) for one in attached]
         scalars = expand_windows(self._compiler, scalars, frame)
         scalars = expand_functions(self._compiler, scalars, frame)

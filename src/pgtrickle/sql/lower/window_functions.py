@@ -19,12 +19,26 @@ from pgtrickle.model.text.names import quote_identifier
 from pgtrickle.sql.lower.half_built import Compiler, Frame
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.scalars import bare_column, make_scalar, parse_scalar, pass_on
+from pgtrickle.sql.text.own_aggregates import OwnAggregate
 from pgtrickle.sql.text.own_level import replace_nodes
 
 
 def has_window(expression: exp.Expr) -> bool:
     """Tell whether an expression calls a window function."""
     return expression.find(exp.Window) is not None
+
+
+def refuse_open(expression: exp.Expr) -> None:
+    """Refuse aggregates of users over a partition in no order: their answer may depend on it."""
+    for window in expression.find_all(exp.Window):
+        function = window.this.this if isinstance(window.this, exp.Filter) else window.this
+        ordered = window.args.get("order") or function.find(exp.Column) is None
+        if isinstance(function, OwnAggregate) and not ordered:
+            raise Refusal(
+                f"{function.this} OVER without an order of its rows",
+                str(function.this).rpartition(".")[2],
+                hint="Write ORDER BY into OVER (...), and the frame that you mean.",
+            )
 
 
 def expand_named_windows(select: exp.Select) -> exp.Select:

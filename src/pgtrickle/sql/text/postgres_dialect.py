@@ -15,7 +15,7 @@ from sqlglot.tokenizer_core import TokenType
 from pgtrickle.model.compile_steps import check_time
 from pgtrickle.sql.text.printed_syntax import PrintedSyntaxParser
 
-_OTHERWISE = ("DATE_PART", "DATE_BIN", "TO_HEX")
+_OTHERWISE = ("DATE_PART", "DATE_BIN", "TO_HEX", "VARIANCE")
 
 
 def _without(functions: dict[str, Any]) -> dict[str, Any]:

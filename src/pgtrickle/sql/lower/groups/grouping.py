@@ -25,7 +25,7 @@ from pgtrickle.sql.plan_columns import PlanColumns, unique
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.scalars import bare_column, make_scalar, null_scalar
 from pgtrickle.sql.scope import Scope, Typed, refuse_in_scalar, resolve, typed_column
-from pgtrickle.sql.spread import SPREADS, finite_and_others, is_added
+from pgtrickle.sql.spread import SPREADS, added_and_others, is_added
 from pgtrickle.sql.text.own_aggregates import OwnAggregate
 from pgtrickle.sql.text.own_level import replace_nodes
 
@@ -36,7 +36,8 @@ ORDERED = frozenset(
      "xmlagg", "any_value"}
 )  # fmt: skip
 # Aggregates that the parser treats as ordinary functions ...
-_UNPARSED = frozenset({"every", "jsonb_agg", "xmlagg", "range_agg", "range_intersect_agg"})
+_OF_ONE = frozenset({"every", "variance"})  # with the one operand that other calls have
+_UNPARSED = _OF_ONE | {"jsonb_agg", "xmlagg", "range_agg", "range_intersect_agg"}
 # ... and those that it knows by WITHIN GROUP.
 _WITHIN_GROUP = frozenset(
     {"mode", "percentile_cont", "percentile_disc", "rank", "dense_rank", "percent_rank",
@@ -204,7 +205,7 @@ class Grouping:
         (typed,) = self._columns.typed([resolve(operand, self._scope)])
         if not is_added(function, typed.type):
             return []
-        return [self._argument(one, "arg") for one in finite_and_others(operand, typed.type)]
+        return [self._argument(one, "arg") for one in added_and_others(operand, typed.type)]
 
     def _argument(self, expression: exp.Expr, prefix: str) -> Output:
         scalar = resolve(expression, self._scope)
@@ -312,7 +313,7 @@ def _short_name(function: str) -> str:
 
 def _only_operand(call: exp.Expr) -> exp.Expr | None:
     """Return the expression of which a call is a function, DISTINCT or not; None of several."""
-    unparsed = isinstance(call, exp.Anonymous) and call.name.lower() != "every"
+    unparsed = isinstance(call, exp.Anonymous) and call.name.lower() not in _OF_ONE
     if unparsed or isinstance(call, exp.WithinGroup) or call.find(exp.Order):
         return None
     own = isinstance(call, OwnAggregate)
