@@ -143,6 +143,8 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             " 'revenue_before')",
             "list_snapshots": "SELECT snapshot_table, row_count, gap"
             " FROM pgtrickle.list_snapshots('revenue')",
+            "diff_snapshots": 'SELECT change, copies, "row"'
+            " FROM pgtrickle.diff_snapshots('revenue_before')",
             "restore_from_snapshot": "CALL pgtrickle.restore_from_snapshot('revenue',"
             " 'revenue_before')",
             "drop_snapshot": "CALL pgtrickle.drop_snapshot('revenue_before')",

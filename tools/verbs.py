@@ -44,6 +44,7 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("snapshots.snapshot_stream_table", "snapshot create", "snapshot_stream_table"),
         Verb("snapshots.restore_from_snapshot", "snapshot restore", "restore_from_snapshot"),
         Verb("snapshots.list_snapshots", "snapshot list", "list_snapshots"),
+        Verb("snapshots.diff_snapshots", "snapshot diff", "diff_snapshots"),
         Verb("snapshots.drop_snapshot", "snapshot drop", "drop_snapshot"),
     ),
     "How a query is maintained": (

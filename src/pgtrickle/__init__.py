@@ -52,7 +52,7 @@ if TYPE_CHECKING:
         WatermarkGroup,
     )
     from pgtrickle.model.stream_table import Action, InitiatedBy, RefreshMode, Status, StreamTable
-    from pgtrickle.model.table_snapshot import ListedSnapshot
+    from pgtrickle.model.table_snapshot import ListedSnapshot, RowChange, SnapshotDiff
     from pgtrickle.model.text.names import QualifiedName
     from pgtrickle.model.text.shown import Listing
     from pgtrickle.options.words import AlterOptions, AlterWords, CreateOptions, Definition
@@ -113,6 +113,7 @@ __all__ = [
     "RefreshReport",
     "RefreshStatus",
     "RenameReport",
+    "RowChange",
     "SchedulerVerbs",
     "ServiceLevel",
     "SettingInEffect",
@@ -121,6 +122,7 @@ __all__ = [
     "ShownCatalog",
     "SinkStatus",
     "SlotHealth",
+    "SnapshotDiff",
     "SnapshotVerbs",
     "SourceRead",
     "Status",
@@ -186,6 +188,7 @@ _HOMES = {
     "RefreshReport": "pgtrickle.model.report",
     "RefreshStatus": "pgtrickle.catalog.refreshes.history",
     "RenameReport": "pgtrickle.service.lifecycle.rename",
+    "RowChange": "pgtrickle.model.table_snapshot",
     "SchedulerVerbs": "pgtrickle.client.scheduler",
     "ServiceLevel": "pgtrickle.model.status_report",
     "SettingInEffect": "pgtrickle.settings",
@@ -194,6 +197,7 @@ _HOMES = {
     "ShownCatalog": "pgtrickle.model.lake.catalog",
     "SinkStatus": "pgtrickle.model.lake.sink",
     "SlotHealth": "pgtrickle.service.capturing.wal_slot",
+    "SnapshotDiff": "pgtrickle.model.table_snapshot",
     "SnapshotVerbs": "pgtrickle.client.snapshots",
     "SourceRead": "pgtrickle.model.report",
     "Status": "pgtrickle.model.stream_table",

@@ -17,7 +17,7 @@ from tests.labs.lab import Lab
 from tools.sql_examples import EXAMPLES, PREPARATION
 from tools.sql_surface import read_routines, read_views
 
-# Parts of a procedure that users call, and nothing for themselves.
+# Parts of what users call, and nothing for themselves.
 INNER = {
     "refusal_of_commit",
     "find_transaction_block",
@@ -28,6 +28,8 @@ INNER = {
     "check_may_act_on",
     "check_may_ask",
     "check_may_group",
+    "find_snapshot",
+    "list_identities",
 }
 # What these have to say comes as messages.
 MESSAGES = {"explain"}
