@@ -54,6 +54,7 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "ducklake_catalogs": "SELECT * FROM pgtrickle.ducklake_catalogs()",
             "move_ducklake_catalog": "CALL pgtrickle.move_ducklake_catalog(to_schema => 'ducklake',"
             "\n    from_schema => 'lake')",
+            "show_as_of": "CALL pgtrickle.show_as_of('revenue', now()::text, max_rows => 10)",
         },
         "Holding the scheduler back": {
             "gate_source": "SELECT pgtrickle.gate_source('orders')",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pgtrickle.lake.reader.source import register_ducklake
     from pgtrickle.model.capture.cdc_mode import CdcMode
     from pgtrickle.model.lake.catalog import MovedCatalog, ShownCatalog
+    from pgtrickle.model.lake.past_rows import PastRows
     from pgtrickle.model.lake.sink import DeliveryStatus, LakeCare, SinkStatus
     from pgtrickle.model.lake.source import LakeSource
     from pgtrickle.model.report import Progress, RefreshReport, SourceRead, VerifyReport
@@ -105,6 +106,7 @@ __all__ = [
     "MovedCatalog",
     "Notice",
     "Outcome",
+    "PastRows",
     "Progress",
     "QualifiedName",
     "Refresh",
@@ -180,6 +182,7 @@ _HOMES = {
     "MovedCatalog": "pgtrickle.model.lake.catalog",
     "Notice": "pgtrickle.service.insight.channels",
     "Outcome": "pgtrickle.service.lifecycle.create_or_replace",
+    "PastRows": "pgtrickle.model.lake.past_rows",
     "Progress": "pgtrickle.model.report",
     "QualifiedName": "pgtrickle.model.text.names",
     "Refresh": "pgtrickle.catalog.refreshes.history",

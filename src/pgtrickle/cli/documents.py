@@ -17,6 +17,7 @@ from pgtrickle.model.report import RefreshReport, VerifyReport
 from pgtrickle.model.status_report import HealthCheck, StatusReport, worst
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.model.table_snapshot import SnapshotDiff
+from pgtrickle.model.text.json_values import json_row
 
 if TYPE_CHECKING:  # psycopg and what lies above it are not needed for --help
     from pgtrickle.catalog.refreshes.history import Refresh
@@ -86,12 +87,12 @@ def row_text(row: Mapping[str, Any]) -> str:
     >>> row_text({"region": "north", "total": Decimal("15.50")})
     '{"region": "north", "total": "15.50"}'
     """
-    return json.dumps(row, ensure_ascii=False, default=str)
+    return json.dumps(json_row(row), ensure_ascii=False)
 
 
 def snapshot_diff_document(diff: SnapshotDiff) -> Document:
     """Describe how two snapshots differ; JSON has no exact decimals, so they are text."""
-    changes = [{**asdict(one), "row": json.loads(row_text(one.row))} for one in diff.changes]
+    changes = [{**asdict(one), "row": json_row(one.row)} for one in diff.changes]
     return {**asdict(diff), "changes": changes, "complete": diff.complete}
 
 

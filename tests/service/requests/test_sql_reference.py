@@ -36,8 +36,9 @@ MESSAGES = {"explain"}
 OWNERS = {"grant_access", "revoke_access", "set_setting", "drain", "undrain", "migrate"}
 # What has to happen before an example.
 BEFORE = {
+    "show_as_of": "CALL pgtrickle.alter_stream_table('revenue', sink => 'ducklake')",
     "reset_fuse": "UPDATE pgtrickle.pgt_stream_tables SET fuse_blown_at = now(),"
-    " fuse_reason = 'too much' WHERE pgt_name = 'revenue'"
+    " fuse_reason = 'too much' WHERE pgt_name = 'revenue'",
 }
 
 

@@ -35,7 +35,7 @@ SELECT CASE WHEN p.proname = ANY (l.readers) THEN 'reader' ELSE 'operator' END, 
                  'pause_scheduler', 'perform_request', 'refresh_stream_table',
                  'refusal_of_commit', 'rename_stream_table', 'repair_stream_table',
                  'reset_fuse', 'restore_from_snapshot', 'resume_scheduler', 'resume_stream_table',
-                 'snapshot_stream_table', 'submit_request',
+                 'show_as_of', 'snapshot_stream_table', 'submit_request',
                  'subscribe', 'ungate_source', 'unsubscribe', 'validate_query',
                  'verify_stream_table', 'write_and_refresh']
        )) AS l (readers, operators)
