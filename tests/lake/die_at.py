@@ -25,7 +25,6 @@ from pgtrickle.lake.write.endpoints import Ends
 from pgtrickle.lake.write.parquet import DataFileWriter
 from pgtrickle.service.refreshing import run
 from pgtrickle.service.sinks.ducklake import delivery as lake_sink
-from pgtrickle.service.sinks.ducklake import kind
 from pgtrickle.service.sinks.ducklake import other_database as lake_elsewhere
 from pgtrickle.settings import load_settings
 from tests.fakes.spreading import SpreadingEngine
@@ -33,7 +32,7 @@ from tests.lake.shore import LAKE_DSN
 
 # By name: whose attribute is called, which, and whether the process dies before or after it.
 STEPS: dict[str, tuple[Any, str, bool]] = {
-    "before the delivery": (kind, "deliver_refresh", True),
+    "before the delivery": (lake_sink, "deliver_refresh", True),
     "before a data file": (write_rows, "DataFileWriter", True),
     "with an empty data file": (write_rows, "DataFileWriter", False),
     "with half a data file": (DataFileWriter, "write", False),
@@ -51,19 +50,19 @@ STEPS: dict[str, tuple[Any, str, bool]] = {
     "before the provenance": (lake_sink, "insert_provenance", True),
     "before the delivery is closed": (lake_sink, "close_delivery", True),
     "after the delivery is closed": (lake_sink, "close_delivery", False),
-    "before the commit": (kind, "deliver_refresh", False),
+    "before the commit": (lake_sink, "deliver_refresh", False),
     "after the commit": (run, "run_refresh", False),
 }
 # Likewise, of a large load: after the refresh, and in parts.
 LOAD_STEPS: dict[str, tuple[Any, str, bool]] = {
-    "before the load": (kind, "deliver_left", True),
+    "before the load": (lake_sink, "deliver_left", True),
     "with half a part": (DataFileWriter, "write", False),
     "after a part": (DataFileWriter, "close", False),
     "after all parts": (SpreadingEngine, "spread", False),
     "with the lock": (deliver, "begin_commit", False),
     "before the delivery is closed": (lake_sink, "close_delivery", True),
     "before the commit of the load": (lake_sink, "check_lease", False),
-    "after the load": (kind, "deliver_left", False),
+    "after the load": (lake_sink, "deliver_left", False),
 }
 # Likewise, of a large difference.
 DIFFERENCE_STEPS: dict[str, tuple[Any, str, bool]] = {
@@ -77,11 +76,11 @@ DIFFERENCE_STEPS: dict[str, tuple[Any, str, bool]] = {
     "after the deletes": (deliver, "delete_gone", False),
     "before the delivery is closed": (lake_sink, "close_delivery", True),
     "before the commit of the difference": (lake_sink, "check_lease", False),
-    "after the difference": (kind, "deliver_left", False),
+    "after the difference": (lake_sink, "deliver_left", False),
 }
 # Likewise, of a delivery to a catalog in another database, which follows the refresh.
 ELSEWHERE_STEPS: dict[str, tuple[Any, str, bool]] = {
-    "before the delivery": (kind, "deliver_left", True),
+    "before the delivery": (lake_sink, "deliver_left", True),
     "with the lock": (deliver, "begin_commit", False),
     "after the rows are shown to the lake": (deliver, "show_gone", False),
     "with the snapshot": (Commit, "finish", False),
@@ -91,7 +90,7 @@ ELSEWHERE_STEPS: dict[str, tuple[Any, str, bool]] = {
     "after the lake has committed": (lake_sink, "commit_elsewhere", False),
     "with the intent struck off": (lake_elsewhere, "take_intent", False),
     "with the delivery closed": (lake_elsewhere, "close_delivery", False),
-    "after the delivery": (kind, "deliver_left", False),
+    "after the delivery": (lake_sink, "deliver_left", False),
 }
 # By name: after which of those steps another process comes that dies too, and where.
 SETTLE_STEPS: dict[str, tuple[str, tuple[Any, str, bool]]] = {
