@@ -4,42 +4,29 @@ from __future__ import annotations
 
 import re
 import shlex
-from pathlib import Path
 
 import psycopg
 import pytest
 
 from tests.cli.conftest import CommandLine
+from tests.cli.walkthroughs import DOCS, read_steps
 
-PAGE = Path(__file__).parents[2] / "docs" / "snapshots.md"
 QUERY = "SELECT k, count(*) AS n FROM t GROUP BY k"
-
-
-def steps() -> list[tuple[str, list[str]]]:
-    """Return the commands of the page, each with the lines that it is said to print."""
-    found: list[tuple[str, list[str]]] = []
-    for block in re.findall(r"```console\n(.*?)```", PAGE.read_text(), re.DOTALL):
-        for line in block.replace("\\\n", "").splitlines():
-            if line.startswith("$ "):
-                found.append((line.removeprefix("$ "), []))
-            else:
-                found[-1][1].append(line)
-    return found
 
 
 def test_walkthrough_prints_what_the_page_says(cli: CommandLine) -> None:
     assert cli.dsn is not None
-    assert len(steps()) >= 10
-    for command, expected in steps():
-        program, *arguments = shlex.split(command)
+    steps = read_steps((DOCS / "snapshots.md").read_text())
+    assert len(steps) >= 10
+    for step in steps:
+        program, *arguments = shlex.split(step.command)
         if program == "psql":
             with psycopg.connect(cli.dsn, autocommit=True) as connection:
                 connection.execute(arguments[1].encode())
             continue
         answer = cli(*arguments)
-        assert answer.exit_code == 0, (command, answer)
-        pattern = "\n".join(".+".join(map(re.escape, line.split("…"))) for line in expected)
-        assert re.fullmatch(pattern, answer.stdout.strip()), (command, answer.stdout)
+        assert answer.exit_code == 0, (step, answer)
+        step.check(answer.stdout)
 
 
 @pytest.fixture
