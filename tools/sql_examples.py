@@ -54,6 +54,7 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "ducklake_catalogs": "SELECT * FROM pgtrickle.ducklake_catalogs()",
             "move_ducklake_catalog": "CALL pgtrickle.move_ducklake_catalog(to_schema => 'ducklake',"
             "\n    from_schema => 'lake')",
+            "show_as_of": "CALL pgtrickle.show_as_of('revenue', now()::text, max_rows => 10)",
         },
         "Holding the scheduler back": {
             "gate_source": "SELECT pgtrickle.gate_source('orders')",
@@ -143,6 +144,8 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             " 'revenue_before')",
             "list_snapshots": "SELECT snapshot_table, row_count, gap"
             " FROM pgtrickle.list_snapshots('revenue')",
+            "diff_snapshots": 'SELECT change, copies, "row"'
+            " FROM pgtrickle.diff_snapshots('revenue_before')",
             "restore_from_snapshot": "CALL pgtrickle.restore_from_snapshot('revenue',"
             " 'revenue_before')",
             "drop_snapshot": "CALL pgtrickle.drop_snapshot('revenue_before')",

@@ -44,6 +44,7 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("snapshots.snapshot_stream_table", "snapshot create", "snapshot_stream_table"),
         Verb("snapshots.restore_from_snapshot", "snapshot restore", "restore_from_snapshot"),
         Verb("snapshots.list_snapshots", "snapshot list", "list_snapshots"),
+        Verb("snapshots.diff_snapshots", "snapshot diff", "diff_snapshots"),
         Verb("snapshots.drop_snapshot", "snapshot drop", "drop_snapshot"),
     ),
     "How a query is maintained": (
@@ -59,7 +60,10 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("export_definition", "export", "export_definition"),
         Verb("insight.stream_table_spec", "", "stream_table_spec", "in the shell, show --json"),
     ),
-    "Rows": (Verb("table", "", "", "in SQL, SELECT; in the shell, psql"),),
+    "Rows": (
+        Verb("table", "", "", "in SQL, SELECT; in the shell, psql"),
+        Verb("lake.show_as_of", "show", "show_as_of"),
+    ),
     "How stream tables are doing": (
         Verb("list_stream_tables", "list", "pgt_status"),
         Verb("status", "status", "daemons"),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pgtrickle.lake.reader.source import register_ducklake
     from pgtrickle.model.capture.cdc_mode import CdcMode
     from pgtrickle.model.lake.catalog import MovedCatalog, ShownCatalog
+    from pgtrickle.model.lake.past_rows import PastRows
     from pgtrickle.model.lake.sink import DeliveryStatus, LakeCare, SinkStatus
     from pgtrickle.model.lake.source import LakeSource
     from pgtrickle.model.report import Progress, RefreshReport, SourceRead, VerifyReport
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
         WatermarkGroup,
     )
     from pgtrickle.model.stream_table import Action, InitiatedBy, RefreshMode, Status, StreamTable
-    from pgtrickle.model.table_snapshot import ListedSnapshot
+    from pgtrickle.model.table_snapshot import ListedSnapshot, RowChange, SnapshotDiff
     from pgtrickle.model.text.names import QualifiedName
     from pgtrickle.model.text.shown import Listing
     from pgtrickle.options.words import AlterOptions, AlterWords, CreateOptions, Definition
@@ -105,6 +106,7 @@ __all__ = [
     "MovedCatalog",
     "Notice",
     "Outcome",
+    "PastRows",
     "Progress",
     "QualifiedName",
     "Refresh",
@@ -113,6 +115,7 @@ __all__ = [
     "RefreshReport",
     "RefreshStatus",
     "RenameReport",
+    "RowChange",
     "SchedulerVerbs",
     "ServiceLevel",
     "SettingInEffect",
@@ -121,6 +124,7 @@ __all__ = [
     "ShownCatalog",
     "SinkStatus",
     "SlotHealth",
+    "SnapshotDiff",
     "SnapshotVerbs",
     "SourceRead",
     "Status",
@@ -178,6 +182,7 @@ _HOMES = {
     "MovedCatalog": "pgtrickle.model.lake.catalog",
     "Notice": "pgtrickle.service.insight.channels",
     "Outcome": "pgtrickle.service.lifecycle.create_or_replace",
+    "PastRows": "pgtrickle.model.lake.past_rows",
     "Progress": "pgtrickle.model.report",
     "QualifiedName": "pgtrickle.model.text.names",
     "Refresh": "pgtrickle.catalog.refreshes.history",
@@ -186,6 +191,7 @@ _HOMES = {
     "RefreshReport": "pgtrickle.model.report",
     "RefreshStatus": "pgtrickle.catalog.refreshes.history",
     "RenameReport": "pgtrickle.service.lifecycle.rename",
+    "RowChange": "pgtrickle.model.table_snapshot",
     "SchedulerVerbs": "pgtrickle.client.scheduler",
     "ServiceLevel": "pgtrickle.model.status_report",
     "SettingInEffect": "pgtrickle.settings",
@@ -194,6 +200,7 @@ _HOMES = {
     "ShownCatalog": "pgtrickle.model.lake.catalog",
     "SinkStatus": "pgtrickle.model.lake.sink",
     "SlotHealth": "pgtrickle.service.capturing.wal_slot",
+    "SnapshotDiff": "pgtrickle.model.table_snapshot",
     "SnapshotVerbs": "pgtrickle.client.snapshots",
     "SourceRead": "pgtrickle.model.report",
     "Status": "pgtrickle.model.stream_table",

@@ -42,6 +42,24 @@ def test_status_of_a_copy_that_is_up_to_date(cheap: CommandLine) -> None:
     assert cheap("sink", "status").stdout.startswith("public.cheap -> main.cheap: DELIVERED (")
 
 
+def test_rows_of_the_past_are_shown(cheap: CommandLine, user: Connection[TupleRow]) -> None:
+    [(first,)] = user.execute("SELECT max(snapshot_id) FROM ducklake.ducklake_snapshot").fetchall()
+    user.execute("INSERT INTO items VALUES (3, 1.5), (4, 2)")
+    cheap("refresh", "cheap")
+
+    told = cheap("show", "cheap", "--as-of", str(first)).stdout
+    shown = cheap("show", "cheap", "--as-of", str(first + 1), "--limit", "2", "--json").json
+    refused = cheap("show", "cheap", "--as-of", "1999-12-31", "--json")
+
+    assert [line.split() for line in told.splitlines()[:3:2]] == [["id", "price"], ["1", "5.00"]]
+    assert f"public.cheap as of snapshot {first} of the lake, " in told
+    assert told.endswith(": 1 rows\n")
+    assert (len(shown["rows"]), shown["complete"]) == (2, False)
+    assert set(shown["rows"][0]) == {"id", "price"}
+    assert cheap("show", "cheap", "--as-of", "9999-12-31", "--columns", "price").exit_code == 0
+    assert (refused.exit_code, refused.error["code"]) == (1, "ST704")
+
+
 def test_copy_that_fails_is_told_and_retried(
     cheap: CommandLine, user: Connection[TupleRow], tmp_path: Path
 ) -> None:

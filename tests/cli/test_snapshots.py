@@ -4,42 +4,29 @@ from __future__ import annotations
 
 import re
 import shlex
-from pathlib import Path
 
 import psycopg
 import pytest
 
 from tests.cli.conftest import CommandLine
+from tests.cli.walkthroughs import DOCS, read_steps
 
-PAGE = Path(__file__).parents[2] / "docs" / "snapshots.md"
 QUERY = "SELECT k, count(*) AS n FROM t GROUP BY k"
-
-
-def steps() -> list[tuple[str, list[str]]]:
-    """Return the commands of the page, each with the lines that it is said to print."""
-    found: list[tuple[str, list[str]]] = []
-    for block in re.findall(r"```console\n(.*?)```", PAGE.read_text(), re.DOTALL):
-        for line in block.replace("\\\n", "").splitlines():
-            if line.startswith("$ "):
-                found.append((line.removeprefix("$ "), []))
-            else:
-                found[-1][1].append(line)
-    return found
 
 
 def test_walkthrough_prints_what_the_page_says(cli: CommandLine) -> None:
     assert cli.dsn is not None
-    assert len(steps()) >= 10
-    for command, expected in steps():
-        program, *arguments = shlex.split(command)
+    steps = read_steps((DOCS / "snapshots.md").read_text())
+    assert len(steps) >= 10
+    for step in steps:
+        program, *arguments = shlex.split(step.command)
         if program == "psql":
             with psycopg.connect(cli.dsn, autocommit=True) as connection:
                 connection.execute(arguments[1].encode())
             continue
         answer = cli(*arguments)
-        assert answer.exit_code == 0, (command, answer)
-        pattern = "\n".join(".+".join(map(re.escape, line.split("…"))) for line in expected)
-        assert re.fullmatch(pattern, answer.stdout.strip()), (command, answer.stdout)
+        assert answer.exit_code == 0, (step, answer)
+        step.check(answer.stdout)
 
 
 @pytest.fixture
@@ -79,6 +66,7 @@ def test_json_has_the_names_and_the_figures(shop: CommandLine) -> None:
         (("restore", "missing", "missing"), "ST201"),
         (("list", "missing"), "ST201"),
         (("drop", "counts"), "ST218"),
+        (("diff", "counts"), "ST218"),
     ],
     ids=lambda one: " ".join(one) if isinstance(one, tuple) else one,
 )
@@ -88,6 +76,43 @@ def test_errors_have_codes(shop: CommandLine, arguments: tuple[str, ...], code: 
     assert answer.exit_code == 1
     assert answer.error["code"] == code
     assert answer.error["hint"]
+
+
+def test_difference_as_json_is_exact_and_tells_what_it_leaves_out(shop: CommandLine) -> None:
+    assert shop.dsn is not None
+    with psycopg.connect(shop.dsn, autocommit=True) as connection:
+        connection.execute("CREATE TABLE prices (item text, price numeric(30, 20))")
+    shop("create", "list", "--query", "SELECT item, price FROM prices")
+    shop("snapshot", "create", "list", "empty")
+    with psycopg.connect(shop.dsn, autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO prices VALUES ('a', 0.12345678901234567890), ('b\x1b[2J', 2), ('c', 3)"
+        )
+    shop("refresh", "list")
+
+    told = shop("snapshot", "diff", "empty", "--limit", "2", "--json").json
+    shown = shop("snapshot", "diff", "empty", "--limit", "2").stdout
+
+    assert told == {
+        "before": "public.empty",
+        "after": None,
+        "rows_added": 3,
+        "rows_removed": 0,
+        "changes": [
+            {
+                "change": "added",
+                "copies": 1,
+                "row": {"item": item, "price": price},
+            }
+            for item, price in (
+                ("a", "0.12345678901234567890"),
+                ("b\x1b[2J", "2.00000000000000000000"),
+            )
+        ],
+        "complete": False,
+    }
+    assert "\x1b" not in shown
+    assert shown.endswith("the present rows: +3 -0 rows; the first 2 are shown\n")
 
 
 def test_doctor_tells_what_snapshots_cost(shop: CommandLine) -> None:

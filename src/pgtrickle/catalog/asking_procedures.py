@@ -183,6 +183,17 @@ _PROCEDURES = (
         "reads it.",
     ),
     Procedure(
+        "show_as_of",
+        (
+            _NAME,
+            ("as_of", "text", None),
+            ("columns", "text[]", "NULL"),
+            ("max_rows", "int8", "100"),
+        ),
+        "Rows of a stream table as its copy in the lake had them: in a snapshot of the lake by its "
+        "number, or in the newest up to a moment. By default 100, at most 10,000.",
+    ),
+    Procedure(
         "move_ducklake_catalog",
         (("to_schema", "text", "NULL"), ("from_schema", "text", "NULL")),
         "Move the tables of a lake's catalog to another schema, with everything that names them.",

@@ -27,6 +27,7 @@ from pgtrickle.catalog.asking_procedures import write_asking_procedures
 from pgtrickle.catalog.capture.event_triggers import install_watch
 from pgtrickle.catalog.option_routines import write_option_routines
 from pgtrickle.catalog.settings_table import list_known_settings
+from pgtrickle.catalog.snapshots.differences import write_snapshot_differences
 from pgtrickle.errors import (
     CatalogCorruptError,
     CatalogMissingError,
@@ -92,7 +93,8 @@ def list_api_files() -> tuple[ApiFile, ...]:
     """Read the files that are applied again when they change, in order of their names.
 
     Some are made by Python: the procedures that ask the daemon, the routines that list every
-    option, and the list of the settings that this package knows.
+    option, the functions that compare snapshots, and the list of the settings that this package
+    knows.
     """
     texts = {
         file.name.removesuffix(".sql"): file.read_text(encoding="utf-8")
@@ -101,6 +103,7 @@ def list_api_files() -> tuple[ApiFile, ...]:
     }
     texts["50_asking"] = write_asking_procedures()
     texts["62_options"] = write_option_routines()
+    texts["88_snapshot_differences"] = write_snapshot_differences()
     texts["99_known_settings"] = list_known_settings()
     return tuple(
         ApiFile(name, text, hashlib.sha256(text.encode()).hexdigest())

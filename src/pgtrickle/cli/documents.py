@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from enum import Enum
@@ -15,6 +16,8 @@ from pgtrickle.model.lake.source import LakeSource
 from pgtrickle.model.report import RefreshReport, VerifyReport
 from pgtrickle.model.status_report import HealthCheck, StatusReport, worst
 from pgtrickle.model.stream_table import StreamTable
+from pgtrickle.model.table_snapshot import SnapshotDiff
+from pgtrickle.model.text.json_values import json_row
 
 if TYPE_CHECKING:  # psycopg and what lies above it are not needed for --help
     from pgtrickle.catalog.refreshes.history import Refresh
@@ -75,6 +78,22 @@ def stream_table_document(table: StreamTable) -> Document:
         "cdc_mode": None if table.cdc_mode is None else table.cdc_mode.value,
         "engine": None if table.engine is None else table.engine.value,
     }
+
+
+def row_text(row: Mapping[str, Any]) -> str:
+    """Write a row on one line, as JSON.
+
+    >>> from decimal import Decimal
+    >>> row_text({"region": "north", "total": Decimal("15.50")})
+    '{"region": "north", "total": "15.50"}'
+    """
+    return json.dumps(json_row(row), ensure_ascii=False)
+
+
+def snapshot_diff_document(diff: SnapshotDiff) -> Document:
+    """Describe how two snapshots differ; JSON has no exact decimals, so they are text."""
+    changes = [{**asdict(one), "row": json_row(one.row)} for one in diff.changes]
+    return {**asdict(diff), "changes": changes, "complete": diff.complete}
 
 
 def report_document(report: RefreshReport) -> Document:

@@ -14,6 +14,7 @@ from pgtrickle.client.lake import LakeVerbs
 from pgtrickle.client.scheduler import SchedulerVerbs, check_watermark
 from pgtrickle.client.snapshots import SnapshotVerbs
 from pgtrickle.model.lake.catalog import ShownCatalog
+from pgtrickle.model.lake.past_rows import PastRows
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.scheduling.refresh_group import DEFAULT_ISOLATION
 from pgtrickle.model.stream_table import Action
@@ -116,6 +117,30 @@ class GuestCapture(_OfGuest, CaptureVerbs):
 
 class GuestLake(_OfGuest, LakeVerbs):
     """The verbs on the lake, for a guest."""
+
+    def show_as_of(
+        self,
+        name: str,
+        as_of: str | int | datetime,
+        columns: Sequence[str] | None = None,
+        max_rows: int = 100,
+    ) -> PastRows:
+        """Ask for rows of the past; values that JSON has no form for come as text."""
+        found = self._means.ask(
+            "show_as_of",
+            self._get(name).name,
+            as_of=str(as_of),
+            columns=None if columns is None else list(columns),
+            max_rows=max_rows,
+        )
+        return PastRows(
+            found["stream_table"],
+            found["snapshot_id"],
+            datetime.fromisoformat(found["snapshot_time"]),
+            tuple(found["columns"]),
+            tuple(found["rows"]),
+            found["complete"],
+        )
 
     def ducklake_catalogs(self) -> Listing[ShownCatalog]:
         """Return where the catalogs of lakes are, as the catalog's owner lets readers know."""

@@ -10,9 +10,10 @@ from pgtrickle.model.words import AnyCompactionPolicy
 from pgtrickle.service.naming import Naming
 
 if TYPE_CHECKING:  # each verb imports its use case when it is called
-    from datetime import timedelta
+    from datetime import datetime, timedelta
 
     from pgtrickle.model.lake.catalog import MovedCatalog, ShownCatalog
+    from pgtrickle.model.lake.past_rows import PastRows
     from pgtrickle.model.lake.sink import LakeCare, SinkStatus
     from pgtrickle.model.lake.source import LakeSource
 
@@ -28,6 +29,22 @@ class LakeVerbs(Naming):
         from pgtrickle.service.sinks.ducklake.copies import show_sinks
 
         return Listing(show_sinks(self._runtime))
+
+    def show_as_of(
+        self,
+        name: str,
+        as_of: str | int | datetime,
+        columns: Sequence[str] | None = None,
+        max_rows: int = 100,
+    ) -> PastRows:
+        """Return rows of a stream table as its copy in the lake had them, at most 10,000.
+
+        ``as_of`` is the number of a snapshot of the lake, or a moment (UTC unless it names a zone):
+        then it is the newest snapshot up to that.
+        """
+        from pgtrickle.service.sinks.ducklake.show_as_of import show_as_of
+
+        return show_as_of(self._runtime, self._name(name), as_of, columns, max_rows)
 
     def retry_sink(self, name: str) -> SinkStatus:
         """Deliver the missing rows of a stream table to the lake now, after failures too."""

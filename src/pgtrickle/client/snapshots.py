@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgtrickle.catalog.snapshots import list_snapshots
+from pgtrickle.catalog.snapshots.differences import diff_snapshots
+from pgtrickle.catalog.snapshots.entries import list_snapshots
 from pgtrickle.model.report import RefreshReport
-from pgtrickle.model.table_snapshot import ListedSnapshot
+from pgtrickle.model.table_snapshot import ListedSnapshot, SnapshotDiff
 from pgtrickle.model.text.shown import Listing
 from pgtrickle.service.naming import Naming
 
@@ -44,6 +45,16 @@ class SnapshotVerbs(Naming):
         with self._runtime.connection() as connection:
             wanted = None if name is None else self._name(name)
             return Listing(list_snapshots(connection, wanted))
+
+    def diff_snapshots(self, a: str, b: str | None = None, max_rows: int = 100) -> SnapshotDiff:
+        """Return the rows that were added and removed from snapshot ``a`` to snapshot ``b``.
+
+        Without ``b``, up to the present rows of the stream table.  PostgreSQL compares them with
+        the rights of the connected role.
+        """
+        with self._runtime.connection() as connection:
+            after = None if b is None else self._name(b)
+            return diff_snapshots(connection, self._name(a), after, max_rows)
 
     def drop_snapshot(self, table: str) -> QualifiedName:
         """Drop a snapshot and its table; return the name of that."""

@@ -61,6 +61,31 @@ class TableSnapshot:
     needs_reinit: bool
 
 
+@dataclass(frozen=True, slots=True)
+class RowChange(Shown):
+    """A row that one of two snapshots has and the other lacks."""
+
+    change: str  # added or removed
+    copies: int  # how many more there are, or how many fewer
+    row: dict[str, Any]  # numbers with a point are Decimals, exact; most other values are text
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotDiff(Shown):
+    """How the rows of a stream table differ between two snapshots."""
+
+    before: str
+    after: str | None  # None: the present rows
+    rows_added: int  # of all changes, also of those that are not listed
+    rows_removed: int
+    changes: tuple[RowChange, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether all changes are listed."""
+        return sum(one.copies for one in self.changes) == self.rows_added + self.rows_removed
+
+
 def default_snapshot_name(stream_table: QualifiedName, epoch_ms: int) -> QualifiedName:
     """Return the name of a snapshot that was given none.
 

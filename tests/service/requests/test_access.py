@@ -159,6 +159,7 @@ def test_operator_must_own_what_he_asks_for(owner: Lab, other: psycopg.Connectio
         "CALL pgtrickle.reset_fuse('counts')",
         "CALL pgtrickle.explain_delta('counts')",
         "CALL pgtrickle.diagnose_errors('counts')",
+        "CALL pgtrickle.show_as_of('counts', '1')",
     ):
         assert refused(other, statement) == "ST206"
     other.execute("SELECT pgtrickle.subscribe('counts', 'news')")

@@ -309,6 +309,26 @@ DEFINITIONS = (
 SPEC = """SELECT pgtrickle.stream_table_spec('public."It''s"')"""
 
 
+def test_rows_of_the_past_are_json(counts: Lab, tmp_path: Path):
+    path = tmp_path / "lake"
+    counts.run(
+        f"CALL pgtrickle.alter_stream_table('counts', sink => 'ducklake',"
+        f" ducklake_sink_path => '{path}')"
+    )
+    held = counts.rows("TABLE counts")
+    then = counts.value("SELECT clock_timestamp()::text")
+    counts.window("DELETE FROM t")
+
+    found = counts.value(f"CALL pgtrickle.show_as_of('counts', '{then}', '{{n, k}}')")
+    now = counts.value(
+        f"CALL pgtrickle.show_as_of('counts', '{found['snapshot_id'] + 1}', max_rows => 1)"
+    )
+
+    assert found["columns"] == ["n", "k"]
+    assert sorted((row["k"], row["n"]) for row in found["rows"]) == sorted(held)
+    assert (now["rows"], now["complete"]) == ([], True)
+
+
 def run_script(lab: Lab, script: str) -> None:
     for statement in script.split(";\n"):
         if statement:

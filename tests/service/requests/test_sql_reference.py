@@ -17,7 +17,7 @@ from tests.labs.lab import Lab
 from tools.sql_examples import EXAMPLES, PREPARATION
 from tools.sql_surface import read_routines, read_views
 
-# Parts of a procedure that users call, and nothing for themselves.
+# Parts of what users call, and nothing for themselves.
 INNER = {
     "refusal_of_commit",
     "find_transaction_block",
@@ -28,14 +28,17 @@ INNER = {
     "check_may_act_on",
     "check_may_ask",
     "check_may_group",
+    "find_snapshot",
+    "list_identities",
 }
 # What these have to say comes as messages.
 MESSAGES = {"explain"}
 OWNERS = {"grant_access", "revoke_access", "set_setting", "drain", "undrain", "migrate"}
 # What has to happen before an example.
 BEFORE = {
+    "show_as_of": "CALL pgtrickle.alter_stream_table('revenue', sink => 'ducklake')",
     "reset_fuse": "UPDATE pgtrickle.pgt_stream_tables SET fuse_blown_at = now(),"
-    " fuse_reason = 'too much' WHERE pgt_name = 'revenue'"
+    " fuse_reason = 'too much' WHERE pgt_name = 'revenue'",
 }
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
@@ -14,10 +15,12 @@ from pgtrickle.cli.documents import refresh_document, stream_table_document
 from pgtrickle.cli.insight.history import refresh_listing
 from pgtrickle.cli.moments import ago
 from pgtrickle.cli.options import Dsn, Json, Name
-from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout
+from pgtrickle.cli.output import errors_as_exit_codes, plain_table, print_json, stdout
 from pgtrickle.model.frontier import NEVER
+from pgtrickle.model.lake.past_rows import PastRows
 from pgtrickle.model.report import SourceRead
 from pgtrickle.model.stream_table import StreamTable
+from pgtrickle.model.text.json_values import json_value
 
 if TYPE_CHECKING:  # the catalog takes longer to import than --help should
     from pgtrickle.catalog.refreshes.history import Refresh
@@ -25,9 +28,39 @@ if TYPE_CHECKING:  # the catalog takes longer to import than --help should
 _REFRESHES = 5
 
 
-def show(ctx: typer.Context, name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
+def show(
+    ctx: typer.Context,
+    name: Name,
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MOMENT",
+            help="Show rows instead, as the copy in the lake had them: the number of a snapshot of"
+            " the lake, or a moment as 2026-01-31 12:00 (UTC unless it names a zone).",
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="With --as-of: the columns to show; default: all."),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option(min=1, max=10_000, help="With --as-of: how many rows.")
+    ] = 100,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
     """Show a stream table: its definition, mode, status, frontier and last refreshes."""
+    if columns is not None and as_of is None:
+        raise typer.BadParameter("goes with --as-of", param_hint="--columns")
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
+        if as_of is not None:
+            chosen = None if columns is None else [one.strip() for one in columns.split(",")]
+            past = trickle.lake.show_as_of(name, as_of, chosen, limit)
+            if as_json:
+                print_json(past.to_json())
+            else:
+                _print_rows(past)
+            return
         table = trickle.get_stream_table(name)
         refreshes = trickle.refresh_history(name, limit=_REFRESHES)
         if as_json:
@@ -36,6 +69,28 @@ def show(ctx: typer.Context, name: Name, dsn: Dsn = None, as_json: Json = False)
             print_json(stream_table_document(table) | {"refreshes": documents, "reads": totals})
             return
         _print(table, refreshes)
+
+
+def _print_rows(past: PastRows) -> None:
+    shown = plain_table(*past.columns)
+    for row in past.rows:
+        shown.add_row(*(_cell(row[name]) for name in past.columns))
+    console = stdout()
+    console.print(shown)
+    more = "" if past.complete else "; there are more"
+    console.print(
+        Text(
+            f"{past.stream_table} as of snapshot {past.snapshot_id} of the lake,"
+            f" {past.snapshot_time}: {len(past.rows)} rows{more}"
+        )
+    )
+
+
+def _cell(value: object) -> str:
+    plain = json_value(value)
+    if plain is None:
+        return ""
+    return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
 
 
 def _print(table: StreamTable, refreshes: list[Refresh]) -> None:

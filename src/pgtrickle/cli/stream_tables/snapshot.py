@@ -7,15 +7,21 @@ from typing import Annotated
 import typer
 
 from pgtrickle.cli.connect import connected
-from pgtrickle.cli.documents import report_document, values_document
+from pgtrickle.cli.documents import (
+    report_document,
+    row_text,
+    snapshot_diff_document,
+    values_document,
+)
 from pgtrickle.cli.options import Dsn, Json, Name
 from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout, working
 from pgtrickle.cli.waiting import Wait, when_free
-from pgtrickle.model.table_snapshot import ListedSnapshot
+from pgtrickle.model.table_snapshot import ListedSnapshot, RowChange
 from pgtrickle.model.text.printable import printable_line
 
 snapshot = typer.Typer(
-    no_args_is_help=True, help="Take, list and drop snapshots of stream tables, and restore them."
+    no_args_is_help=True,
+    help="Take, list, compare and drop snapshots of stream tables, and restore them.",
 )
 
 Table = Annotated[
@@ -25,7 +31,7 @@ Table = Annotated[
 
 @snapshot.callback()
 def main() -> None:
-    """Take, list and drop snapshots of stream tables, and restore them."""
+    """Take, list, compare and drop snapshots of stream tables, and restore them."""
 
 
 @snapshot.command()
@@ -112,6 +118,46 @@ def _line(one: ListedSnapshot) -> str:
         f"{one.table} of {one.stream_table}: {one.row_count} rows of {one.data_timestamp},"
         f" {one.size_bytes} bytes; the refresh after a restore {after}"
     )
+
+
+@snapshot.command()
+def diff(
+    ctx: typer.Context,
+    a: Annotated[str, typer.Argument(metavar="A", help="Table of the earlier snapshot.")],
+    b: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[B]", help="Table of the later snapshot; default: the present rows."
+        ),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many different rows.")] = 100,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Show the rows that were added and removed between two snapshots of a stream table."""
+    with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
+        with working(f"Comparing {a}"):
+            found = trickle.snapshots.diff_snapshots(a, b, limit)
+        if as_json:
+            print_json(snapshot_diff_document(found))
+            return
+        for one in found.changes:
+            stdout().print(_change_line(one), markup=False, soft_wrap=True)
+        shown = "" if found.complete else f"; the first {len(found.changes)} are shown"
+        stdout().print(
+            printable_line(
+                f"from {found.before} to {found.after or 'the present rows'}:"
+                f" +{found.rows_added} -{found.rows_removed} rows{shown}"
+            ),
+            markup=False,
+            soft_wrap=True,
+        )
+
+
+def _change_line(one: RowChange) -> str:
+    sign = "+" if one.change == "added" else "-"
+    copies = "" if one.copies == 1 else f" ({one.copies} times)"
+    return printable_line(f"{sign} {row_text(one.row)}{copies}")
 
 
 @snapshot.command()

@@ -6,12 +6,12 @@ from pgtrickle.model.sql_type import SqlType
 from pgtrickle.model.text.output_text import output_text
 
 # Types without an equality operator or without a hash function (pg_type.typname).
-_AS_TEXT = frozenset(
+AS_TEXT = frozenset(
     {"json", "xml", "point", "line", "lseg", "box", "path", "polygon", "circle", "money",
      "tsvector", "tsquery", "bit", "varbit", "jsonpath", "pg_snapshot", "txid_snapshot"}
 )  # fmt: skip
 # Types of which equal values may look different: 1.0 and 1.00 inside them, or 24:00 and 1 day.
-_LOOKS_DIFFERENT = frozenset(
+LOOKS_DIFFERENT = frozenset(
     {"_numeric", "interval", "_interval", "jsonb", "_jsonb", "numrange", "nummultirange"}
 )
 # Types whose ``=`` compares areas or lengths.
@@ -26,7 +26,7 @@ def comparable(expression: str, type_: SqlType) -> str:
     """
     element = type_.base.removeprefix("_")
     composite = type_.category == "C"
-    return output_text(expression, type_) if element in _AS_TEXT or composite else expression
+    return output_text(expression, type_) if element in AS_TEXT or composite else expression
 
 
 def identity(expression: str, type_: SqlType) -> tuple[str, ...]:
@@ -42,7 +42,7 @@ def identity(expression: str, type_: SqlType) -> tuple[str, ...]:
     """
     if type_.base == "numeric" and type_.precision is None:
         return expression, f"pg_catalog.scale({expression})"
-    if type_.base in _LOOKS_DIFFERENT:
+    if type_.base in LOOKS_DIFFERENT:
         return expression, output_text(expression, type_)
     return (comparable(expression, type_),)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pgtrickle.model.sql_type import SqlType
 
 # Arrays, composite types, enums and ranges: the kinds of types that any role can create.
-_MADE_BY_USERS = frozenset("ACER")
+MADE_BY_USERS = frozenset("ACER")
 
 
 def has_users_casts(type_: SqlType) -> bool:
@@ -21,7 +21,7 @@ def has_users_casts(type_: SqlType) -> bool:
     >>> has_users_casts(SqlType("integer[]", "_int4", "A"))
     False
     """
-    return type_.category in _MADE_BY_USERS and "." in type_.display
+    return type_.category in MADE_BY_USERS and "." in type_.display
 
 
 def output_text(expression: str, type_: SqlType) -> str:

@@ -9,7 +9,7 @@ from psycopg import Connection
 from pgtrickle.capture.trim import count_consumed
 from pgtrickle.catalog.capture.snapshot_gaps import list_snapshot_sources
 from pgtrickle.catalog.dependencies import list_consumer_frontiers
-from pgtrickle.catalog.snapshots import list_snapshots
+from pgtrickle.catalog.snapshots.entries import list_snapshots
 from pgtrickle.service.runtime import Runtime
 
 

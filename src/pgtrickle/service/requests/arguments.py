@@ -33,6 +33,8 @@ _TYPES: Mapping[str, tuple[type, ...]] = MappingProxyType(
         "params": (dict,),
         "lake_table": (str,),
         "columns": (list,),
+        "as_of": (str,),
+        "max_rows": (int,),
         "catalog_schema": (str,),
         "to_schema": (str,),
         "from_schema": (str,),

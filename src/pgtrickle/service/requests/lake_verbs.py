@@ -1,4 +1,4 @@
-"""The verbs of requests that attach tables of the lake, detach them, and move its catalog.
+"""The verbs of requests that read the lake, attach tables of it, detach them, move its catalog.
 
 The server reads the files and owns the rows, so the caller must be able to act as it.
 """
@@ -9,8 +9,13 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from pgtrickle.service.requests.caller import check_may_act_as_server, name_for_creation
+from pgtrickle.service.requests.caller import (
+    check_may_act_as_server,
+    get_own_stream_table,
+    name_for_creation,
+)
 from pgtrickle.service.sinks.ducklake.catalog_schema import move_catalog
+from pgtrickle.service.sinks.ducklake.show_as_of import show_as_of
 from pgtrickle.service.sources.ducklake.attach import attach_ducklake_table, detach_ducklake_table
 
 if TYPE_CHECKING:  # which imports this module
@@ -23,15 +28,23 @@ def move(ask: Ask, given: Mapping[str, Any]) -> Any:
     return asdict(move_catalog(ask.runtime, given.get("to_schema"), given.get("from_schema")))
 
 
+def show_past(ask: Ask, given: Mapping[str, Any]) -> Any:
+    """Return rows of a stream table as its copy in the lake had them."""
+    name = get_own_stream_table(ask, given["name"]).name
+    columns = _listed(given.get("columns"))
+    return show_as_of(
+        ask.runtime, name, given["as_of"], columns, given.get("max_rows", 100)
+    ).to_json()
+
+
 def attach(ask: Ask, given: Mapping[str, Any]) -> Any:
     """Follow a table of the lake."""
     check_may_act_as_server(ask)
-    columns = given.get("columns")
     source = attach_ducklake_table(
         ask.runtime,
         name_for_creation(ask, given["name"]),
         given["lake_table"],
-        columns=None if columns is None else [str(one) for one in columns],
+        columns=_listed(given.get("columns")),
         catalog_schema=given.get("catalog_schema"),
         compaction_policy=given.get("compaction_policy"),
     )
@@ -43,3 +56,7 @@ def detach(ask: Ask, given: Mapping[str, Any]) -> Any:
     check_may_act_as_server(ask)
     source = detach_ducklake_table(ask.runtime, name_for_creation(ask, given["name"]))
     return {"name": str(source.landing)}
+
+
+def _listed(columns: list[Any] | None) -> list[str] | None:
+    return None if columns is None else [str(one) for one in columns]

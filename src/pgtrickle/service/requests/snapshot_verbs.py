@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pgtrickle.catalog.snapshots import find_snapshot
+from pgtrickle.catalog.snapshots.entries import find_snapshot
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.service.lease_waits import when_free
 from pgtrickle.service.lifecycle.snapshots.drop import drop_snapshot, not_found

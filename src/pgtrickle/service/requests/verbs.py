@@ -316,6 +316,7 @@ VERBS: Mapping[str, Verb] = MappingProxyType(
             Verb("snapshot_stream_table", snapshots.take, _ONE, ("target", "wait_seconds")),
             Verb("restore_from_snapshot", snapshots.restore, _FROM, ("wait_seconds",)),
             Verb("drop_snapshot", snapshots.drop, ("table",)),
+            Verb("show_as_of", lake.show_past, ("name", "as_of"), ("columns", "max_rows")),
             Verb("pause_scheduler", control.pause, ("names",)),
             Verb("resume_scheduler", control.resume, ("names",)),
             Verb("create_refresh_group", control.create_group, _GROUP, ("isolation",)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 from psycopg import Connection
 
-from pgtrickle.catalog.snapshots import (
+from pgtrickle.catalog.snapshots.entries import (
     delete_snapshot,
     find_snapshot,
     list_lost_snapshots,

@@ -19,7 +19,7 @@ from pgtrickle.capture.locks import lock_buffers
 from pgtrickle.catalog.capture.snapshot_gaps import adopt_snapshot_gaps
 from pgtrickle.catalog.dependencies import list_dependencies
 from pgtrickle.catalog.refreshes.leases import Lease
-from pgtrickle.catalog.snapshots import lock_snapshot
+from pgtrickle.catalog.snapshots.entries import lock_snapshot
 from pgtrickle.catalog.stream_tables import get_stream_table_by_id, update_needs_reinit
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import Action, InitiatedBy, StreamTable

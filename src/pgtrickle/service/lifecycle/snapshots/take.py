@@ -13,7 +13,7 @@ from psycopg import Connection
 
 from pgtrickle.catalog.capture.snapshot_gaps import inherit_gaps
 from pgtrickle.catalog.refreshes.leases import check_lease
-from pgtrickle.catalog.snapshots import insert_snapshot
+from pgtrickle.catalog.snapshots.entries import insert_snapshot
 from pgtrickle.catalog.stream_tables import find_plan
 from pgtrickle.errors import (
     NameNotUsableError,

@@ -191,7 +191,7 @@ def _deliver_apart(runtime: Runtime, name: QualifiedName, *, forgive: bool) -> N
         with runtime.connection() as connection:
             sink = find_sink(connection, stream_table.id)
             if sink is None:
-                raise _no_sink(name)
+                raise no_sink(name)
             if forgive:
                 forgive_delivery(connection, stream_table.id)
             record = find_open_delivery(connection, stream_table.id)
@@ -214,11 +214,12 @@ def show_sink(runtime: Runtime, name: QualifiedName) -> SinkStatus:
         stream_table = get_stream_table(connection, name)
         found = [one for one in list_sink_status(connection) if one.stream_table == str(name)]
     if not found:
-        raise _no_sink(stream_table.name)
+        raise no_sink(stream_table.name)
     return found[0]
 
 
-def _no_sink(name: QualifiedName) -> TrickleError:
+def no_sink(name: QualifiedName) -> TrickleError:
+    """Return the error that a stream table has no copy in the lake."""
     return LakeSinkError(
         f'the stream table "{name}" has no sink',
         hint=f"Give it one with: pgtrickle alter {name} --sink {DUCKLAKE}.",

@@ -1,0 +1,1 @@
+"""Snapshots of stream tables: their entries, and how two of them differ."""
