@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pgtrickle.model.lake.catalog import MovedCatalog, ShownCatalog
     from pgtrickle.model.lake.sink import DeliveryStatus, LakeCare, SinkStatus
     from pgtrickle.model.lake.source import LakeSource
+    from pgtrickle.model.migration_plan import MigrationPlan
     from pgtrickle.model.report import Progress, RefreshReport, SourceRead, VerifyReport
     from pgtrickle.model.scheduling.diamonds import DiamondConsistency, DiamondSchedulePolicy
     from pgtrickle.model.scheduling.fuse import FuseMode
@@ -102,6 +103,7 @@ __all__ = [
     "ListedSource",
     "Listing",
     "Mended",
+    "MigrationPlan",
     "MovedCatalog",
     "Notice",
     "Outcome",
@@ -175,6 +177,7 @@ _HOMES = {
     "ListedSource": "pgtrickle.model.status_report",
     "Listing": "pgtrickle.model.text.shown",
     "Mended": "pgtrickle.service.lifecycle.repair.rebind",
+    "MigrationPlan": "pgtrickle.model.migration_plan",
     "MovedCatalog": "pgtrickle.model.lake.catalog",
     "Notice": "pgtrickle.service.insight.channels",
     "Outcome": "pgtrickle.service.lifecycle.create_or_replace",

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import psycopg
 import pytest
 from psycopg import Connection
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import TupleRow
 
-from pgtrickle.catalog import migrate as migration_module
-from pgtrickle.catalog.migrate import Migration, list_migrations
 from tests.catalog.databases import ordinary_role
+from tests.catalog.versions import NEXT, contents, publish
 from tests.cli.conftest import CommandLine
 from tests.fixtures.restartable import OwnServer
 
@@ -24,24 +21,10 @@ COMMANDS = [
     ("run", "--once"),
 ]
 IDS = [one[0] for one in COMMANDS]
-NEXT = len(list_migrations()) + 1
 NEWER = {
     "tables": f"INSERT INTO pgtrickle.pgt_schema_version VALUES ({NEXT}, now(), 'later', 'x')",
     "functions": "UPDATE pgtrickle.pgt_sql_api SET package = '99.1' WHERE name = '10_sources'",
 }
-
-
-def contents(connection: Connection[TupleRow]) -> list[str]:
-    """Return what a database consists of, and what the catalog has on record of itself."""
-    connection.execute("SET search_path = pg_catalog")
-    objects = connection.execute(
-        "SELECT pg_describe_object('pg_class'::regclass, oid, 0), relfilenode, xmin"
-        "  FROM pg_class WHERE oid >= 16384 AND relkind <> 't'"
-        " UNION ALL SELECT pg_describe_object('pg_proc'::regclass, oid, 0), 0, xmin"
-        "  FROM pg_proc WHERE oid >= 16384"
-        " UNION ALL SELECT nspname, 0, xmin FROM pg_namespace WHERE nspname !~ '^pg_'"
-    ).fetchall()
-    return sorted(map(str, objects))
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=IDS)
@@ -98,13 +81,6 @@ def test_standby_shows_and_refuses_to_write(cli: CommandLine, own_server: OwnSer
         assert ask("list") == (0, None)
         for command in COMMANDS[1:]:
             assert ask(*command) == (1, "ST504")
-
-
-def publish(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    """Let the package have one migration more."""
-    later = Migration(NEXT, "later", text, hashlib.sha256(text.encode()).hexdigest())
-    known = (*list_migrations(), later)
-    monkeypatch.setattr(migration_module, "list_migrations", lambda: known)
 
 
 @pytest.mark.parametrize("command", ["init", "migrate"])

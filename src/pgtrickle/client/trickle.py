@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from pgtrickle.client.scheduler import SchedulerVerbs
     from pgtrickle.client.snapshots import SnapshotVerbs
     from pgtrickle.daemon import Daemon
+    from pgtrickle.model.migration_plan import MigrationPlan
     from pgtrickle.model.status_report import HealthCheck, StatusReport, Versions
     from pgtrickle.scheduler.loop import Watcher
     from pgtrickle.service.insight.channels import Notice
@@ -120,6 +121,18 @@ class Trickle(Naming):
         if isinstance(self._runtime.gap, CatalogMissingError):
             raise self._runtime.gap
         return self.init()
+
+    def plan_migration(self) -> MigrationPlan:
+        """Return what ``migrate`` would do: it is rehearsed in a transaction that is rolled back.
+
+        The rehearsal holds the same locks, for as long as the migration would.
+        """
+        from pgtrickle.catalog.upgrades.rehearse import rehearse
+
+        if isinstance(self._runtime.gap, CatalogMissingError):
+            raise self._runtime.gap
+        with self._runtime.connection_before_catalog() as connection:
+            return rehearse(connection)
 
     def run(
         self,
