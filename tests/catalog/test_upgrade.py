@@ -8,11 +8,12 @@ from psycopg.conninfo import make_conninfo
 
 import pgtrickle
 from pgtrickle.catalog.migrate import check_version, migrate
-from pgtrickle.errors import CatalogOutdatedError
+from pgtrickle.errors import CatalogOutdatedError, LeaseLostError
 from tests.catalog.databases import Database, value
 from tests.catalog.freeze import OPERATOR, READER, STREAM_TABLES
 from tests.catalog.versions import LATER, NEXT, describe, publish
 from tests.fakes.engine import DuckDbEngine
+from tests.fixtures.engines import Borrowed
 
 
 def test_upgraded_catalog_equals_a_new_one(owner: Database, database: str):
@@ -70,6 +71,22 @@ def test_later_migration_is_asked_for_and_applied(
         trickle.refresh_stream_table("app.revenue")
         assert trickle.verify_stream_table("app.revenue").ok
     assert value(owner, "SELECT count(shoe_size) FROM pgtrickle.pgt_daemons") == 0
+
+
+def test_refresh_in_flight_does_not_commit_into_the_migrated_catalog(
+    frozen: str, monkeypatch: pytest.MonkeyPatch
+):
+    engine = Borrowed(DuckDbEngine())
+    with pgtrickle.connect(frozen, engine=engine, init=True) as trickle:
+        with psycopg.connect(frozen, autocommit=True) as other:
+            publish(monkeypatch, LATER)
+            engine.interruptions = [lambda: migrate(other)]
+            with pytest.raises(LeaseLostError):
+                trickle.refresh_stream_table("app.large")
+            assert value(other, "SELECT count(*) FROM pgtrickle.pgt_leases") == 0
+
+        assert trickle.refresh_stream_table("app.large").rows_inserted == 1
+        assert trickle.verify_stream_table("app.large").ok
 
 
 def test_migration_that_fails_half_way_leaves_nothing_of_it(
