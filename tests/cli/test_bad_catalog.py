@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import psycopg
 import pytest
 from psycopg import Connection
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import TupleRow
 
+from pgtrickle.catalog.migrate import FILES
+from pgtrickle.model.version import VERSION
 from tests.catalog.databases import ordinary_role
-from tests.catalog.versions import NEXT, contents, publish
+from tests.catalog.versions import LATER, NEXT, contents, publish
 from tests.cli.conftest import CommandLine
 from tests.fixtures.restartable import OwnServer
 
@@ -39,6 +43,51 @@ def test_catalog_of_a_newer_version_is_refused(
 
     assert (refused.exit_code, refused.error["code"]) == (1, "ST204")
     assert "Install the version" in refused.error["hint"]
+    assert contents(user) == before
+
+
+def test_version_shows_what_a_database_says_or_why_it_says_nothing(
+    cli: CommandLine, user: Connection[TupleRow]
+):
+    found = cli("version", "--json").json
+    assert found["pgtrickle"] == found["database"]["package"] == VERSION
+    assert found["database"]["catalog"] == NEXT - 1
+    assert f"catalog         {NEXT - 1}" in cli("version").stdout
+
+    user.execute(NEWER["tables"].encode())
+
+    refused = cli("version", "--json")
+    assert (refused.exit_code, refused.json["database"]["error"]["code"]) == (0, "ST204")
+    assert f"the catalog has version {NEXT}" in cli("version").stderr
+
+
+def test_dry_run_says_what_it_locks_and_changes_nothing(
+    cli: CommandLine, user: Connection[TupleRow], monkeypatch: pytest.MonkeyPatch
+):
+    assert cli("migrate", "--dry-run").stdout.startswith("catalog ready")
+    publish(
+        monkeypatch,
+        "-- Why:   to know more.\n-- Reads: nothing.\n-- Locks: pgt_daemons.\n\n" + LATER,
+    )
+    user.execute(
+        "INSERT INTO pgtrickle.pgt_leader VALUES (true, 'h:1', now(), now() + '1h'::interval)"
+    )
+    before = contents(user)
+
+    told, document = cli("migrate", "--dry-run").stdout, cli("migrate", "--dry-run", "--json").json
+
+    for line in (
+        f"the catalog has version {NEXT - 1}, this package {NEXT}",
+        "  why:   to know more.",
+        "the daemon h:1 would step down; then start this version",
+        "nothing was changed",
+    ):
+        assert line in told.splitlines()
+    assert re.search(
+        rf"AccessExclusiveLock on pgtrickle.pgt_daemons .*from: {NEXT:04d} later", told
+    )
+    assert [one["name"] for one in document["steps"]] == [f"{NEXT:04d} later", FILES]
+    assert (document["rehearsed"], document["daemon"]) == (True, "h:1")
     assert contents(user) == before
 
 

@@ -25,7 +25,6 @@ from pgtrickle.model.report import Progress, RefreshReport, VerifyReport
 from pgtrickle.model.scheduling.delta_fraction import Fraction
 from pgtrickle.model.stream_table import RefreshMode, StreamTable
 from pgtrickle.model.text.shown import Listing
-from pgtrickle.model.version import VERSION
 from pgtrickle.model.words import (
     AccessLevel,
     AnyCdcMode,
@@ -515,12 +514,11 @@ class Trickle(Naming):
         return follow_notices(self._runtime, wanted, listening=listening, seconds=seconds)
 
     def version(self) -> Versions:
-        """Return the versions of package, catalog and server, and whether a daemon runs."""
+        """Return the versions of package, catalog, server and Spark, and those of the daemon."""
         from pgtrickle.catalog.overview import get_versions
-        from pgtrickle.model.status_report import Versions
 
         with self._runtime.connection() as connection:
-            return Versions(VERSION, *get_versions(connection))
+            return get_versions(connection)
 
     def list_settings(self) -> Listing[SettingInEffect]:
         """Return every setting of this process, and where its value comes from."""
