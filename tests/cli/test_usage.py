@@ -19,7 +19,9 @@ COMMANDS = [
     "health", "tree", "show", "history", "errors", "subscribe", "alter", "rename", "export",
     "repair", "drop", "run", "config", "demo", "doctor", "version",
 ]  # fmt: skip
-GROUPS = ["bulk", "scheduler", "gate", "watermark", "fuse", "group", "cdc", "sink", "lake"]
+GROUPS = [
+    "bulk", "snapshot", "scheduler", "gate", "watermark", "fuse", "group", "cdc", "sink", "lake",
+]  # fmt: skip
 
 
 def test_every_command_is_there() -> None:
