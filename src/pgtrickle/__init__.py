@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pgtrickle.model.lake.catalog import MovedCatalog, ShownCatalog
     from pgtrickle.model.lake.sink import DeliveryStatus, LakeCare, SinkStatus
     from pgtrickle.model.lake.source import LakeSource
-    from pgtrickle.model.migration_plan import MigrationPlan
     from pgtrickle.model.report import Progress, RefreshReport, SourceRead, VerifyReport
     from pgtrickle.model.scheduling.diamonds import DiamondConsistency, DiamondSchedulePolicy
     from pgtrickle.model.scheduling.fuse import FuseMode
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     from pgtrickle.model.table_snapshot import ListedSnapshot
     from pgtrickle.model.text.names import QualifiedName
     from pgtrickle.model.text.shown import Listing
+    from pgtrickle.model.upgrades.plan import MigrationPlan
     from pgtrickle.options.words import AlterOptions, AlterWords, CreateOptions, Definition
     from pgtrickle.scheduler.loop import Watcher
     from pgtrickle.service.capturing.wal_slot import SlotHealth
@@ -177,7 +177,7 @@ _HOMES = {
     "ListedSource": "pgtrickle.model.status_report",
     "Listing": "pgtrickle.model.text.shown",
     "Mended": "pgtrickle.service.lifecycle.repair.rebind",
-    "MigrationPlan": "pgtrickle.model.migration_plan",
+    "MigrationPlan": "pgtrickle.model.upgrades.plan",
     "MovedCatalog": "pgtrickle.model.lake.catalog",
     "Notice": "pgtrickle.service.insight.channels",
     "Outcome": "pgtrickle.service.lifecycle.create_or_replace",

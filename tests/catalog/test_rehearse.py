@@ -11,7 +11,7 @@ import pgtrickle
 from pgtrickle.catalog.migrate import FILES, list_migrations, migrate
 from pgtrickle.catalog.upgrades import rehearse as rehearsal
 from pgtrickle.catalog.upgrades.rehearse import rehearse
-from pgtrickle.model.migration_plan import _MODES, conflict
+from pgtrickle.model.upgrades.lock_modes import MODES, conflict
 from tests.catalog.databases import Database
 from tests.catalog.versions import LATER, NEXT, contents, describe, publish
 from tests.fakes.engine import DuckDbEngine
@@ -76,7 +76,7 @@ def test_lock_modes_conflict_as_in_postgresql(catalog: Database, database: str):
     catalog.execute("CREATE TABLE locked ()")
     found = set()
     with psycopg.connect(database) as first, psycopg.connect(database) as second:
-        for held, asked in product(_MODES, _MODES):
+        for held, asked in product(MODES, MODES):
             lock = "LOCK TABLE locked IN {} MODE NOWAIT"
             first.execute(lock.format(_words(held)).encode())
             try:
@@ -86,7 +86,7 @@ def test_lock_modes_conflict_as_in_postgresql(catalog: Database, database: str):
             first.rollback()
             second.rollback()
 
-    assert found == {pair for pair in product(_MODES, _MODES) if conflict(*pair)}
+    assert found == {pair for pair in product(MODES, MODES) if conflict(*pair)}
 
 
 def _words(mode: str) -> str:

@@ -62,8 +62,8 @@ if TYPE_CHECKING:
     from pgtrickle.client.scheduler import SchedulerVerbs
     from pgtrickle.client.snapshots import SnapshotVerbs
     from pgtrickle.daemon import Daemon
-    from pgtrickle.model.migration_plan import MigrationPlan
     from pgtrickle.model.status_report import HealthCheck, StatusReport, Versions
+    from pgtrickle.model.upgrades.plan import MigrationPlan
     from pgtrickle.scheduler.loop import Watcher
     from pgtrickle.service.insight.channels import Notice
     from pgtrickle.service.insight.doctor import Check

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
-from pgtrickle.model.migration_plan import Blocker, conflict
+from pgtrickle.model.upgrades.lock_modes import conflict
+from pgtrickle.model.upgrades.plan import Blocker
 
 # An ordinary role sees who holds a lock, and not how long its transaction has been open.
 _LIST_HOLDERS = """
@@ -47,8 +48,8 @@ def list_blockers(
 def describe_blockers(blockers: Sequence[Blocker]) -> str:
     """Return a few blockers in one line.
 
-    >>> describe_blockers([Blocker(7, "ann", "psql", "pgtrickle.t", "AccessShareLock", 3.2)])
-    'process 7 of "ann" (psql) holds AccessShareLock on pgtrickle.t since 3 s'
+    >>> describe_blockers([Blocker(7, "ann", "psql", "pgt_leases", "AccessShareLock", 3.2)])
+    'process 7 of "ann" (psql) holds AccessShareLock on pgt_leases since 3 s'
     """
     return "; ".join(dict.fromkeys(map(describe_blocker, blockers[:_SHOWN])))
 

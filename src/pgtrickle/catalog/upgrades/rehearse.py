@@ -26,13 +26,8 @@ from pgtrickle.catalog.migrate import (
 from pgtrickle.catalog.scheduling.leader import find_leader
 from pgtrickle.catalog.upgrades.blockers import list_blockers
 from pgtrickle.errors import ServerBusyError
-from pgtrickle.model.migration_plan import (
-    MigrationPlan,
-    MigrationStep,
-    TakenLock,
-    read_header,
-    strongest,
-)
+from pgtrickle.model.upgrades.lock_modes import strongest
+from pgtrickle.model.upgrades.plan import MigrationPlan, MigrationStep, TakenLock, read_header
 
 _PATIENCE_SECONDS = 5.0
 
@@ -135,7 +130,7 @@ def _list_steps(recorded: Recorded, took_ms: dict[str, float]) -> tuple[Migratio
         FILES,
         f"{stale or 'none'} of {number} files differ; all of them are applied again.",
         "Nothing is stored in them.",
-        "The views, for a moment.",
+        "Views, and tables that have policies or triggers, for a moment.",
         took_ms.get(FILES),
     )
     return (*steps, files)

@@ -13,7 +13,7 @@ from pgtrickle.cli.options import Dsn, Json
 from pgtrickle.cli.output import errors_as_exit_codes, print_json, print_text, stdout
 
 if TYPE_CHECKING:
-    from pgtrickle.model.migration_plan import MigrationPlan, MigrationStep
+    from pgtrickle.model.upgrades.plan import MigrationPlan, MigrationStep
 
 
 def init(ctx: typer.Context, dsn: Dsn = None, as_json: Json = False) -> None:
