@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-hostile workloads corpus soak chaos hostile bench-race lake-random lake-kill \
   lake-crowd audit demo demo-lake bench bench-latency bench-capture bench-wal bench-idle bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
-  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-lake bench-report bench-check check ci docs clean
+  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-lake bench-report bench-check check ci docs release-check clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -250,6 +250,9 @@ bench-check: setup  ## fail if a ratio of RESULTS=files fell below its recorded 
 check: lint unit  ## what to run before each commit
 
 ci: lint audit test test-oldest test-sample  ## what CI runs, exactly
+
+release-check: setup  ## what RELEASE.md asks for, as far as a program can tell
+	$(BIN)/python -m tools.release_check
 
 docs: setup  ## regenerate the pages that come from code
 	$(BIN)/python -m tools.generate_docs

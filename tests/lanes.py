@@ -85,6 +85,7 @@ LONG = {
     "tests/service/refreshing/test_restored.py::"
     "test_transaction_ids_pass_an_epoch_and_are_set_back": _ALL,
     "tests/cli/test_daemon.py::test_daemon_waits_on_a_standby_and_works_when_it_is_promoted": _ALL,
+    "tests/catalog/test_rolling_upgrade.py": _ALL,
     # Random histories, and whole workloads.
     "tests/soak/test_soak.py": _ALL,
     "tests/lake/test_concurrency.py": _ALL,

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from pgtrickle.model.table_snapshot import ListedSnapshot, RowChange, SnapshotDiff
     from pgtrickle.model.text.names import QualifiedName
     from pgtrickle.model.text.shown import Listing
+    from pgtrickle.model.upgrades.plan import MigrationPlan
     from pgtrickle.options.words import AlterOptions, AlterWords, CreateOptions, Definition
     from pgtrickle.scheduler.loop import Watcher
     from pgtrickle.service.capturing.wal_slot import SlotHealth
@@ -103,6 +104,7 @@ __all__ = [
     "ListedSource",
     "Listing",
     "Mended",
+    "MigrationPlan",
     "MovedCatalog",
     "Notice",
     "Outcome",
@@ -179,6 +181,7 @@ _HOMES = {
     "ListedSource": "pgtrickle.model.status_report",
     "Listing": "pgtrickle.model.text.shown",
     "Mended": "pgtrickle.service.lifecycle.repair.rebind",
+    "MigrationPlan": "pgtrickle.model.upgrades.plan",
     "MovedCatalog": "pgtrickle.model.lake.catalog",
     "Notice": "pgtrickle.service.insight.channels",
     "Outcome": "pgtrickle.service.lifecycle.create_or_replace",

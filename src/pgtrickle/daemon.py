@@ -20,7 +20,7 @@ from pgtrickle.catalog.graph import get_schedule_token
 from pgtrickle.catalog.migrate import check_primary, check_version
 from pgtrickle.catalog.scheduling.holds import list_holds
 from pgtrickle.catalog.settings_table import list_unknown_parameters
-from pgtrickle.errors import TrickleError
+from pgtrickle.errors import CatalogOutdatedError, CatalogTooNewError, TrickleError
 from pgtrickle.model.lake.sink import SinkNews
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import StreamTable
@@ -124,6 +124,15 @@ def _await(run: Future[object], stop: threading.Event) -> None:
         raise
 
 
+def _stepping_down(gap: TrickleError) -> TrickleError:
+    """Return the last words of a daemon whose catalog was migrated while it ran."""
+    logger.warning("stepping down: %s", gap, extra={"code": gap.code})
+    return type(gap)(
+        f"the daemon steps down, and nothing is lost: {gap}",
+        hint="Start the daemon with the version of pgtrickle that migrated the catalog.",
+    )
+
+
 class Daemon:
     """The work of the scheduler on one database, in the role of the catalog's owner."""
 
@@ -158,6 +167,7 @@ class Daemon:
                 jitter=lambda: random.uniform(*_JITTER),  # noqa: S311 - nothing is to be kept secret
             ),
         )
+        loop.cancel = self.cancel_refreshes
         attendant.begins(loop, self.figure_reader().read)
         # Not in the main thread: there pyspark would take Ctrl-C over and kill the refresh.
         with ThreadPoolExecutor(max_workers=1) as executor:
@@ -182,13 +192,19 @@ class Daemon:
 
             def leads() -> bool:
                 attendant.passes(leadership)
+                if leadership.gap is not None:
+                    raise leadership.gap
                 return leadership.leads
 
             loop.leads = leads
             attendant.stands(leadership)
             with self.serving_requests(lambda: leadership.leads and not stop.is_set()):
-                _await(executor.submit(loop.run, stop), stop)
-                attendant.stops()
+                try:
+                    _await(executor.submit(loop.run, stop), stop)
+                except (CatalogTooNewError, CatalogOutdatedError) as error:
+                    raise _stepping_down(error) from error
+                finally:
+                    attendant.stops()
 
     def cancel_refreshes(self) -> list[str]:
         """Cancel every refresh that a thread of this process works on; return of which."""

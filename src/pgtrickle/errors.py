@@ -189,7 +189,7 @@ class LeaseHeldError(RefreshError, code="ST209"):
 
 
 class LeaseLostError(RefreshError, code="ST210"):
-    """The lease expired and another process took the stream table over."""
+    """Another process took over the expired lease, or the catalog was migrated meanwhile."""
 
     retry = Retry.BACKOFF
 

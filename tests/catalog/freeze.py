@@ -1,7 +1,7 @@
-"""Write ``baseline.sql``: a dump of a catalog in use, which later versions must be able to upgrade.
+"""Dump a catalog in use, which later versions must be able to upgrade.
 
-It was made once, by ``python -m tests.catalog.freeze tests/catalog/baseline.sql``, and is not made
-again for a later version: that one gets a dump of its own beside it.
+Each release leaves such a file: ``python -m tests.catalog.freeze tests/catalog/baseline-X.Y.Z.sql``
+(see RELEASE.md).  It is not made again for a later version: that one gets a file of its own.
 """
 
 from __future__ import annotations
@@ -59,8 +59,7 @@ def main(target: Path) -> None:
                 admin.execute(statement.encode())
         dsn = make_conninfo(server.dsn, user=OWNER, dbname="shop")
         _use(dsn)
-        text = _LEFT_OUT.sub("", _dump(server, dsn))
-        target.write_text(re.sub(r";\n{2,}", ";\n\n", text), encoding="utf-8")
+        target.write_text(_LEFT_OUT.sub("", _dump(server, dsn)), encoding="utf-8")
 
 
 def _use(dsn: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
+from importlib import metadata
 
 import psycopg
 import pytest
@@ -12,6 +14,7 @@ from psycopg.conninfo import make_conninfo
 
 import pgtrickle
 from pgtrickle.catalog.migrate import list_migrations
+from pgtrickle.catalog.scheduling.leader import claim_leadership
 from pgtrickle.errors import CatalogMissingError, CatalogOutdatedError, PrivilegeError, StandbyError
 from pgtrickle.settings import Settings
 from tests.catalog.databases import Database, ordinary_role, value
@@ -151,12 +154,25 @@ def test_sql_migrate_is_the_owners(catalog: Database, database: str):
 
 
 def test_version_tells_of_the_package_and_of_the_daemon(database: str, catalog: Database):
-    catalog.execute("INSERT INTO pgtrickle.pgt_daemons VALUES ('elsewhere', now(), now(), '0.0.9')")
+    add = "INSERT INTO pgtrickle.pgt_daemons VALUES ('leads', now(), now() - '3s'::interval, {})"
+    catalog.execute(add.format("'0.0.9', '4.0'").encode())
+    claim_leadership(catalog, "stands by", timedelta(seconds=9))
+    catalog.execute("UPDATE pgtrickle.pgt_leader SET owner = 'leads'")
 
     found = catalog.execute(
-        "SELECT catalog_version, extension_version, library_version, pg_major_version"
-        " FROM pgtrickle.version()"
+        "SELECT catalog_version, extension_version, library_version, pg_major_version,"
+        " spark_version FROM pgtrickle.version()"
     ).fetchone()
+    with pgtrickle.connect(database, engine=DuckDbEngine()) as trickle:
+        versions, daemons = trickle.version(), trickle.status().daemons
 
     newest = len(list_migrations())
-    assert found == (newest, pgtrickle.__version__, "0.0.9", catalog.info.server_version // 10000)
+    server = catalog.info.server_version // 10000
+    assert found == (newest, pgtrickle.__version__, "0.0.9", server, "4.0")
+    assert (versions.package, versions.catalog) == (pgtrickle.__version__, newest)
+    assert (versions.daemon, versions.daemon_spark) == ("0.0.9", "4.0")
+    assert versions.spark == metadata.version("pyspark")
+    assert [(one.package, one.spark) for one in daemons] == [
+        ("0.0.9", "4.0"),
+        (pgtrickle.__version__, metadata.version("pyspark")),
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import re
 
 import psycopg
 import pytest
@@ -10,9 +10,10 @@ from psycopg import Connection
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import TupleRow
 
-from pgtrickle.catalog import migrate as migration_module
-from pgtrickle.catalog.migrate import Migration, list_migrations
+from pgtrickle.catalog.migrate import FILES
+from pgtrickle.model.version import VERSION
 from tests.catalog.databases import ordinary_role
+from tests.catalog.versions import LATER, NEXT, contents, publish
 from tests.cli.conftest import CommandLine
 from tests.fixtures.restartable import OwnServer
 
@@ -24,24 +25,10 @@ COMMANDS = [
     ("run", "--once"),
 ]
 IDS = [one[0] for one in COMMANDS]
-NEXT = len(list_migrations()) + 1
 NEWER = {
     "tables": f"INSERT INTO pgtrickle.pgt_schema_version VALUES ({NEXT}, now(), 'later', 'x')",
     "functions": "UPDATE pgtrickle.pgt_sql_api SET package = '99.1' WHERE name = '10_sources'",
 }
-
-
-def contents(connection: Connection[TupleRow]) -> list[str]:
-    """Return what a database consists of, and what the catalog has on record of itself."""
-    connection.execute("SET search_path = pg_catalog")
-    objects = connection.execute(
-        "SELECT pg_describe_object('pg_class'::regclass, oid, 0), relfilenode, xmin"
-        "  FROM pg_class WHERE oid >= 16384 AND relkind <> 't'"
-        " UNION ALL SELECT pg_describe_object('pg_proc'::regclass, oid, 0), 0, xmin"
-        "  FROM pg_proc WHERE oid >= 16384"
-        " UNION ALL SELECT nspname, 0, xmin FROM pg_namespace WHERE nspname !~ '^pg_'"
-    ).fetchall()
-    return sorted(map(str, objects))
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=IDS)
@@ -56,6 +43,51 @@ def test_catalog_of_a_newer_version_is_refused(
 
     assert (refused.exit_code, refused.error["code"]) == (1, "ST204")
     assert "Install the version" in refused.error["hint"]
+    assert contents(user) == before
+
+
+def test_version_shows_what_a_database_says_or_why_it_says_nothing(
+    cli: CommandLine, user: Connection[TupleRow]
+):
+    found = cli("version", "--json").json
+    assert found["pgtrickle"] == found["database"]["package"] == VERSION
+    assert found["database"]["catalog"] == NEXT - 1
+    assert f"catalog         {NEXT - 1}" in cli("version").stdout
+
+    user.execute(NEWER["tables"].encode())
+
+    refused = cli("version", "--json")
+    assert (refused.exit_code, refused.json["database"]["error"]["code"]) == (0, "ST204")
+    assert f"the catalog has version {NEXT}" in cli("version").stderr
+
+
+def test_dry_run_says_what_it_locks_and_changes_nothing(
+    cli: CommandLine, user: Connection[TupleRow], monkeypatch: pytest.MonkeyPatch
+):
+    assert cli("migrate", "--dry-run").stdout.startswith("catalog ready")
+    publish(
+        monkeypatch,
+        "-- Why:   to know more.\n-- Reads: nothing.\n-- Locks: pgt_daemons.\n\n" + LATER,
+    )
+    user.execute(
+        "INSERT INTO pgtrickle.pgt_leader VALUES (true, 'h:1', now(), now() + '1h'::interval)"
+    )
+    before = contents(user)
+
+    told, document = cli("migrate", "--dry-run").stdout, cli("migrate", "--dry-run", "--json").json
+
+    for line in (
+        f"the catalog has version {NEXT - 1}, this package {NEXT}",
+        "  why:   to know more.",
+        "the daemon h:1 would step down; then start this version",
+        "nothing was changed",
+    ):
+        assert line in told.splitlines()
+    assert re.search(
+        rf"AccessExclusiveLock on pgtrickle.pgt_daemons .*from: {NEXT:04d} later", told
+    )
+    assert [one["name"] for one in document["steps"]] == [f"{NEXT:04d} later", FILES]
+    assert (document["rehearsed"], document["daemon"]) == (True, "h:1")
     assert contents(user) == before
 
 
@@ -98,13 +130,6 @@ def test_standby_shows_and_refuses_to_write(cli: CommandLine, own_server: OwnSer
         assert ask("list") == (0, None)
         for command in COMMANDS[1:]:
             assert ask(*command) == (1, "ST504")
-
-
-def publish(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    """Let the package have one migration more."""
-    later = Migration(NEXT, "later", text, hashlib.sha256(text.encode()).hexdigest())
-    known = (*list_migrations(), later)
-    monkeypatch.setattr(migration_module, "list_migrations", lambda: known)
 
 
 @pytest.mark.parametrize("command", ["init", "migrate"])

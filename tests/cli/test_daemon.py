@@ -121,11 +121,11 @@ def test_daemon_waits_on_a_standby_and_works_when_it_is_promoted(
         assert daemon.stop() == 0
 
 
-def test_daemon_on_a_newer_catalog_refuses_to_work(
+def test_daemons_step_down_when_a_newer_version_migrates_the_catalog(
     database: str, start: Callable[..., Daemon]
 ) -> None:
-    pgtrickle.connect(database).close()
-    daemon = start(database)
+    daemons = [start(database), start(database)]
+    await_(lambda: all("keeping stream tables fresh; Ctrl-C ends" in one.log() for one in daemons))
     await_(lambda: leader(database))
 
     with psycopg.connect(database, autocommit=True) as connection:
@@ -134,8 +134,12 @@ def test_daemon_on_a_newer_catalog_refuses_to_work(
             " VALUES (9999, 'from the future', repeat('0', 64))"
         )
 
-    assert daemon.process.wait(timeout=60) == 1
-    assert any(line.startswith("error ST204: ") for line in daemon.log())
+    for daemon in daemons:  # the one that stands by, too
+        assert daemon.process.wait(timeout=60) == 1
+        [told] = [line for line in daemon.log() if line.startswith("error ST204: ")]
+        assert "the catalog has version 9999, this package knows" in told
+        assert any("Start the daemon with the version" in line for line in daemon.log())
+    assert leader(database) is None
 
 
 def test_log_as_json_is_one_document_a_line(database: str, start: Callable[..., Daemon]) -> None:

@@ -128,10 +128,14 @@ def test_values_of_settings_are_their_defaults() -> None:
     assert [one for one in said if not _is_default(*one[1:])] == []
 
 
-def test_version_of_the_package_is_the_one_that_is_built() -> None:
+def test_version_is_stated_in_one_place() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert (project["dynamic"], "version" in project) == (["version"], False)
 
-    assert project["version"] == VERSION
+    texts = {one: one.read_text() for one in (*MODULES, ROOT / "pyproject.toml", ROOT / "Makefile")}
+    stated = {one.relative_to(ROOT).as_posix() for one, text in texts.items() if VERSION in text}
+    since = {one for one in stated if one.startswith("src/pgtrickle/options/")}  # it came with
+    assert stated - since == {"src/pgtrickle/model/version.py"}
 
 
 _BARE = re.compile(r"(?<![\w/.<>*{}-])([a-z_0-9]+\.py)\b")

@@ -438,6 +438,27 @@ def test_catalog_of_a_newer_version_ends_the_loop(shop: Shop, loop: Loop) -> Non
     assert shop.refreshes == []
 
 
+def test_migrated_catalog_cancels_what_runs_and_begins_nothing(
+    shop: Shop, watched: Watched
+) -> None:
+    cancelled, stop = threading.Event(), threading.Event()
+
+    def migrate_meanwhile() -> None:
+        shop.catalog = CatalogTooNewError("too new")
+        assert cancelled.wait(60)
+
+    shop.add("a")
+    shop.add("b")
+    shop.on_refresh = migrate_meanwhile
+    loop = Loop(shop, watched, workers=lambda: worker_threads(1), cancel=cancelled.set)
+
+    with pytest.raises(CatalogTooNewError):
+        loop.run(stop)
+
+    assert stop.is_set()
+    assert [name for _, name in shop.refreshes] == ["public.a"]
+
+
 def test_server_that_comes_back_is_noticed_within_seconds(
     shop: Shop, loop: Loop, watched: Watched
 ) -> None:

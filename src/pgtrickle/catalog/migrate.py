@@ -13,10 +13,11 @@ import hashlib
 import re
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import LiteralString, TypeVar
+from typing import LiteralString, TypeAlias, TypeVar
 
 import psycopg
 from psycopg import Connection, sql
@@ -28,6 +29,7 @@ from pgtrickle.catalog.capture.event_triggers import install_watch
 from pgtrickle.catalog.option_routines import write_option_routines
 from pgtrickle.catalog.settings_table import list_known_settings
 from pgtrickle.catalog.snapshots.differences import write_snapshot_differences
+from pgtrickle.catalog.upgrades.blockers import describe_blockers, list_blockers
 from pgtrickle.errors import (
     CatalogCorruptError,
     CatalogMissingError,
@@ -43,6 +45,9 @@ from pgtrickle.model.text.trusted import trusted
 from pgtrickle.model.version import VERSION
 
 T = TypeVar("T")
+# Enters a context around each step of a migration, which it is told by name.
+Watch: TypeAlias = Callable[[str], AbstractContextManager[object]]
+FILES = "functions and views"  # the step that applies every file
 
 _OLDEST_SERVER = 150000
 _HINT_INIT = "Run: pgtrickle init"
@@ -59,6 +64,11 @@ class Migration:
     description: str
     sql: str
     sha256: str
+
+    @property
+    def name(self) -> str:
+        """The number and the description."""
+        return f"{self.version:04d} {self.description}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +167,15 @@ class Recorded:
             )
         return None
 
+    def list_pending(self) -> list[Migration]:
+        """Return the migrations that were not applied, in order."""
+        return [one for one in list_migrations() if one.version not in self.versions]
+
+    def list_stale_files(self) -> list[str]:
+        """Return the names of the files that were not applied, or not with this text."""
+        files = list_api_files()
+        return [file.name for file in files if self.api.get(file.name) != file.sha256]
+
 
 NOTHING = Recorded({}, {}, ())
 
@@ -222,9 +241,9 @@ def migrate(connection: Connection[TupleRow]) -> list[str]:
     In one transaction, or inside the caller's when one is open.  Two processes may call this at
     once: the second waits, then finds nothing to do.
     """
-    _check_server(connection)
+    check_server(connection)
     try:
-        applied = _when_free(connection, lambda: _bring_up_to_date(connection))
+        applied = when_free(connection, lambda: bring_up_to_date(connection))
         install_watch(connection)
     except psycopg.errors.InsufficientPrivilege as error:
         raise PrivilegeError(
@@ -249,20 +268,30 @@ _RIVALRY = (
 _RIVALS = 5
 
 
-def _when_free(connection: Connection[TupleRow], block: Callable[[], T]) -> T:
-    """Run a block in a transaction, again for as long as others use what it locks."""
-    end = time.monotonic() + _PATIENCE_SECONDS
+def when_free(
+    connection: Connection[TupleRow],
+    block: Callable[[], T],
+    *,
+    patience: float = _PATIENCE_SECONDS,
+    keep: bool = True,
+) -> T:
+    """Run a block in a transaction, again for as long as others use what it locks.
+
+    Without ``keep``, nothing of what the block did remains.
+    """
+    end = time.monotonic() + patience
     rivals = 0
     while True:
         try:
-            with connection.transaction():
+            with connection.transaction(force_rollback=not keep):
                 connection.execute(_BE_IMPATIENT)
                 return block()
         except psycopg.errors.LockNotAvailable as error:
             if time.monotonic() > end:
                 raise ServerBusyError(
                     "the catalog could not be migrated: others have used it for"
-                    f" {_PATIENCE_SECONDS:.0f} seconds",
+                    f" {patience:.0f} seconds",
+                    detail=describe_blockers(list_blockers(connection)),
                     hint="Look in pg_stat_activity for a transaction that is left open, end it and"
                     " run: pgtrickle migrate",
                 ) from error
@@ -294,7 +323,19 @@ _RECORD_FILE = """
 _FORGET_FILES = "DELETE FROM pgtrickle.pgt_sql_api WHERE name <> ALL (%(names)s)"
 
 
-def _bring_up_to_date(connection: Connection[TupleRow]) -> list[str]:
+# A refresh in flight holds the lease that its commit checks: it commits before, or not at all.
+_TAKE_LEASES = "DELETE FROM pgtrickle.pgt_leases"
+
+
+def _unwatched(_step: str) -> AbstractContextManager[object]:
+    return nullcontext()
+
+
+def bring_up_to_date(connection: Connection[TupleRow], watch: Watch = _unwatched) -> list[str]:
+    """Apply what the catalog lacks, in the caller's transaction; return the names of that.
+
+    Refreshes in flight lose their leases: none commits into a catalog of another version.
+    """
     _prepare_schemas(connection)
     # Before the table is there, whoever creates it first holds up the others.
     if connection.execute(_FIND_VERSION_TABLE).fetchone() is not None:
@@ -303,47 +344,52 @@ def _bring_up_to_date(connection: Connection[TupleRow]) -> list[str]:
     recorded = read_recorded(connection)
     applied: list[str] = []
     if recorded.find_gap() is not None:
+        if recorded.versions:
+            connection.execute(_TAKE_LEASES)
         applied = [
-            *_apply_migrations(connection, recorded),
-            *_apply_files(connection, recorded),
+            *_apply_migrations(connection, recorded, watch),
+            *_apply_files(connection, recorded, watch),
         ]
     connection.execute(_RESTORE_SEARCH_PATH, (search_path,))
     return applied
 
 
-def _apply_migrations(connection: Connection[TupleRow], recorded: Recorded) -> list[str]:
+def _apply_migrations(
+    connection: Connection[TupleRow], recorded: Recorded, watch: Watch
+) -> list[str]:
     applied = []
-    for migration in list_migrations():
-        if migration.version in recorded.versions:
-            continue
-        connection.execute(trusted(migration.sql))
+    for migration in recorded.list_pending():
+        with watch(migration.name):
+            connection.execute(trusted(migration.sql))
         values = {
             "version": migration.version,
             "description": migration.description,
             "sha256": migration.sha256,
         }
         connection.execute(_RECORD_MIGRATION, values)
-        applied.append(f"{migration.version:04d} {migration.description}")
+        applied.append(migration.name)
     return applied
 
 
-def _apply_files(connection: Connection[TupleRow], recorded: Recorded) -> list[str]:
+def _apply_files(connection: Connection[TupleRow], recorded: Recorded, watch: Watch) -> list[str]:
     """Apply all files if any differs: what one defines may use what is in another."""
     files = list_api_files()
-    for file in files:
-        connection.execute(trusted(file.sql))
-        values = {
-            "name": file.name,
-            "sha256": file.sha256,
-            "content": file.sql,
-            "package": VERSION,
-        }
-        connection.execute(_RECORD_FILE, values)
-    connection.execute(_FORGET_FILES, {"names": [file.name for file in files]})
-    return [file.name for file in files if recorded.api.get(file.name) != file.sha256]
+    with watch(FILES):
+        for file in files:
+            connection.execute(trusted(file.sql))
+            values = {
+                "name": file.name,
+                "sha256": file.sha256,
+                "content": file.sql,
+                "package": VERSION,
+            }
+            connection.execute(_RECORD_FILE, values)
+        connection.execute(_FORGET_FILES, {"names": [file.name for file in files]})
+    return recorded.list_stale_files()
 
 
-def _check_server(connection: Connection[TupleRow]) -> None:
+def check_server(connection: Connection[TupleRow]) -> None:
+    """Raise if the server is too old, or a standby."""
     if connection.info.server_version < _OLDEST_SERVER:
         raise ServerVersionError(
             f"the server runs PostgreSQL {connection.info.server_version // 10000}",

@@ -23,10 +23,12 @@ from pgtrickle.model.status_report import (
     Severity,
     TableState,
     TreeLine,
+    Versions,
     Watermark,
     WatermarkGroup,
 )
 from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.model.version import VERSION, spark_version
 
 
 def _named(text: str) -> str:
@@ -47,7 +49,9 @@ def list_checks(connection: Connection[TupleRow]) -> list[HealthCheck]:
     return [HealthCheck(name, Severity(severity), detail) for name, severity, detail in rows]
 
 
-_DAEMONS = "SELECT daemon, leads, started_at, seen_at FROM pgtrickle.daemons()"
+_DAEMONS = """
+    SELECT daemon, leads, started_at, seen_at, package, spark FROM pgtrickle.daemons()
+"""
 
 
 def list_daemons(connection: Connection[TupleRow]) -> list[Daemon]:
@@ -272,10 +276,18 @@ def draw_graph(connection: Connection[TupleRow], output: str) -> str:
     return str(text)
 
 
-_VERSIONS = "SELECT catalog_version, server_version, daemon_running FROM pgtrickle.version()"
+_VERSIONS = """
+    SELECT catalog_version, server_version, daemon_running, extension_version, library_version,
+           spark_version
+      FROM pgtrickle.version()
+"""
 
 
-def get_versions(connection: Connection[TupleRow]) -> tuple[int, str, bool]:
-    """Return the versions of catalog and server, and whether a daemon runs."""
-    [(catalog, server, running)] = connection.execute(_VERSIONS).fetchall()
-    return int(catalog), str(server), bool(running)
+def get_versions(connection: Connection[TupleRow]) -> Versions:
+    """Return the versions of everything that takes part."""
+    [(catalog, server, running, migrated_by, daemon, daemon_spark)] = connection.execute(
+        _VERSIONS
+    ).fetchall()
+    return Versions(
+        VERSION, catalog, server, running, migrated_by, spark_version(), daemon, daemon_spark
+    )

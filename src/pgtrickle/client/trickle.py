@@ -25,7 +25,6 @@ from pgtrickle.model.report import Progress, RefreshReport, VerifyReport
 from pgtrickle.model.scheduling.delta_fraction import Fraction
 from pgtrickle.model.stream_table import RefreshMode, StreamTable
 from pgtrickle.model.text.shown import Listing
-from pgtrickle.model.version import VERSION
 from pgtrickle.model.words import (
     AccessLevel,
     AnyCdcMode,
@@ -64,6 +63,7 @@ if TYPE_CHECKING:
     from pgtrickle.client.snapshots import SnapshotVerbs
     from pgtrickle.daemon import Daemon
     from pgtrickle.model.status_report import HealthCheck, StatusReport, Versions
+    from pgtrickle.model.upgrades.plan import MigrationPlan
     from pgtrickle.scheduler.loop import Watcher
     from pgtrickle.service.insight.channels import Notice
     from pgtrickle.service.insight.doctor import Check
@@ -120,6 +120,18 @@ class Trickle(Naming):
         if isinstance(self._runtime.gap, CatalogMissingError):
             raise self._runtime.gap
         return self.init()
+
+    def plan_migration(self) -> MigrationPlan:
+        """Return what ``migrate`` would do: it is rehearsed in a transaction that is rolled back.
+
+        The rehearsal holds the same locks, for as long as the migration would.
+        """
+        from pgtrickle.catalog.upgrades.rehearse import rehearse
+
+        if isinstance(self._runtime.gap, CatalogMissingError):
+            raise self._runtime.gap
+        with self._runtime.connection_before_catalog() as connection:
+            return rehearse(connection)
 
     def run(
         self,
@@ -502,12 +514,11 @@ class Trickle(Naming):
         return follow_notices(self._runtime, wanted, listening=listening, seconds=seconds)
 
     def version(self) -> Versions:
-        """Return the versions of package, catalog and server, and whether a daemon runs."""
+        """Return the versions of package, catalog, server and Spark, and those of the daemon."""
         from pgtrickle.catalog.overview import get_versions
-        from pgtrickle.model.status_report import Versions
 
         with self._runtime.connection() as connection:
-            return Versions(VERSION, *get_versions(connection))
+            return get_versions(connection)
 
     def list_settings(self) -> Listing[SettingInEffect]:
         """Return every setting of this process, and where its value comes from."""

@@ -38,7 +38,7 @@ REMEDIES: Final = {
     "ST207": "Drop those first, or drop all of them with --cascade.",
     "ST208": "Choose another name.",
     "ST209": _BY_ITSELF,
-    "ST210": "Nothing: another process has taken the stream table over and refreshes it.",
+    "ST210": "Nothing: the process that took the stream table over, or migrated, refreshes it.",
     "ST211": "Resume it if it is suspended: pgtrickle alter NAME --status ACTIVE.",
     "ST212": "Check the changes. To apply them: pgtrickle refresh NAME, or reset the fuse.",
     "ST213": "Drop and create it again, or choose a query with the columns of the table.",

@@ -46,6 +46,8 @@ class Daemon:
     leads: bool
     started_at: datetime
     seen_at: datetime
+    package: str | None = None  # the version of pgtrickle that it runs
+    spark: str | None = None  # its version of PySpark
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,12 +237,16 @@ class ServiceLevel:
 
 @dataclass(frozen=True, slots=True)
 class Versions(Shown):
-    """The versions of the package, the catalog and the server."""
+    """The versions of the package, the catalog, the server and Spark, here and in the daemon."""
 
     package: str
     catalog: int
     server: str
     daemon_running: bool
+    migrated_by: str  # the version of the package that last migrated the catalog
+    spark: str | None  # PySpark in this process
+    daemon: str | None = None  # the package that the leading daemon runs, or the last one ran
+    daemon_spark: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

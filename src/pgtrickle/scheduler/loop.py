@@ -166,6 +166,7 @@ class Loop:
     watcher: Watcher
     now: Callable[[], datetime] = _utc_now
     leads: Callable[[], bool] = lambda: True  # otherwise this daemon stands by
+    cancel: Callable[[], object] = lambda: None  # the running refreshes, when it cannot go on
     workers: Callable[[], Executor] = lambda: worker_threads(1)
     timetable: Timetable = field(default_factory=Timetable)
     bell: Bell = field(default_factory=NoBell)
@@ -182,7 +183,10 @@ class Loop:
     _trial: Unit | None = None  # the latest
 
     def run(self, stop: threading.Event) -> None:
-        """Make one pass after another; ``stop`` ends the loop after the running refreshes."""
+        """Make one pass after another; ``stop`` ends the loop after the running refreshes.
+
+        An error that no repetition mends sets ``stop`` and cancels them.
+        """
         failures = 0
         with self.workers() as pool:
             while not stop.is_set():
@@ -191,6 +195,8 @@ class Loop:
                     failures, self._decided_at, self._trouble = 0, time.monotonic(), ""
                 except TrickleError as error:
                     if error.retry is not Retry.BACKOFF:
+                        stop.set()  # what waits for a worker does not begin
+                        self.cancel()
                         raise
                     failures, self._trouble = failures + 1, f": {error}"
                     pause = min(backoff(failures), _LONGEST_PAUSE)

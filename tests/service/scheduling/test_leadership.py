@@ -11,7 +11,7 @@ import pytest
 
 from pgtrickle.catalog.refreshes.leases import check_lease, claim_lease
 from pgtrickle.catalog.scheduling.leader import claim_leadership, find_leader
-from pgtrickle.errors import LeaseLostError
+from pgtrickle.errors import CatalogTooNewError, LeaseLostError
 from pgtrickle.service.scheduling.leadership import Leadership
 from tests.labs.lab import Lab
 
@@ -87,6 +87,17 @@ def test_who_takes_over_frees_what_the_dead_leader_held(lab: Lab, leadership: Le
     lab.refresh("copy")
     with pytest.raises(LeaseLostError):
         check_lease(lab.connection, number, lease.token)
+
+
+def test_catalog_of_another_version_ends_the_lead_and_frees_it(lab: Lab, leadership: Leadership):
+    leadership.ask()
+    lab.run("INSERT INTO pgtrickle.pgt_schema_version VALUES (9999, now(), 'later', 'x')")
+
+    leadership.ask()
+
+    lab.run("DELETE FROM pgtrickle.pgt_schema_version WHERE version = 9999")  # others follow here
+    assert (leadership.leads, type(leadership.gap)) == (False, CatalogTooNewError)
+    assert find_leader(lab.connection) is None
 
 
 def test_lead_that_cannot_be_prolonged_ends_by_itself(lab: Lab, leadership: Leadership):

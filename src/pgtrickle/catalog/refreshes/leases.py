@@ -177,6 +177,7 @@ def find_rival_lease(
 
 def _lost() -> LeaseLostError:
     return LeaseLostError(
-        "the lease on the stream table expired and another process took it over",
+        "the lease on the stream table expired and another process took it over, or the catalog"
+        " was migrated",
         hint="Refresh it again; if this repeats, refreshes take longer than the lease.",
     )

@@ -12,13 +12,13 @@ from datetime import timedelta
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
-from pgtrickle.model.version import VERSION
+from pgtrickle.model.version import VERSION, spark_version
 
 # Whoever asks lives, whether it gets the lead or not.
 _CLAIM = """
     WITH seen AS (
-        INSERT INTO pgtrickle.pgt_daemons AS d (daemon, started_at, seen_at, package)
-        SELECT %(owner)s, clock.time, clock.time, %(package)s
+        INSERT INTO pgtrickle.pgt_daemons AS d (daemon, started_at, seen_at, package, spark)
+        SELECT %(owner)s, clock.time, clock.time, %(package)s, %(spark)s
           FROM (SELECT pg_catalog.clock_timestamp() AS time) AS clock
             ON CONFLICT (daemon) DO UPDATE SET seen_at = excluded.seen_at
     )
@@ -43,7 +43,7 @@ _CLAIM = """
 
 def claim_leadership(connection: Connection[TupleRow], owner: str, duration: timedelta) -> bool:
     """Take or prolong the lead for a while; tell whether ``owner`` has it."""
-    values = {"owner": owner, "duration": duration, "package": VERSION}
+    values = {"owner": owner, "duration": duration, "package": VERSION, "spark": spark_version()}
     return connection.execute(_CLAIM, values).fetchone() is not None
 
 

@@ -297,18 +297,20 @@ COMMENT ON FUNCTION pgtrickle.request_queue() IS
     'How many requests of all callers wait for the daemon, and how many it executes.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.daemons()
-RETURNS TABLE (daemon text, leads boolean, started_at timestamptz, seen_at timestamptz)
+RETURNS TABLE (daemon text, leads boolean, started_at timestamptz, seen_at timestamptz,
+               package text, spark text)
 LANGUAGE sql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT d.daemon,
            EXISTS (SELECT FROM pgtrickle.pgt_leader AS l
                     WHERE l.owner = d.daemon AND l.expires_at > clock_timestamp()),
-           d.started_at, d.seen_at
+           d.started_at, d.seen_at, d.package, d.spark
       FROM pgtrickle.pgt_daemons AS d
      WHERE d.seen_at > clock_timestamp() - interval '10 seconds'
      ORDER BY 2 DESC, d.started_at, d.daemon
 $$;
 
 COMMENT ON FUNCTION pgtrickle.daemons() IS
-    'The daemons that run, the leading one first; the others are ready to take over.';
+    'The daemons that run, with the versions of pgtrickle and of PySpark, the leading one first; the others are'
+    ' ready to take over.';

@@ -376,17 +376,24 @@ COMMENT ON FUNCTION pgtrickle.running_refreshes() IS
 
 CREATE OR REPLACE FUNCTION pgtrickle.version()
 RETURNS TABLE (catalog_version integer, server_version text, daemon_running boolean,
-               extension_version text, library_version text, pg_major_version integer)
+               extension_version text, library_version text, pg_major_version integer,
+               spark_version text)
 LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT (SELECT max(v.version) FROM pgtrickle.pgt_schema_version AS v),
            current_setting('server_version'), pgtrickle.is_served(),
            (SELECT a.package FROM pgtrickle.pgt_sql_api AS a ORDER BY a.applied_at DESC LIMIT 1),
-           (SELECT d.package FROM pgtrickle.pgt_daemons AS d ORDER BY d.seen_at DESC LIMIT 1),
-           current_setting('server_version_num')::integer / 10000
+           d.package, current_setting('server_version_num')::integer / 10000, d.spark
+      FROM (SELECT) AS always
+      -- The one that leads; if none does, the one that was seen last.
+      LEFT JOIN (SELECT d.package, d.spark
+                   FROM pgtrickle.pgt_daemons AS d
+                   LEFT JOIN pgtrickle.pgt_leader AS l
+                     ON l.owner = d.daemon AND l.expires_at > clock_timestamp()
+                  ORDER BY l.owner IS NULL, d.seen_at DESC LIMIT 1) AS d ON true
 $$;
 
 COMMENT ON FUNCTION pgtrickle.version() IS
-    'The versions of the catalog and of the server, whether a daemon runs, and the versions of the package'
-    ' that migrated the catalog and that the daemon runs.';
+    'The versions of the catalog and of the server, whether a daemon runs, the versions of the package that'
+    ' migrated the catalog and that the daemon runs, and the PySpark of the daemon.';

@@ -81,6 +81,7 @@ def _sections(report: StatusReport) -> Iterator[tuple[str, Sequence[str] | Itera
         "daemons",
         (
             f"{one.daemon}: {'leads' if one.leads else 'stands by'}, started {ago(one.started_at)}"
+            f", pgtrickle {one.package}"
             for one in report.daemons
         ),
     )

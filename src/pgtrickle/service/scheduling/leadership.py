@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from pgtrickle.catalog.migrate import check_version
 from pgtrickle.catalog.refreshes.leases import delete_leases_of_dead
 from pgtrickle.catalog.scheduling.leader import (
     claim_leadership,
@@ -17,7 +18,7 @@ from pgtrickle.catalog.scheduling.leader import (
     release_leadership,
     sweep_daemons,
 )
-from pgtrickle.errors import TrickleError
+from pgtrickle.errors import CatalogError, TrickleError
 from pgtrickle.service.runtime import Runtime
 
 logger = logging.getLogger(__name__)
@@ -38,6 +39,7 @@ class Leadership:
     runtime: Runtime
     problem: TrickleError | None = None  # why it could not ask, if any
     leader: str = ""  # another leader: its host and process
+    gap: CatalogError | None = None  # the catalog is of another version: it leads no more
     _until: float = field(default=-1.0)  # on the monotonic clock
     _answered: float = field(default_factory=time.monotonic)  # when the server last answered
     _ready: bool = False  # Spark was started, or is about to be
@@ -58,10 +60,12 @@ class Leadership:
         return None
 
     def ask(self) -> None:
-        """Take or prolong the lead, if it is free."""
+        """Take or prolong the lead, if it is free and the catalog is of this version."""
         led, asked, known = self.leads, time.monotonic(), self.leader
         try:
             with self.runtime.connection() as connection:
+                # Who owns what in it is looked at by the daemon, now and then.
+                check_version(connection, trusted=True)
                 before = find_last_leader(connection)
                 claimed = claim_leadership(connection, self.runtime.owner, _LEASE)
                 if claimed and before is not None and before.owner != self.runtime.owner:
@@ -69,6 +73,10 @@ class Leadership:
                     freed = delete_leases_of_dead(connection, before.owner)
                     sweep_daemons(connection)
                     logger.info("took over", extra={"from": before.owner, "leases_freed": freed})
+        except CatalogError as error:
+            self.gap = error
+            self.give_up()
+            return
         except TrickleError as error:
             # Logged once: a server may be gone, or a standby, for days.
             if self.problem is None or self.problem.code != error.code:

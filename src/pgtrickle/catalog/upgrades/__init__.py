@@ -1,0 +1,1 @@
+"""What an upgrade of the catalog would do, and who stands in its way."""

@@ -1,0 +1,85 @@
+"""What a release needs, as far as it holds between releases, too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pgtrickle.model.version import VERSION
+from tests.catalog.versions import LATER
+from tools import release_check
+from tools.release_check import CHECKS, ROOT, find_gaps_in_changelog
+from tools.wheels import build_wheel, list_missing_files, read_version
+
+RELEASE = (ROOT / "RELEASE.md").read_text()
+
+
+def test_wheel_holds_every_file_of_the_package(tmp_path: Path):
+    wheel = build_wheel(ROOT, tmp_path)
+
+    assert (read_version(wheel), list_missing_files(wheel, ROOT)) == (VERSION, [])
+
+    more = tmp_path / "src" / "pgtrickle" / "catalog" / "migrations"
+    more.mkdir(parents=True)
+    (more / "9999_more.sql").write_text(LATER)
+    left_out = "pgtrickle/catalog/migrations/9999_more.sql"
+    assert list_missing_files(wheel, tmp_path) == [left_out]
+
+
+def test_page_names_every_check_of_the_program():
+    assert [name for name in CHECKS if name not in RELEASE] == []
+
+
+def test_frozen_catalog_must_be_there_and_of_this_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(release_check, "ROOT", tmp_path)
+    monkeypatch.setattr(release_check, "VERSION", "7.8.9")
+    there = tmp_path / "tests" / "catalog" / "baseline-7.8.9.sql"
+    there.parent.mkdir(parents=True)
+
+    [missing] = release_check.check_frozen_catalog()
+    there.write_text((ROOT / "tests" / "catalog" / "baseline.sql").read_text())
+    [old] = release_check.check_frozen_catalog()
+
+    assert "is not there: python -m tests.catalog.freeze" in missing
+    assert "was made before 0002 engine of a stream table" in old
+
+
+_SECTIONS = "## [0.2.0] - 2027-01-31\n\n- New.\n\n## [0.1.0] - 2026-12-01\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "gaps"),
+    [
+        (f"## [Unreleased]\n\n{_SECTIONS}", "0.2.0", []),
+        (f"## [Unreleased]\n\n{_SECTIONS}", "0.1.0", ["the latest section is that of 0.2.0"]),
+        (_SECTIONS, "0.2.0", ['no section "## [Unreleased]" for what comes next']),
+        (
+            f"## [Unreleased]\n\n- Newer.\n\n{_SECTIONS}",
+            "0.3.0",
+            [
+                'no section "## [0.3.0] - YYYY-MM-DD"',
+                "Unreleased is not empty: move it to that section",
+            ],
+        ),
+    ],
+)
+def test_changelog_must_have_the_section(text: str, version: str, gaps: list[str]):
+    assert list(find_gaps_in_changelog(text, version)) == gaps
+
+
+def test_failed_checks_say_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    checks = {"one": lambda: iter([]), "another": lambda: iter(["mend it"])}
+    monkeypatch.setattr(release_check, "CHECKS", checks)
+
+    assert release_check.main() == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "ok    one",
+        "FAIL  another",
+        "      mend it",
+        f"{VERSION}: 1 of 2 checks fail",
+    ]
