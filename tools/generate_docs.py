@@ -564,9 +564,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "configuration.md": configuration_page,
     "metrics.md": metrics_page,
     "sql_reference.md": lambda: _page(["# SQL reference", _NOTICE, *sql_reference_page()]),
-    "compatibility.md": lambda: _page(
-        ["# Coming from pg_trickle", _NOTICE, *compatibility_page()]
-    ),
+    "compatibility.md": lambda: _page(["# Coming from pg_trickle", _NOTICE, *compatibility_page()]),
     "reference/python.md": lambda: _page(["# Python reference", _NOTICE, *python_page()]),
     "reference/options.md": lambda: _page(["# Options", _NOTICE, *options_page()]),
     "reference/cli.md": lambda: _page(["# CLI reference", _NOTICE, *cli_page()]),

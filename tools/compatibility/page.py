@@ -18,6 +18,7 @@ from tools.compatibility.facts import (
     CHANNELS,
     FAILURES,
     FUNCTIONS,
+    METRICS,
     RELATIONS,
     SETTINGS,
     Behaviour,
@@ -55,7 +56,7 @@ _FIRST = """\
 - **Catch our codes.** Errors have SQLSTATEs such as ST201; a handler for 42P01 does not see them.
 - **Look at the defaults** that differ: [settings](#settings).
 - **Hidden columns are gone**, so `SELECT *` is what you wrote.
-- **Notices** keep their channels and keys: [channels](#channels-and-alerts)."""
+- **Subscriptions** have the same payload: [channels](#channels-and-alerts)."""
 _FUNCTIONS_INTRODUCTION = (
     "`CALL` marks what is a procedure here: it asks the daemon, and what it returns is one value,"
     " mostly JSON. Columns are those of ours. [sql_reference.md](sql_reference.md) has an example"
@@ -76,9 +77,10 @@ _ERRORS_INTRODUCTION = (
     " language of the server does not matter."
 )
 _CHANNELS_INTRODUCTION = (
-    "Payloads are JSON objects. While the server's queue of notifications fills up, none is sent"
-    " to the first two channels: no refresh and no writer may fail because of a listener. Anyone"
-    " can NOTIFY on a channel, so treat a message as a hint and look at the tables."
+    "Payloads are JSON objects. An alert is *same* if it has the same name and occasion; compare"
+    " its keys with those that you read. While the server's queue of notifications fills up, none"
+    " is sent to the first two channels: no refresh and no writer may fail because of a listener."
+    " Anyone can NOTIFY on a channel, so treat a message as a hint and look at the tables."
 )
 _ONLY_INTRODUCTION = "These have no counterpart in pg_trickle 0.67."
 NamedT = TypeVar("NamedT", Function, Valued, Relation, Channel, Failure, Behaviour)
@@ -109,6 +111,9 @@ def compatibility_page() -> Iterator[str]:
     yield "## Channels and alerts"
     yield _CHANNELS_INTRODUCTION
     yield from _sections(CHANNELS, ["name", "", "keys of ours", "note"], _channel)
+    yield "## Metrics"
+    yield "Ours begin with `pgtrickle_`. All of them: [metrics.md](metrics.md)."
+    yield _table(["pg_trickle", "", "here", "note"], map(_metric, METRICS))
     yield "## Behaviour"
     yield from _sections(BEHAVIOURS, ["", "pg_trickle", "here"], _behaviour)
     yield "## Only here"
@@ -122,6 +127,7 @@ _KINDS: dict[str, Sequence[Fact]] = {
     "settings": SETTINGS,
     "tables, views": RELATIONS,
     "channels, alerts": CHANNELS,
+    "metrics": METRICS,
 }
 
 
@@ -196,6 +202,11 @@ def _failure(one: Failure) -> list[str]:
 
 def _channel(one: Channel) -> list[str]:
     return [_code(one.name), _word(one), _listed(one.keys), one.note]
+
+
+def _metric(one: Fact) -> list[str]:
+    ours = one.name if one.fit.is_here else one.instead
+    return [_code(one.name), _word(one), _code(ours), one.note]
 
 
 def _behaviour(one: Behaviour) -> list[str]:
