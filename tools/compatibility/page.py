@@ -58,9 +58,9 @@ _FIRST = """\
 - **Hidden columns are gone**, so `SELECT *` is what you wrote.
 - **Subscriptions** have the same payload: [channels](#channels-and-alerts)."""
 _FUNCTIONS_INTRODUCTION = (
-    "`CALL` marks what is a procedure here: it asks the daemon, and what it returns is one value,"
-    " mostly JSON. Columns are those of ours. [sql_reference.md](sql_reference.md) has an example"
-    " of each."
+    "`CALL` marks what is a procedure here: nearly all of them ask the daemon, and each returns one"
+    " value, mostly JSON. Columns are those of ours. [sql_reference.md](sql_reference.md) has an"
+    " example of each."
 )
 _ARGUMENTS_INTRODUCTION = (
     "Of `create_stream_table`, `create_stream_table_if_not_exists` and"
