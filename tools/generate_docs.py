@@ -24,6 +24,7 @@ from pgtrickle.model.metrics import OF_EACH_DAEMON, OF_THE_LEADER, SHOWN, Metric
 from pgtrickle.model.remedies import REMEDIES
 from pgtrickle.settings import SESSION_SETTINGS, Settings, show_value, unit_of
 from tests.sql.expressions import FAMILIES, OUT_OF_REACH, Family
+from tools.compatibility.page import compatibility_page
 from tools.constructs import Construct, read_examples
 from tools.options_reference import options_page
 from tools.sql_surface import sql_reference_page
@@ -563,6 +564,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "configuration.md": configuration_page,
     "metrics.md": metrics_page,
     "sql_reference.md": lambda: _page(["# SQL reference", _NOTICE, *sql_reference_page()]),
+    "compatibility.md": lambda: _page(["# Coming from pg_trickle", _NOTICE, *compatibility_page()]),
     "reference/python.md": lambda: _page(["# Python reference", _NOTICE, *python_page()]),
     "reference/options.md": lambda: _page(["# Options", _NOTICE, *options_page()]),
     "reference/cli.md": lambda: _page(["# CLI reference", _NOTICE, *cli_page()]),
