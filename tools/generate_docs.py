@@ -507,7 +507,7 @@ def _range(metadata: Mapping[str, object]) -> str:
 
 def _is_read(setting: str) -> bool:
     """Tell whether any module asks for a setting: an unread one must not look as if it worked."""
-    use = re.compile(rf"settings\.{setting}\b")
+    use = re.compile(rf"(?:settings|self)\.{setting}\b")  # self: a property of the settings
     return any(use.search(path.read_text(encoding="utf-8")) for path in _SOURCE.rglob("*.py"))
 
 
