@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from pgtrickle.model.report import Progress, RefreshReport, SourceRead, VerifyReport
     from pgtrickle.model.scheduling.diamonds import DiamondConsistency, DiamondSchedulePolicy
     from pgtrickle.model.scheduling.fuse import FuseMode
+    from pgtrickle.model.scheduling.recommendation import ModeAdvice, ScheduleAdvice
     from pgtrickle.model.scheduling.refresh_group import Isolation
+    from pgtrickle.model.scheduling.service_level import AgreedLevel
     from pgtrickle.model.scheduling.tier import Tier
     from pgtrickle.model.status_report import (
         BufferSize,
@@ -73,6 +75,7 @@ __version__ = VERSION
 
 __all__ = [
     "Action",
+    "AgreedLevel",
     "AlterOptions",
     "AlterWords",
     "BufferSize",
@@ -105,6 +108,7 @@ __all__ = [
     "Listing",
     "Mended",
     "MigrationPlan",
+    "ModeAdvice",
     "MovedCatalog",
     "Notice",
     "Outcome",
@@ -118,6 +122,7 @@ __all__ = [
     "RefreshStatus",
     "RenameReport",
     "RowChange",
+    "ScheduleAdvice",
     "SchedulerVerbs",
     "ServiceLevel",
     "SettingInEffect",
@@ -150,6 +155,7 @@ __all__ = [
 
 _HOMES = {
     "Action": "pgtrickle.model.stream_table",
+    "AgreedLevel": "pgtrickle.model.scheduling.service_level",
     "AlterOptions": "pgtrickle.options.words",
     "AlterWords": "pgtrickle.options.words",
     "BufferSize": "pgtrickle.model.status_report",
@@ -182,6 +188,7 @@ _HOMES = {
     "Listing": "pgtrickle.model.text.shown",
     "Mended": "pgtrickle.service.lifecycle.repair.rebind",
     "MigrationPlan": "pgtrickle.model.upgrades.plan",
+    "ModeAdvice": "pgtrickle.model.scheduling.recommendation",
     "MovedCatalog": "pgtrickle.model.lake.catalog",
     "Notice": "pgtrickle.service.insight.channels",
     "Outcome": "pgtrickle.service.lifecycle.create_or_replace",
@@ -195,6 +202,7 @@ _HOMES = {
     "RefreshStatus": "pgtrickle.catalog.refreshes.history",
     "RenameReport": "pgtrickle.service.lifecycle.rename",
     "RowChange": "pgtrickle.model.table_snapshot",
+    "ScheduleAdvice": "pgtrickle.model.scheduling.recommendation",
     "SchedulerVerbs": "pgtrickle.client.scheduler",
     "ServiceLevel": "pgtrickle.model.status_report",
     "SettingInEffect": "pgtrickle.settings",

@@ -41,6 +41,7 @@ from pgtrickle.service.scheduling.bell_listener import listening_for_changes
 from pgtrickle.service.scheduling.idle import find_idle
 from pgtrickle.service.scheduling.leadership import Leadership, standing_for_leader
 from pgtrickle.service.scheduling.prune import prune_history, pruning_history
+from pgtrickle.service.scheduling.service_levels import watching_service_levels
 from pgtrickle.service.sinks.ducklake.news import SinkWatch
 from pgtrickle.service.sinks.ducklake.tend import tend_lake
 from pgtrickle.settings import UnknownSetting
@@ -186,6 +187,7 @@ class Daemon:
     ) -> None:
         with (
             self.pruning_history(),
+            watching_service_levels(self._runtime),
             self.standing_for_leader() as leadership,
             self.listening_for_changes() as loop.bell,
         ):

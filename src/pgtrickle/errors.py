@@ -378,6 +378,10 @@ class StandbyError(ServerError, code="ST504"):
     retry = Retry.BACKOFF  # until the standby is promoted
 
 
+class SlaTooSmallError(ConfigurationError, code="ST505"):
+    """A service level is shorter than refreshes were measured to allow."""
+
+
 class DaemonMissingError(RequestError, code="ST601"):
     """A call from SQL needs a daemon, and none serves the database."""
 

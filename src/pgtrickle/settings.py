@@ -146,6 +146,23 @@ class Settings:
         100,
         3_600_000,
     )
+    sla_window_hours: float = _setting(
+        24.0, "The hours that sla_summary and the alerts on service levels look back.", 0.01, 87600
+    )
+    schedule_recommendation_min_samples: int = _setting(
+        20,
+        "The number of refreshes with changes below which the planner recommends nothing, kept in"
+        " the settings table.",
+        1,
+        10_000,
+    )
+    schedule_alert_cooldown_seconds: float = _setting(
+        300.0,
+        "The shortest time between two alerts that predict a missed service level of the same"
+        " stream table.",
+        0,
+        86400,
+    )
     max_consecutive_errors: int = _setting(
         3,
         "The number of consecutive errors, without temporary ones, after which `pgtrickle run`"

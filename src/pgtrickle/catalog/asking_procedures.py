@@ -241,6 +241,10 @@ _WRITE = """CALL pgtrickle.find_obstacle(failure);
             'name', write_and_refresh.stream_table_name,
             'full', false), result, failure);
     END IF;"""
+# A request carries JSON, which has no intervals.
+_SET_SLA = """CALL pgtrickle.await_request('set_stream_table_sla', pg_catalog.jsonb_build_object(
+        'name', set_stream_table_sla.name,
+        'sla_s', EXTRACT(epoch FROM set_stream_table_sla.sla)), result, failure);"""
 # For people, who would see the lines of a result padded to the longest of them.
 _EXPLAIN = """CALL pgtrickle.await_request('explain_stream_table', pg_catalog.jsonb_build_object(
         'name', explain.name, 'format', 'text'), answer, failure);"""
@@ -273,6 +277,12 @@ def _key(procedure: Procedure, argument: str) -> str:
 
 
 def _special_procedures() -> Iterator[str]:
+    level: list[Argument] = [_NAME, ("sla", "interval", None)]
+    meaning = (
+        "Promise an age that the contents of a stream table do not exceed, and choose its tier and "
+        "schedule by it; NULL takes the promise away."
+    )
+    yield _write("set_stream_table_sla", level, _SET_SLA, meaning)
     asked: list[Argument] = [("verb", "text", None), ("arguments", "jsonb", None)]
     meaning = (
         "Ask the daemon for something, wait until it is done, and raise its error if there is one."

@@ -256,7 +256,8 @@ def list_efficiency(connection: Connection[TupleRow]) -> list[Efficiency]:
 
 
 _SERVICE_LEVELS = """
-    SELECT name, refreshes, p50_ms, p99_ms, freshness_lag_s, error_rate, error_budget_remaining
+    SELECT name, refreshes, p50_ms, p99_ms, freshness_lag_s, error_rate, error_budget_remaining,
+           sla_s, breach_s
       FROM pgtrickle.sla_summary(%s)
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
 from pgtrickle.catalog.lake.catalogs import list_told_catalogs
@@ -17,6 +17,8 @@ from pgtrickle.model.lake.catalog import ShownCatalog
 from pgtrickle.model.lake.past_rows import PastRows
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.scheduling.refresh_group import DEFAULT_ISOLATION
+from pgtrickle.model.scheduling.service_level import AgreedLevel, parse_sla
+from pgtrickle.model.scheduling.tier import Tier
 from pgtrickle.model.stream_table import Action
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.model.text.shown import Listing
@@ -70,6 +72,14 @@ class GuestScheduler(_OfGuest, SchedulerVerbs):
         """Ask for a fuse to be reset."""
         action = "reinitialize" if reinitialize else "apply"
         self._means.ask("reset_fuse", self._get(name).name, action=action)
+
+    def set_stream_table_sla(self, name: str, sla: str | timedelta | None) -> AgreedLevel:
+        """Ask for a service level."""
+        seconds = None if sla is None else parse_sla(sla)
+        answer = self._means.ask("set_stream_table_sla", self._get(name).name, sla_s=seconds)
+        return AgreedLevel(
+            answer["name"], answer["sla_s"], Tier(answer["tier"]), answer["schedule"]
+        )
 
     def create_refresh_group(
         self, name: str, members: Sequence[str], isolation: AnyIsolation = DEFAULT_ISOLATION

@@ -13,6 +13,12 @@ from pgtrickle.catalog.overview import (
     list_sources,
     list_tree,
 )
+from pgtrickle.catalog.scheduling.planner import (
+    list_mode_advice,
+    list_schedule_advice,
+    recommend_schedule,
+)
+from pgtrickle.model.scheduling.recommendation import ModeAdvice, ScheduleAdvice
 from pgtrickle.model.status_report import (
     CacheStats,
     DiamondGroup,
@@ -74,10 +80,34 @@ class InsightVerbs(Naming):
         with self._runtime.connection() as connection:
             return Listing(list_efficiency(connection))
 
-    def sla_summary(self, window_hours: float = 24) -> Listing[ServiceLevel]:
-        """Return the times of refreshes, the age of the contents, and the failures."""
+    def sla_summary(self, window_hours: float | None = None) -> Listing[ServiceLevel]:
+        """Return the times of refreshes, the age of the contents, failures and error budgets.
+
+        Without a window, the setting ``sla_window_hours`` decides.
+        """
+        hours = self._runtime.settings.sla_window_hours if window_hours is None else window_hours
         with self._runtime.connection() as connection:
-            return Listing(list_service_levels(connection, window_hours))
+            return Listing(list_service_levels(connection, hours))
+
+    def recommend_schedule(self, name: str) -> dict[str, Any]:
+        """Return the interval that the history speaks for, the peak, the confidence and the reason.
+
+        The keys are those of SQL: ``recommended_interval_seconds``, ``peak_window_cron``,
+        ``confidence`` and ``reasoning``.
+        """
+        with self._runtime.connection() as connection:
+            return recommend_schedule(connection, self._name(name))
+
+    def schedule_recommendations(self) -> Listing[ScheduleAdvice]:
+        """Return the recommended interval of each stream table beside the one in effect."""
+        with self._runtime.connection() as connection:
+            return Listing(list_schedule_advice(connection))
+
+    def recommend_refresh_mode(self, name: str | None = None) -> Listing[ModeAdvice]:
+        """Return the refresh mode that the history speaks for, of one stream table or of all."""
+        with self._runtime.connection() as connection:
+            wanted = None if name is None else self._name(name)
+            return Listing(list_mode_advice(connection, wanted))
 
     def diagnose_errors(self, name: str) -> Listing[Diagnosis]:
         """Return the latest errors of a stream table, what they mean and what to do."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from psycopg import Connection
 
@@ -38,6 +38,7 @@ from pgtrickle.catalog.stream_tables import get_stream_table
 from pgtrickle.errors import SettingError, SourceNotFoundError
 from pgtrickle.model.scheduling.fuse import Fuse, check_fuse, parse_fuse_mode
 from pgtrickle.model.scheduling.refresh_group import DEFAULT_ISOLATION, parse_isolation
+from pgtrickle.model.scheduling.service_level import AgreedLevel, parse_sla
 from pgtrickle.model.status_report import (
     FuseStatus,
     GateStatus,
@@ -168,6 +169,17 @@ class SchedulerVerbs(Naming):
         """Return the fuse of each stream table."""
         with self._runtime.connection() as connection:
             return Listing(list_fuses(connection))
+
+    def set_stream_table_sla(self, name: str, sla: str | timedelta | None) -> AgreedLevel:
+        """Promise an age that the contents do not exceed; tier and schedule are chosen by it.
+
+        None takes the service level away; tier and schedule stay as they are. ST505 if refreshes
+        were measured to take too long for it.
+        """
+        from pgtrickle.service.scheduling.service_levels import set_stream_table_sla
+
+        seconds = None if sla is None else parse_sla(sla)
+        return set_stream_table_sla(self._runtime, self._name(name), seconds)
 
     def create_refresh_group(
         self, name: str, members: Sequence[str], isolation: AnyIsolation = DEFAULT_ISOLATION

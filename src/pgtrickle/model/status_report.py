@@ -224,7 +224,10 @@ class Efficiency:
 
 @dataclass(frozen=True, slots=True)
 class ServiceLevel:
-    """How long the refreshes of a stream table took, how old it is, how many failed."""
+    """How long the refreshes of a stream table took, how old it is, how many failed.
+
+    With a service level, also for how many seconds of the window it was missed.
+    """
 
     stream_table: str
     refreshes: int
@@ -233,6 +236,8 @@ class ServiceLevel:
     freshness_lag_s: float | None
     error_rate: float | None
     error_budget_remaining: float | None
+    sla_s: float | None = None
+    breach_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,9 @@ from datetime import timedelta
 
 from pgtrickle.errors import SettingError
 from pgtrickle.model.scheduling.schedule import SHORTEST, Schedule, parse_schedule
-from pgtrickle.model.scheduling.tier import Tier
+from pgtrickle.model.scheduling.tier import FACTORS, Tier
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.scheduler.due import LONGEST_BACKOFF
-
-_FACTORS = {Tier.HOT: 1, Tier.WARM: 2, Tier.COLD: 10, Tier.FROZEN: 1}
 
 
 def cadences(
@@ -49,7 +47,7 @@ def cadences(
 def _in_tier(schedule: Schedule, tier: Tier) -> Schedule:
     if schedule.every is None:
         return schedule
-    return replace(schedule, every=schedule.every * _FACTORS[tier])
+    return replace(schedule, every=schedule.every * FACTORS[tier])
 
 
 def schedule_of(table: StreamTable) -> Schedule:

@@ -318,42 +318,6 @@ COMMENT ON FUNCTION pgtrickle.refresh_efficiency() IS
     'How often each stream table was refreshed by its changes and how often recomputed, and the time of'
     ' either; the speed-up is FULL divided by DIFFERENTIAL.';
 
--- In PL/pgSQL, which plans for the window asked for: it reads the index, not the whole history.
-CREATE OR REPLACE FUNCTION pgtrickle.sla_summary(window_hours double precision DEFAULT 24)
-RETURNS TABLE (name text, refreshes bigint, p50_ms double precision, p99_ms double precision,
-               freshness_lag_s double precision, error_rate double precision,
-               error_budget_remaining double precision)
-LANGUAGE plpgsql STABLE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    RETURN QUERY
-    WITH recent AS (
-        SELECT h.pgt_id, count(*) AS number,
-               percentile_cont(ARRAY[0.5, 0.99]) WITHIN GROUP (
-                   ORDER BY extract(epoch FROM h.end_time - h.start_time)::double precision * 1000)
-                   AS took,
-               avg(CASE WHEN h.status = 'FAILED' THEN 1.0 ELSE 0.0 END)::double precision AS failed
-          FROM pgtrickle.pgt_refresh_history AS h
-         WHERE h.start_time > statement_timestamp() - make_interval(secs => window_hours * 3600)
-           AND h.end_time IS NOT NULL
-         GROUP BY h.pgt_id
-    )
-    SELECT format('%I.%I', s.pgt_schema, s.pgt_name), coalesce(r.number, 0), r.took[1],
-           r.took[2],
-           extract(epoch FROM clock_timestamp() - s.data_timestamp)::double precision, r.failed,
-           -- One failure in a hundred is what may happen.
-           greatest(1 - r.failed / 0.01, 0)
-      FROM pgtrickle.pgt_stream_tables AS s LEFT JOIN recent AS r USING (pgt_id)
-     WHERE s.pgt_schema <> 'pgtrickle_state'
-     ORDER BY 1;
-END
-$$;
-
-COMMENT ON FUNCTION pgtrickle.sla_summary(double precision) IS
-    'The times of refreshes, the age of the contents, the failures, and the remaining share of an error budget'
-    ' of one failure in a hundred.';
-
 CREATE OR REPLACE FUNCTION pgtrickle.running_refreshes()
 RETURNS TABLE (name text, daemon text, running_since timestamptz, stage text, rows_read bigint,
                rows_staged bigint)

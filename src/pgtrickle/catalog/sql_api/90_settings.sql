@@ -62,3 +62,18 @@ $$;
 
 COMMENT ON FUNCTION pgtrickle.show_settings() IS
     'Every setting with its value in the database, and where that comes from.';
+
+CREATE OR REPLACE FUNCTION pgtrickle.number_setting(name text)
+RETURNS double precision
+LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT coalesce(CASE WHEN own.value ~ '^[0-9]{1,9}(\.[0-9]{1,9})?$' THEN own.value END, s.value,
+                    s.default_value)::double precision
+      FROM pgtrickle.pgt_settings AS s,
+           nullif(current_setting('pg_trickle.' || s.name, true), '') AS own (value)
+     WHERE s.name = number_setting.name AND s.type IN ('int', 'float')
+$$;
+
+COMMENT ON FUNCTION pgtrickle.number_setting(text) IS
+    'The value of a setting that is a number, for this session.';

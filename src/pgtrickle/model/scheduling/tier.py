@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from types import MappingProxyType
 
 from pgtrickle.model.text.choices import parse_choice
 
@@ -14,6 +15,9 @@ class Tier(Enum):
     WARM = "warm"  # half as often
     COLD = "cold"  # a tenth as often
     FROZEN = "frozen"  # only manually
+
+
+FACTORS = MappingProxyType({Tier.HOT: 1, Tier.WARM: 2, Tier.COLD: 10, Tier.FROZEN: 1})
 
 
 def parse_tier(text: Tier | str) -> Tier:

@@ -42,6 +42,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = MappingProxyType(
         "group_name": (str,),
         "isolation": (str,),
         "action": (str,),
+        "sla_s": (int, float),
     }
 )
 

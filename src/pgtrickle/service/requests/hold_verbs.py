@@ -6,6 +6,7 @@ The scheduler asks the catalog before each refresh, so nothing here has to reach
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from pgtrickle.catalog.scheduling.fuses import reset_fuse
@@ -17,8 +18,10 @@ from pgtrickle.catalog.scheduling.refresh_groups import (
 )
 from pgtrickle.errors import SettingError
 from pgtrickle.model.scheduling.refresh_group import DEFAULT_ISOLATION
+from pgtrickle.model.scheduling.service_level import parse_sla
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.service.requests.caller import get_own_stream_table
+from pgtrickle.service.scheduling.service_levels import set_stream_table_sla
 
 if TYPE_CHECKING:  # which imports this module
     from pgtrickle.service.requests.verbs import Ask
@@ -78,6 +81,24 @@ def reset(ask: Ask, given: Mapping[str, Any]) -> Any:
     with ask.runtime.connection() as connection:
         reset_fuse(connection, stream_table.id, reinitialize=action == "reinitialize")
     return {"name": str(stream_table.name), "action": action}
+
+
+def set_sla(ask: Ask, given: Mapping[str, Any]) -> Any:
+    """Agree on a service level, or take it away."""
+    stream_table = get_own_stream_table(ask, given["name"])
+    seconds = given.get("sla_s")
+    if seconds is not None:
+        try:
+            seconds = parse_sla(timedelta(seconds=seconds))
+        except OverflowError:
+            seconds = parse_sla(timedelta.max)  # which refuses it
+    agreed = set_stream_table_sla(ask.runtime, stream_table.name, seconds)
+    return {
+        "name": agreed.stream_table,
+        "sla_s": agreed.sla_s,
+        "tier": agreed.tier.value,
+        "schedule": agreed.schedule,
+    }
 
 
 def _own(ask: Ask, names: list[Any]) -> list[StreamTable]:

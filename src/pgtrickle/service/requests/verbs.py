@@ -322,6 +322,7 @@ VERBS: Mapping[str, Verb] = MappingProxyType(
             Verb("create_refresh_group", control.create_group, _GROUP, ("isolation",)),
             Verb("drop_refresh_group", control.drop_group, ("group_name",)),
             Verb("reset_fuse", control.reset, _ONE, ("action",)),
+            Verb("set_stream_table_sla", control.set_sla, _ONE, ("sla_s",)),
             Verb("diamond_groups", explanations.diamond_groups, ()),
             Verb("explain_delta", explanations.delta, _ONE),
             Verb("explain_query_rewrite", explanations.query_rewrite, ("query",)),

@@ -1,0 +1,48 @@
+"""The answers of the planner, whose rules are in ``sql_api/67_planner.sql``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psycopg import Connection
+from psycopg.rows import TupleRow
+
+from pgtrickle.model.scheduling.recommendation import ModeAdvice, ScheduleAdvice
+from pgtrickle.model.text.names import QualifiedName
+
+_RECOMMEND = "SELECT pgtrickle.recommend_schedule(%s, '{}')"
+
+
+def recommend_schedule(connection: Connection[TupleRow], name: QualifiedName) -> dict[str, Any]:
+    """Return the recommended interval of a stream table, and why."""
+    [(found,)] = connection.execute(_RECOMMEND, [name.sql]).fetchall()
+    return dict(found)
+
+
+_LIST = """
+    SELECT name, schedule, current_interval_seconds, recommended_interval_seconds, delta_pct,
+           peak_window_cron, confidence, reasoning
+      FROM pgtrickle.schedule_recommendations()
+"""
+
+
+def list_schedule_advice(connection: Connection[TupleRow]) -> list[ScheduleAdvice]:
+    """Return the recommended interval of each stream table."""
+    return [
+        ScheduleAdvice(str(QualifiedName.parse(name, "")), *facts)
+        for name, *facts in connection.execute(_LIST)
+    ]
+
+
+_MODES = """
+    SELECT stream_table, current_mode, effective_mode, recommended_mode, confidence, reason, signals
+      FROM pgtrickle.recommend_refresh_mode(%s, '{}')
+"""
+
+
+def list_mode_advice(
+    connection: Connection[TupleRow], name: QualifiedName | None
+) -> list[ModeAdvice]:
+    """Return the recommended refresh mode of one stream table, or of all."""
+    rows = connection.execute(_MODES, [None if name is None else name.sql])
+    return [ModeAdvice(str(QualifiedName.parse(one, "")), *facts) for one, *facts in rows]
