@@ -110,7 +110,12 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "cache_stats": "CALL pgtrickle.cache_stats()",
             "clear_caches": "CALL pgtrickle.clear_caches()",
             "refresh_efficiency": "SELECT * FROM pgtrickle.refresh_efficiency()",
+            "set_stream_table_sla": "CALL pgtrickle.set_stream_table_sla('revenue',"
+            " interval '1 minute')",
             "sla_summary": "SELECT * FROM pgtrickle.sla_summary(24)",
+            "recommend_schedule": "SELECT pgtrickle.recommend_schedule('revenue')",
+            "schedule_recommendations": "SELECT * FROM pgtrickle.schedule_recommendations()",
+            "recommend_refresh_mode": "SELECT * FROM pgtrickle.recommend_refresh_mode()",
             "diagnose_errors": "CALL pgtrickle.diagnose_errors('revenue')",
             "health_check": "SELECT * FROM pgtrickle.health_check()",
             "ducklake_sink_status": "SELECT * FROM pgtrickle.ducklake_sink_status()",

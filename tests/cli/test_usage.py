@@ -16,11 +16,12 @@ from tests.fakes.engine import DuckDbEngine
 
 COMMANDS = [
     "init", "migrate", "create", "validate", "refresh", "verify", "explain", "list", "status",
-    "health", "tree", "show", "history", "errors", "subscribe", "alter", "rename", "export",
-    "repair", "drop", "run", "config", "demo", "doctor", "version",
+    "health", "tree", "show", "history", "advise", "errors", "subscribe", "alter", "rename",
+    "export", "repair", "drop", "run", "config", "demo", "doctor", "version",
 ]  # fmt: skip
 GROUPS = [
-    "bulk", "snapshot", "scheduler", "gate", "watermark", "fuse", "group", "cdc", "sink", "lake",
+    "bulk", "snapshot", "scheduler", "gate", "watermark", "fuse", "sla", "group", "cdc", "sink",
+    "lake",
 ]  # fmt: skip
 
 

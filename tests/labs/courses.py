@@ -81,19 +81,19 @@ def steady(seed: int = 1) -> Course:
 
 
 def sawtooth(seed: int = 2) -> Course:
-    """Rise for an hour, fall at once, again and again."""
+    """Return changes that grow more for an hour, stop at once, and begin again."""
     changes = draw(lambda t: (t % HOUR) / HOUR, 1.0, 12 * HOUR, seed)
     return Course(changes, fixed=0.5, per_row=1e-4)
 
 
 def burst(seed: int = 3) -> Course:
-    """Many changes for two minutes, none for eighteen."""
+    """Return many changes for two minutes, none for eighteen."""
     changes = draw(lambda t: 5.0 if t % 1200 < 120 else 0.0, 5.0, DAY, seed)
     return Course(changes, fixed=0.8, per_row=1e-5)
 
 
 def spike(seed: int = 4) -> Course:
-    """Some changes all the time, and twenty thousand of them within a minute."""
+    """Return some changes all the time, and twenty thousand within a minute."""
     usual = draw(lambda _: 0.2, 0.2, 12 * HOUR, seed)
     chance = random.Random(seed)
     mass = [5 * HOUR + 60 * chance.random() for _ in range(20_000)]
@@ -101,7 +101,7 @@ def spike(seed: int = 4) -> Course:
 
 
 def weekly(seed: int = 5) -> Course:
-    """From nine to five on weekdays, for three weeks."""
+    """Return changes from nine to five on weekdays, for three weeks."""
 
     def rate(moment: float) -> float:
         working = moment // DAY % 7 < 5 and 9 * HOUR <= moment % DAY < 17 * HOUR
@@ -150,7 +150,7 @@ def record(lab: Lab, name: str, refreshes: Sequence[Recorded]) -> None:
     lab.run(_FORGET)
     columns = [
         [one.began for one in refreshes],
-        [one.took for one in refreshes],
+        [float(one.took) for one in refreshes],
         [one.amount for one in refreshes],
         [one.action for one in refreshes],
         [one.status for one in refreshes],

@@ -1,4 +1,4 @@
-"""The answers of the planner, whose rules are in ``sql_api/67_planner.sql``."""
+"""The answers of the planner, whose rules are functions of SQL (67_planner.sql)."""
 
 from __future__ import annotations
 

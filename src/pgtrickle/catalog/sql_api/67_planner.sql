@@ -204,7 +204,7 @@ BEGIN
                    (found.fixed * b.busy + found.empty * (1 - b.busy)) / t.seconds AS work,
                    b.waits, b.busy
               FROM (SELECT exp(n * step) AS seconds
-                      FROM generate_series(0, ceil(ln(longest) / step)::integer) AS n
+                      FROM generate_series(0, floor(ln(longest) / step)::integer) AS n
                      UNION SELECT upper_end WHERE upper_end >= 1) AS t,
                    LATERAL (SELECT least(sum(g.number * least(g.gap, t.seconds)) / found.observed, 1)
                                        AS busy,

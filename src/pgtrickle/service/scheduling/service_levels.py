@@ -25,7 +25,7 @@ from pgtrickle.service.runtime import Runtime
 
 logger = logging.getLogger(__name__)
 
-_WATCH_SECONDS = 10.0
+_FIRST_WATCH, _WATCH_SECONDS = 1.0, 10.0
 
 
 def set_stream_table_sla(
@@ -73,4 +73,5 @@ def watching_service_levels(runtime: Runtime) -> AbstractContextManager[None]:
         "watch service levels",
         _WATCH_SECONDS,
         lambda connection: watch_service_levels(runtime, connection),
+        first=_FIRST_WATCH,
     )
