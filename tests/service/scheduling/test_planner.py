@@ -69,7 +69,7 @@ def test_peak_of_a_working_week_is_a_cron_expression(counts: Lab):
     record(counts, "counts", history(simulated("weekly")[0], 60))
     found = counts.trickle.insight.recommend_schedule("counts")
     assert found["peak_window_cron"] == "* 9-16 * * 1-5"
-    assert parse_cron(found["peak_window_cron"])
+    assert parse_cron(found["peak_window_cron"]).hours == tuple(range(9, 17))
 
     record(counts, "counts", history(simulated("spike")[0], 60))
     assert counts.trickle.insight.recommend_schedule("counts")["peak_window_cron"] is None
@@ -94,9 +94,9 @@ def test_more_history_of_a_course_is_never_less_certain(
     counts: Lab, course: list[tuple[float, float, int, str, str]], cuts: list[int]
 ):
     moment, refreshes = MONDAY, []
-    for gap, took, *facts in course:
+    for gap, took, amount, action, status in course:
         moment += timedelta(seconds=gap)
-        refreshes.append(Recorded(moment, took, *facts))
+        refreshes.append(Recorded(moment, took, amount, action, status))
     before, length = 0.0, 0
     for cut in (*cuts, len(refreshes)):
         length = min(length + cut, len(refreshes))
@@ -169,6 +169,7 @@ def test_all_stream_tables_with_the_distance_to_their_intervals(counts: Lab):
     found = {one.stream_table: one for one in counts.trickle.insight.schedule_recommendations()}
 
     assert list(found) == ["public.by_cron", "public.counts", "public.slow"]
+    assert found["public.counts"].current_interval_seconds == 60
     assert found["public.by_cron"].current_interval_seconds is None
     assert found["public.counts"].delta_pct is None
     slow = found["public.slow"]

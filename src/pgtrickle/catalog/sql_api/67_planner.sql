@@ -1,16 +1,21 @@
 -- The planner: which interval and which mode the history of a stream table speaks for
 
-CREATE OR REPLACE FUNCTION pgtrickle.effective_interval(schedule text, tier text)
+CREATE OR REPLACE FUNCTION pgtrickle.effective_interval(stream_table bigint)
 RETURNS double precision
-LANGUAGE sql STABLE
+LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT pgtrickle.parse_duration_seconds(effective_interval.schedule)
-           * CASE effective_interval.tier WHEN 'hot' THEN 1 WHEN 'warm' THEN 2 WHEN 'cold' THEN 10 END
+    SELECT CASE s.tier WHEN 'hot' THEN 1 WHEN 'warm' THEN 2 WHEN 'cold' THEN 10 END
+           * CASE WHEN s.schedule <> 'calculated' THEN pgtrickle.parse_duration_seconds(s.schedule)
+                  WHEN NOT EXISTS (SELECT FROM pgtrickle.pgt_dependencies AS d
+                                    WHERE d.source_relid = s.pgt_relid) THEN 1 END
+      FROM pgtrickle.pgt_stream_tables AS s
+     WHERE s.pgt_id = effective_interval.stream_table
 $$;
 
-COMMENT ON FUNCTION pgtrickle.effective_interval(text, text) IS
-    'The seconds from one refresh to the next, by schedule and tier; NULL for cron, calculated and frozen.';
+COMMENT ON FUNCTION pgtrickle.effective_interval(bigint) IS
+    'The seconds from one refresh to the next, by schedule and tier; NULL for cron, for the frozen, and where'
+    ' consumers decide.';
 
 -- Numbers as cron writes them: {0,9,10,11} is 0,9-11.
 CREATE OR REPLACE FUNCTION pgtrickle.cron_list(numbers integer[])
@@ -268,7 +273,7 @@ AS $$
            100 * (p.recommended_interval_seconds - e.seconds) / e.seconds, p.peak_window_cron,
            p.confidence, p.reasoning
       FROM pgtrickle.pgt_stream_tables AS s,
-           pgtrickle.effective_interval(s.schedule, s.tier) AS e (seconds),
+           pgtrickle.effective_interval(s.pgt_id) AS e (seconds),
            pgtrickle.plan_schedule(s.pgt_id) AS p
      WHERE s.pgt_schema <> 'pgtrickle_state' AND s.refresh_mode <> 'IMMEDIATE'
      ORDER BY 1

@@ -51,11 +51,10 @@ BEGIN
         -- no row, but are never further apart than the schedule says.
         SELECT w.pgt_id, sum(greatest(extract(epoch FROM w.ended - w.tried)
                    + coalesce(least(extract(epoch FROM w.tried - w.shown),
-                                    pgtrickle.effective_interval(s.schedule, s.tier)), 0)
+                                    pgtrickle.effective_interval(w.pgt_id)), 0)
                    - v.deadline_seconds, 0))::double precision AS seconds
           FROM waits AS w
           JOIN pgtrickle.pgt_service_levels AS v ON v.pgt_id = w.pgt_id
-          JOIN pgtrickle.pgt_stream_tables AS s ON s.pgt_id = w.pgt_id
          GROUP BY w.pgt_id
     ), kept AS (
         SELECT i.pgt_id, i.pgt_schema, i.pgt_name, v.deadline_seconds,
@@ -139,7 +138,7 @@ BEGIN
     RETURN QUERY
     WITH expected AS (
         SELECT v.pgt_id, v.deadline_seconds AS sla_s,
-               greatest(pgtrickle.effective_interval(i.schedule, i.tier) + t.took[2],
+               greatest(pgtrickle.effective_interval(v.pgt_id) + t.took[2],
                         CASE WHEN i.stale OR i.failing
                              THEN extract(epoch FROM i.staleness) + t.took[1] END) AS seconds
           FROM pgtrickle.pgt_service_levels AS v

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, ClassVar
 
-from pgtrickle.errors import SettingError
-from pgtrickle.model.scheduling.schedule import parse_duration
+from pgtrickle.model.scheduling.schedule import parse_schedule
 from pgtrickle.model.text.shown import Shown
 
 
@@ -25,7 +25,7 @@ class ScheduleAdvice(Shown):
 
     stream_table: str
     schedule: str
-    current_interval_seconds: float | None  # None for cron, calculated and frozen
+    current_interval_seconds: float | None  # None for cron, frozen, or if consumers decide
     recommended_interval_seconds: float | None  # None while too little is known
     delta_pct: float | None
     peak_window_cron: str | None
@@ -68,10 +68,9 @@ def schedule_to_take(advice: ScheduleAdvice) -> str | None:
         return None
     if not advice.current_interval_seconds:
         return None
-    try:
-        own = parse_duration(advice.schedule).total_seconds()
-    except SettingError:
+    own = parse_schedule(advice.schedule).every
+    if own is None:
         return None
-    factor = advice.current_interval_seconds / own
+    factor = advice.current_interval_seconds / own.total_seconds()
     seconds = max(int(advice.recommended_interval_seconds / factor), 1)
-    return None if seconds == own else f"{seconds}s"
+    return None if timedelta(seconds=seconds) == own else f"{seconds}s"

@@ -75,4 +75,5 @@ def schedule_for(seconds: float, schedule: str, took: float) -> str:
     own = present.every.total_seconds() * factor + took
     if not present.calculated and own <= seconds:
         return schedule
-    return f"{int((seconds - took) / factor)}s"
+    # A tenth of the time is left for refreshes that take longer than they did.
+    return f"{max(int((0.9 * seconds - took) / factor), 1)}s"
