@@ -45,7 +45,7 @@ def test_recommended_schedule_is_shown_and_taken_over(
 
     answer = cli("advise", "--apply")
 
-    seconds = before["recommended_interval_seconds"]
+    seconds = round(before["recommended_interval_seconds"])
     assert 150 < seconds < 250
     assert answer.stdout.endswith(f"applied: schedule {seconds}s\n")
     assert cli("show", "cheap", "--json").json["schedule"] == f"{seconds}s"

@@ -54,14 +54,14 @@ class Course:
         work += CHECK_SECONDS * max(self.length / interval - number, 0)
         return (work + WAIT_PRICE * waiting) / self.length
 
+    def mean_cost(self, interval: float) -> float:
+        """Return the cost wherever the first refresh falls."""
+        return sum(self.cost(interval, interval * part) for part in (0.2, 0.5, 0.8)) / 3
+
     def best_interval(self) -> float:
         """Return the cheapest interval from ten seconds to an hour, in steps of four percent."""
         tried = [10 * math.exp(n * 0.04) for n in range(148)]
-
-        def price(interval: float) -> float:
-            return sum(self.cost(interval, interval * part) for part in (0.2, 0.5, 0.8))
-
-        best = min(tried, key=price)
+        best = min(tried, key=self.mean_cost)
         assert tried[0] < best < tried[-1], "the cheapest is beyond what was tried"
         return best
 
@@ -110,12 +110,21 @@ def weekly(seed: int = 5) -> Course:
     return Course(draw(rate, 0.02, 21 * DAY, seed), fixed=1.5, per_row=1e-4)
 
 
+def batches(seed: int = 6) -> Course:
+    """Return a hundred changes at once, after five minutes on average, for two days."""
+    chance = random.Random(seed)
+    starts = itertools.accumulate(chance.expovariate(1 / 300) for _ in range(576))
+    changes = [start + 0.001 * number for start in starts for number in range(100)]
+    return Course(sorted(changes), fixed=0.5, per_row=1e-4)
+
+
 COURSES: dict[str, Callable[[], Course]] = {
     "steady": steady,
     "sawtooth": sawtooth,
     "burst": burst,
     "spike": spike,
     "weekly": weekly,
+    "batches": batches,
 }
 
 _FORGET = "DELETE FROM pgtrickle.pgt_refresh_history"

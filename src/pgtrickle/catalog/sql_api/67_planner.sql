@@ -63,10 +63,12 @@ AS $$
             OR d.amount >= (SELECT sum(c.amount) / 14 FROM course AS c)
     ), hours AS (
         SELECT array_agg(h.hour) AS busy
-          FROM (SELECT c.hour, sum(c.amount) AS amount, sum(sum(c.amount)) OVER () / 24 AS usual
+          FROM (SELECT c.hour, sum(c.amount) AS amount, sum(sum(c.amount)) OVER () / 24 AS usual,
+                       sum(count(*)) OVER () / 24 AS refreshes
                   FROM course AS c, days AS d WHERE c.day = ANY (d.busy)
                  GROUP BY c.hour) AS h
-         WHERE h.amount >= 1.5 * h.usual
+         -- The fewer refreshes, the more of it is chance.
+         WHERE h.amount >= h.usual * (1 + greatest(0.5, 4 / sqrt(h.refreshes)))
     )
     SELECT format('* %s * * %s', pgtrickle.cron_list(h.busy),
                   CASE WHEN cardinality(d.busy) = 7 THEN '*' ELSE pgtrickle.cron_list(d.busy) END)
@@ -162,16 +164,22 @@ BEGIN
                percentile_cont(0.99) WITHIN GROUP (ORDER BY p.took) AS took_high
           FROM past AS p, slope AS s WHERE p.busy GROUP BY s.per_row
     ), course AS MATERIALIZED (
-        SELECT p.at, p.amount, least(p.gap, c.pace) AS looked,
-               extract(epoch FROM p.at - lag(p.at) OVER (ORDER BY p.at))::double precision AS quiet
-          FROM past AS p, pace AS c WHERE p.busy
+        SELECT b.*, least(b.gap, c.pace) AS looked,
+               -- Rows with nothing before and after them came at one moment, as a batch does.
+               CASE WHEN b.quiet > 1.5 * c.pace AND b.next_quiet > 1.5 * c.pace THEN 1
+                    ELSE b.amount END AS moments
+          FROM (SELECT p.at, p.amount, p.gap,
+                       extract(epoch FROM p.at - lag(p.at) OVER moment)::double precision AS quiet,
+                       extract(epoch FROM lead(p.at) OVER moment - p.at)::double precision
+                           AS next_quiet
+                  FROM past AS p WHERE p.busy WINDOW moment AS (ORDER BY p.at)) AS b, pace AS c
     ), gaps AS (
-        -- The rows of a refresh are taken as spread evenly over the time since it last looked.
+        -- Those of others are taken as spread evenly over the time since it was last looked.
         SELECT gap, sum(number) AS number, sum(number * gap) AS total
           FROM (SELECT exp(round(ln(greatest(g.gap, 0.001)) / step) * step) AS gap, g.number
                   FROM course AS c,
-                       LATERAL (VALUES (c.looked / c.amount, c.amount - 1),
-                                       (greatest(c.quiet - c.looked, 0) + c.looked / c.amount, 1))
+                       LATERAL (VALUES (c.looked / c.moments, c.moments - 1),
+                                       (greatest(c.quiet - c.looked, 0) + c.looked / c.moments, 1))
                            AS g (gap, number)
                  WHERE c.quiet > 0 AND g.number > 0) AS each
          GROUP BY gap
