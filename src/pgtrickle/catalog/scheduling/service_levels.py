@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,7 +59,20 @@ class SlaAlert:
 
 
 _TAKE = "SELECT pgt_schema, pgt_name, event, facts FROM pgtrickle.take_sla_alerts(%s, %s)"
-_TELL = "SELECT pgtrickle.notify('pg_trickle_alert', %s)"
+_TELL_PREDICTED = """
+    SELECT pgtrickle.notify('pg_trickle_alert', pg_catalog.json_build_object(
+               'event', 'predicted_sla_breach', 'name', %(name)s::pg_catalog.text,
+               'sla_s', %(sla_s)s::pg_catalog.float8,
+               'predicted_s', %(predicted_s)s::pg_catalog.float8)::pg_catalog.text)
+"""
+_TELL_SPENT = """
+    SELECT pgtrickle.notify('pg_trickle_alert', pg_catalog.json_build_object(
+               'event', 'sla_budget_spent', 'name', %(name)s::pg_catalog.text,
+               'spent_percent', %(spent_percent)s::pg_catalog.int4,
+               'sla_s', %(sla_s)s::pg_catalog.float8, 'breach_s', %(breach_s)s::pg_catalog.float8,
+               'error_budget_remaining',
+               %(error_budget_remaining)s::pg_catalog.float8)::pg_catalog.text)
+"""
 
 
 def send_sla_alerts(
@@ -71,6 +83,6 @@ def send_sla_alerts(
         rows = connection.execute(_TAKE, [window_hours, cooldown_seconds]).fetchall()
         alerts = [SlaAlert(QualifiedName(schema, name), *rest) for schema, name, *rest in rows]
         for one in alerts:
-            told = {"event": one.event, "name": str(one.stream_table), **one.facts}
-            connection.execute(_TELL, [json.dumps(told, ensure_ascii=False)])
+            tell = _TELL_SPENT if one.event == "sla_budget_spent" else _TELL_PREDICTED
+            connection.execute(tell, {"name": str(one.stream_table), **one.facts})
     return alerts
