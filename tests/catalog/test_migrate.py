@@ -33,7 +33,7 @@ RELEASED = {
     4: "8dd2412e8df325075bca79bc1d76afa377a018c2190cee747019833b87fcda43",
     5: "269318eb828dd3397052aeb08c10f946b12c08cd54d07e2747d822599bc1d855",
     6: "fe34dcfc4489987cacf3283ebd443120fe2e9066fac7474ad43e56b1c6aa24d5",
-    10: "21cb9b5dcf9c55ef594a77bce9bb3f0e88b277ab64d10afbea866aa5145847d2",
+    7: "b11237a3f382ca27f0302282f0cfd6ca0e32bc18289786cbc3b6262ffe904994",
 }
 ALL = [
     *(f"{migration.version:04d} {migration.description}" for migration in list_migrations()),
