@@ -35,6 +35,7 @@ from pgtrickle.service.lifecycle.snapshots.refuse import (
     check_restorable,
     hold_safe_table,
 )
+from pgtrickle.service.lifecycle.snapshots.rows import find_rows
 from pgtrickle.service.lock_waits import until_free
 from pgtrickle.service.refreshing.commit import Committed, Outcome, commit, deliver_rest
 from pgtrickle.service.refreshing.contents import Rows, replace_contents
@@ -88,7 +89,8 @@ class _Restoring:
         refresh = Refresh.begin(self.runtime, self.stream_table, self.lease, InitiatedBy.MANUAL)
         prepared = Prepared(refresh, self.compiled)
         with refresh.account.timed("apply"):
-            rows = Rows.of_table(f"ONLY {snapshot.table.sql}", self.compiled.columns)
+            source = find_rows(self.runtime, writer, self.stream_table.name, snapshot)
+            rows = Rows.of_table(source, self.compiled.columns)
             written = replace_contents(writer, prepared, rows)
             if not snapshot.needs_reinit:
                 restore_state(writer, self.stream_table.id, snapshot.id)
@@ -114,12 +116,13 @@ class _Restoring:
         snapshot = lock_snapshot(writer, found.id)
         if (
             snapshot is None
-            or snapshot.relid is None
+            or (snapshot.relid is None and snapshot.lake is None)
             or snapshot.table != self.table
             or snapshot.stream_table_id != self.stream_table.id
         ):
             raise not_found(self.table, of=self.stream_table.name)
-        hold_safe_table(writer, self.stream_table, snapshot)
+        if snapshot.lake is None:
+            hold_safe_table(writer, self.stream_table, snapshot)
         return snapshot
 
     def _mark(self, writer: Connection, snapshot: TableSnapshot) -> None:
