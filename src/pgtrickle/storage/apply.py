@@ -18,7 +18,7 @@ from pgtrickle.storage.definitions import column_definitions
 from pgtrickle.storage.identity import identical_row, row_hash
 from pgtrickle.storage.tracking import Tracking
 
-_RESULT = '"result__changes"'
+RESULT = '"result__changes"'
 _GUARD = "pgtrickle_guard"
 _OPEN_GUARD = "SELECT pgtrickle.open_guard(%s::pg_catalog.regclass)"
 
@@ -151,7 +151,7 @@ def weigh_result(
     subtracted, so that only the difference remains.
     """
     rows = write_result(outputs, source, condition, weight=weight, less=less)
-    statement = f"CREATE TEMPORARY TABLE {_RESULT} ON COMMIT DROP AS\n{rows}"
+    statement = f"CREATE TEMPORARY TABLE {RESULT} ON COMMIT DROP AS\n{rows}"
     connection.execute(trusted(statement))
 
 
@@ -187,11 +187,11 @@ def apply_result(
     """Delete and insert the weighted rows of the result, and count both."""
     connection.execute(_OPEN_GUARD, [name.sql])
     expected = connection.execute(
-        trusted(f"SELECT COALESCE(sum(-{WEIGHT}), 0) FROM {_RESULT} WHERE {WEIGHT} < 0")
+        trusted(f"SELECT COALESCE(sum(-{WEIGHT}), 0) FROM {RESULT} WHERE {WEIGHT} < 0")
     ).fetchone()
     deleted = 0
     if expected is not None and expected[0]:
-        deletes, rows = write_delete(name, columns, _RESULT)
+        deletes, rows = write_delete(name, columns, RESULT)
         if tracking is not None:
             gone = f"{rows}\nRETURNING {tracking.returning('stored')}"
             rows = f", deleted AS (\n{gone}\n)\nINSERT INTO {tracking.deleted} TABLE deleted"
@@ -202,7 +202,7 @@ def apply_result(
                 detail="Something other than a refresh wrote to the stream table.",
                 hint=f"Rebuild it with: pgtrickle refresh {name} --full.",
             )
-    inserts = write_insert(name, columns, _RESULT)
+    inserts = write_insert(name, columns, RESULT)
     if tracking is not None:
         new = f"{inserts}\nRETURNING {tracking.returning('stored')}"
         inserts = f"WITH new AS (\n{new}\n)\nINSERT INTO {tracking.inserted} TABLE new"

@@ -90,7 +90,7 @@ class _Restoring:
         prepared = Prepared(refresh, self.compiled)
         with refresh.account.timed("apply"):
             source = find_rows(self.runtime, writer, self.stream_table.name, snapshot)
-            rows = Rows.of_table(source, self.compiled.columns)
+            rows = Rows.of_table(source, self.compiled.columns, stored=True)
             written = replace_contents(writer, prepared, rows)
             if not snapshot.needs_reinit:
                 restore_state(writer, self.stream_table.id, snapshot.id)

@@ -48,4 +48,5 @@ def load_rows(
     )
     loaded = QualifiedName("pg_temp", name)
     load_kept(runtime, connection, place, loaded.sql)
+    connection.execute(trusted(f"ANALYZE {loaded.sql}"))
     return loaded
