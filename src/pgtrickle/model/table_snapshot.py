@@ -81,6 +81,7 @@ class TableSnapshot:
     data_timestamp: datetime
     plan: dict[str, Any] | None
     needs_reinit: bool
+    rows: int
     lake: LakePlace | None = None
 
 

@@ -87,7 +87,9 @@ _LOCK = "SELECT FROM pgtrickle.pgt_snapshots WHERE snapshot_id = %(id)s FOR UPDA
 
 
 def _read(row: TupleRow) -> TableSnapshot:
-    _, _, relid, schema, name, version, query, frontier, moment, plan, needs_reinit, *rest = row
+    _, _, relid, schema, name, version, query, frontier, moment, plan, needs_reinit, rows, *lake = (
+        row
+    )
     return TableSnapshot(
         row[0],
         row[1],
@@ -99,7 +101,8 @@ def _read(row: TupleRow) -> TableSnapshot:
         moment,
         plan,
         needs_reinit,
-        _read_place(*rest),
+        rows,
+        _read_place(rows, *lake),
     )
 
 

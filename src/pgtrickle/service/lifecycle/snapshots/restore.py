@@ -7,6 +7,7 @@ continues from the frontier of the snapshot; where changes after it are gone, it
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -19,7 +20,7 @@ from pgtrickle.capture.locks import lock_buffers
 from pgtrickle.catalog.capture.snapshot_gaps import adopt_snapshot_gaps
 from pgtrickle.catalog.dependencies import list_dependencies
 from pgtrickle.catalog.refreshes.leases import Lease
-from pgtrickle.catalog.snapshots.entries import lock_snapshot
+from pgtrickle.catalog.snapshots.entries import find_snapshot, lock_snapshot
 from pgtrickle.catalog.stream_tables import get_stream_table_by_id, update_needs_reinit
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import Action, InitiatedBy, StreamTable
@@ -42,6 +43,7 @@ from pgtrickle.service.refreshing.contents import Rows, replace_contents
 from pgtrickle.service.refreshing.refresh import Basis, Prepared, Refresh
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.storage.snapshot_copies import restore_state
+from pgtrickle.storage.unindexed import MANY_ROWS, unindexed_if_empty
 
 
 def restore_from_snapshot(runtime: Runtime, name: QualifiedName, source: str) -> RefreshReport:
@@ -55,7 +57,8 @@ def restore_from_snapshot(runtime: Runtime, name: QualifiedName, source: str) ->
         stream_table, compiled = _compile(runtime, writer, found)
         table = QualifiedName.parse(source, stream_table.name.schema)
         restoring = _Restoring(runtime, stream_table, lease, compiled, table)
-        committed = until_free(runtime, writer, lambda: restoring.exchange(writer))
+        with restoring.prepared(writer):
+            committed = until_free(runtime, writer, lambda: restoring.exchange(writer))
         deliver_rest(committed)
     return committed.report
 
@@ -80,6 +83,13 @@ class _Restoring:
     lease: Lease
     compiled: Compiled
     table: QualifiedName
+
+    def prepared(self, writer: Connection) -> AbstractContextManager[None]:
+        """Let many rows be written to an empty table without its index."""
+        snapshot = find_snapshot(writer, self.table)
+        if snapshot is None or snapshot.rows < MANY_ROWS:
+            return nullcontext()
+        return unindexed_if_empty(writer, self.stream_table.name, self.compiled.columns)
 
     def exchange(self, writer: Connection) -> Committed:
         """Do all that becomes visible at once; it goes down in history as a refresh."""
