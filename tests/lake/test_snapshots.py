@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
 
+from pgtrickle.catalog.snapshots.entries import insert_lake_place, insert_snapshot
+from pgtrickle.catalog.stream_tables import get_stream_table
 from pgtrickle.errors import TrickleError
 from pgtrickle.model.table_snapshot import ListedSnapshot
+from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.service.compile import compile_stream_table
+from pgtrickle.service.sinks.ducklake.snapshots import keep_copy
+from pgtrickle.service.sinks.ducklake.upkeep import maintain_lake
 from tests.lake.shore import COPY, SUMS, FarShore, Shore
+from tests.security.serving import until
 
 _AT_ONCE = timedelta(0)
+_WAITS = (
+    "SELECT FROM pg_locks AS l JOIN pg_database AS d ON d.oid = l.database"
+    " WHERE NOT l.granted AND l.mode = '{}'"
+    " AND d.datname = current_database()"
+)
 _EXACT = {  # types, and values that come back as they were
     "boolean": ["true", "false"],
     "smallint": ["-32768"],
@@ -331,5 +344,54 @@ def test_sink_may_be_turned_off_and_the_catalog_moved(shore: Shore):
 
     assert only(shore).restorable
     shore.trickle.snapshots.restore_from_snapshot("copy", "kept")
+
+    assert rows(shore) == before
+
+
+def test_daemon_takes_restores_and_drops(shore: Shore):
+    shore.create("copy", COPY)
+    before = rows(shore)
+    with shore.trickle.daemon.serving_requests():
+        shore.run("CALL pgtrickle.snapshot_stream_table('copy', 'kept', to_lake => true)")
+        lose_all_rows(shore)
+        shore.run("CALL pgtrickle.restore_from_snapshot('copy', 'kept')")
+        assert rows(shore) == before
+        assert shore.tell(
+            "SELECT lake_table, restorable FROM pgtrickle.list_snapshots('copy')"
+        ) == [("main.copy", True)]
+        shore.run("CALL pgtrickle.drop_snapshot('kept')")
+    assert shore.trickle.snapshots.list_snapshots() == []
+
+
+def test_expiring_waits_for_a_snapshot_that_is_being_taken(shore: Shore):
+    """Whoever lets snapshots expire reads which are kept only when nobody can keep another one."""
+    shore.create("copy", COPY)
+    shore.ask("CREATE TABLE other (id int)")
+    before = rows(shore)
+    runtime = shore.trickle._runtime
+    stream_table = get_stream_table(shore.connection, QualifiedName("public", "copy"))
+    columns = compile_stream_table(shore.connection, stream_table).columns
+    with ThreadPoolExecutor() as pool, runtime.connection() as connection:
+        with connection.transaction():
+            kept = keep_copy(connection, stream_table, columns).place()
+            # It comes first, so that the kept snapshot is not the newest one any more.
+            inserting = pool.submit(shore.ask, "INSERT INTO other VALUES (1)")
+            until(lambda: shore.tell(_WAITS.format("RowExclusiveLock")))
+            expiring = pool.submit(maintain_lake, runtime, _AT_ONCE, _AT_ONCE)
+            until(lambda: shore.tell(_WAITS.format("ShareUpdateExclusiveLock")))
+            snapshot_id = insert_snapshot(
+                connection,
+                stream_table,
+                QualifiedName("public", "kept"),
+                plan=None,
+                needs_reinit=True,
+                rows=kept.rows,
+                in_lake=True,
+            )
+            insert_lake_place(connection, snapshot_id, kept)
+        assert inserting.result() is not None
+        assert expiring.result().expired > 0
+
+    restore(shore)
 
     assert rows(shore) == before
