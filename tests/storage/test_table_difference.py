@@ -67,8 +67,12 @@ def weigh(connection: Any) -> Counter[str] | None:
     """Return the changes, by the text of each row; None if they were not found."""
     connection.execute("ANALYZE shown")
     with connection.transaction():
-        if not weigh_difference(connection, _NAME, _COLUMNS, "ONLY saved"):
+        places = weigh_difference(connection, _NAME, _COLUMNS, "ONLY saved")
+        if places is None:
             return None
+        gone = f"SELECT FROM ({places}) AS p JOIN shown AS s ON s.ctid = p.place"
+        count = 'SELECT count(*) FROM "result__changes" WHERE __weight < 0'
+        assert connection.execute(gone).rowcount == connection.execute(count).fetchone()[0]
         return Counter(
             dict(
                 connection.execute(

@@ -183,15 +183,22 @@ def apply_result(
     name: QualifiedName,
     columns: Sequence[Column],
     tracking: Tracking | None = None,
+    places: str | None = None,
 ) -> Applied:
-    """Delete and insert the weighted rows of the result, and count both."""
+    """Delete and insert the weighted rows of the result, and count both.
+
+    ``places`` is the query for the places of the rows to be deleted, if they are known.
+    """
     connection.execute(_OPEN_GUARD, [name.sql])
     expected = connection.execute(
         trusted(f"SELECT COALESCE(sum(-{WEIGHT}), 0) FROM {RESULT} WHERE {WEIGHT} < 0")
     ).fetchone()
     deleted = 0
     if expected is not None and expected[0]:
-        deletes, rows = write_delete(name, columns, RESULT)
+        if places is None:
+            deletes, rows = write_delete(name, columns, RESULT)
+        else:
+            deletes, rows = _write_delete_at(name, places)
         if tracking is not None:
             gone = f"{rows}\nRETURNING {tracking.returning('stored')}"
             rows = f", deleted AS (\n{gone}\n)\nINSERT INTO {tracking.deleted} TABLE deleted"
@@ -238,6 +245,14 @@ def write_delete(name: QualifiedName, columns: Sequence[Column], rows: str) -> t
         f" WHERE stored.ctid = found.__row AND found.__copy <= -found.{WEIGHT}"
     )
     return found, delete
+
+
+def _write_delete_at(name: QualifiedName, places: str) -> tuple[str, str]:
+    """Write the statement that deletes the rows at known places, in the same two parts."""
+    found = f"WITH found AS (\n{places}\n)"
+    return found, (
+        f"\nDELETE FROM ONLY {name.sql} AS stored USING found WHERE stored.ctid = found.place"
+    )
 
 
 _STORED_COLUMNS = """

@@ -55,14 +55,15 @@ class _Found(NamedTuple):
 
 def weigh_difference(
     connection: Connection, name: QualifiedName, columns: Sequence[Column], stored: str
-) -> bool:
-    """Compute the changes that make a stream table equal a table; False if rows occur repeatedly.
+) -> str | None:
+    """Compute the changes that make a stream table equal a table; None if rows occur repeatedly.
 
-    ``stored`` is a table that nobody changes meanwhile.
+    ``stored`` is a table that nobody changes meanwhile.  Returns the query for the places, in the
+    column ``place``, of the rows that are to be deleted.
     """
     condition = _find_condition(connection, name, columns)
     if condition is None:
-        return False
+        return None
     connection.execute(trusted(_write_places(name, stored, condition)))
     found = _Found(
         *connection.execute(
@@ -75,11 +76,11 @@ def weigh_difference(
     [(in_stored, present)] = connection.execute(
         trusted(f"SELECT (SELECT count(*) FROM {stored}), (SELECT count(*) FROM ONLY {name.sql})")
     ).fetchall()
-    unique = found.pairs == in_stored - found.added == present - found.removed
-    if unique:
+    if found.pairs == in_stored - found.added == present - found.removed:
         connection.execute(trusted(_write_changes(name, columns, stored)))
+        return _in_order("removed")
     connection.execute(trusted(f"DROP TABLE {_PLACES}"))
-    return bool(unique)
+    return None
 
 
 def _find_condition(
@@ -131,6 +132,12 @@ def _write_places(name: QualifiedName, stored: str, condition: str) -> str:
     )
 
 
+def _in_order(which: str) -> str:
+    """Write the query for places in the order of the table, so that each page is read once."""
+    unnested = f"pg_catalog.unnest(p.{which}) AS u (place)"
+    return f"SELECT u.place FROM {_PLACES} AS p, {unnested} ORDER BY u.place"
+
+
 def _write_changes(name: QualifiedName, columns: Sequence[Column], stored: str) -> str:
     """Write the statement that fetches the differing rows, each by its place."""
     added, removed = (
@@ -140,10 +147,9 @@ def _write_changes(name: QualifiedName, columns: Sequence[Column], stored: str) 
     return (
         f"CREATE TEMPORARY TABLE {RESULT} ON COMMIT DROP AS\n"
         f"SELECT {added}, 1::bigint AS {WEIGHT}\n"
-        f"  FROM {_PLACES} AS p, pg_catalog.unnest(p.added) AS u (place)\n"
-        f"  JOIN {stored} AS stored ON stored.ctid = u.place\n"
+        f"  FROM ({_in_order('added')}) AS u JOIN {stored} AS stored ON stored.ctid = u.place\n"
         f"UNION ALL\n"
         f"SELECT {removed}, -1\n"
-        f"  FROM {_PLACES} AS p, pg_catalog.unnest(p.removed) AS u (place)\n"
-        f"  JOIN ONLY {name.sql} AS present ON present.ctid = u.place"
+        f"  FROM ({_in_order('removed')}) AS u JOIN ONLY {name.sql} AS present"
+        f" ON present.ctid = u.place"
     )

@@ -80,9 +80,10 @@ def replace_contents(writer: Connection, prepared: Prepared, rows: Rows) -> Writ
     )
     ensure_row_index(writer, name, columns)
     if applied is None:
-        if not (rows.stored and weigh_difference(writer, name, columns, rows.source)):
+        places = weigh_difference(writer, name, columns, rows.source) if rows.stored else None
+        if places is None:
             _weigh(writer, rows, less=name)
-        applied = apply_result(writer, name, columns, tracking)
+        applied = apply_result(writer, name, columns, tracking, places)
     else:
         tracking = None  # filled from empty: a sink takes all rows
     writer.execute(trusted(f"ANALYZE {name.sql}"))
