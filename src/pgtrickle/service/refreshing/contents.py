@@ -26,7 +26,7 @@ from pgtrickle.storage.apply import (
     load_result,
     weigh_result,
 )
-from pgtrickle.storage.table_difference import weigh_difference
+from pgtrickle.storage.restoring.table_difference import weigh_difference
 from pgtrickle.storage.tracking import Tracking
 
 

@@ -42,8 +42,8 @@ from pgtrickle.service.refreshing.commit import Committed, Outcome, commit, deli
 from pgtrickle.service.refreshing.contents import Rows, replace_contents
 from pgtrickle.service.refreshing.refresh import Basis, Prepared, Refresh
 from pgtrickle.service.runtime import Runtime
+from pgtrickle.storage.restoring.unindexed import MANY_ROWS, unindexed_if_empty
 from pgtrickle.storage.snapshot_copies import restore_state
-from pgtrickle.storage.unindexed import MANY_ROWS, unindexed_if_empty
 
 
 def restore_from_snapshot(runtime: Runtime, name: QualifiedName, source: str) -> RefreshReport:

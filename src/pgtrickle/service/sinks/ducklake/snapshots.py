@@ -45,7 +45,7 @@ from pgtrickle.service.sinks.ducklake.delivery import deliver_apart
 from pgtrickle.service.sinks.ducklake.errors import lake_errors
 from pgtrickle.service.sinks.ducklake.show_as_of import catalog_of
 from pgtrickle.service.sinks.kind import Delivery
-from pgtrickle.storage.checksums import Summed, sum_up
+from pgtrickle.storage.restoring.checksums import Summed, sum_up
 from pgtrickle.storage.snapshot_copies import list_stored_columns
 
 

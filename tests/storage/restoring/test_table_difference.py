@@ -11,7 +11,7 @@ import pytest
 from pgtrickle.model.sql_type import Column, SqlType
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.storage.apply import ensure_row_index
-from pgtrickle.storage.table_difference import weigh_difference
+from pgtrickle.storage.restoring.table_difference import weigh_difference
 
 _NAME = QualifiedName("public", "shown")
 _COLUMNS = (
