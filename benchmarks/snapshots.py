@@ -12,6 +12,7 @@ At the end the rows must be those of the beginning.
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import sys
 import tempfile
@@ -80,7 +81,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _conclude(rounds: int, *, right: bool) -> str:
     same = "the same" if right else "DIFFERENT"
-    return f"{rounds} rounds, in turns; the rows after all restores are {same}."
+    return (
+        f"{rounds} rounds, in turns; the rows after all restores are {same}."
+        f" Load at the end, with all who share the machine: {os.getloadavg()[0]:.1f}."
+    )
 
 
 @dataclass(slots=True)
