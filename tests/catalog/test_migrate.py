@@ -33,6 +33,7 @@ RELEASED = {
     4: "8dd2412e8df325075bca79bc1d76afa377a018c2190cee747019833b87fcda43",
     5: "269318eb828dd3397052aeb08c10f946b12c08cd54d07e2747d822599bc1d855",
     6: "fe34dcfc4489987cacf3283ebd443120fe2e9066fac7474ad43e56b1c6aa24d5",
+    7: "9b9a02915358c99465d1b64ded3d1fe68f9864840a879e160c0bf6c7595fa602",
 }
 ALL = [
     *(f"{migration.version:04d} {migration.description}" for migration in list_migrations()),

@@ -127,10 +127,6 @@ DECLARE
     of_a oid;
     of_b oid;
     differences text;
-    listed text;
-    keys text;
-    aliases text;
-    shown text;
 BEGIN
     IF max_rows < 0 THEN
         RAISE EXCEPTION 'max_rows is %, which is negative', max_rows
@@ -172,6 +168,28 @@ BEGIN
                     HINT = 'Compare the columns that both tables have with EXCEPT ALL.';
     END IF;
 
+    RETURN QUERY SELECT * FROM pgtrickle.diff_tables(of_a, of_b, max_rows, NULL);
+END
+$$;
+
+COMMENT ON FUNCTION pgtrickle.diff_snapshots(text, text, bigint, name[]) IS
+    'The rows that were added and removed from one snapshot of a stream table to another, with the'
+    ' numbers of their copies; without b, up to its present rows.';
+
+-- With the rights of the caller, and with the same types in these columns of both; NULL: in all.
+CREATE OR REPLACE FUNCTION pgtrickle.diff_tables(
+    of_a oid, of_b oid, max_rows bigint, columns text[])
+RETURNS TABLE (change text, copies bigint, "row" json, total_added bigint, total_removed bigint)
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+SET row_security = off
+SET extra_float_digits = 1
+AS $$
+DECLARE
+    keys text;
+    aliases text;
+    shown text;
+BEGIN
     SELECT string_agg(k.expression || ' AS ' || k.alias, ', ' ORDER BY k.alias),
            string_agg(k.alias, ', ' ORDER BY k.alias),
            string_agg(format(i.shown, 'd.' || k.alias) || format(' AS %I', i.column_name), ', '
@@ -180,7 +198,11 @@ BEGIN
       FROM pgtrickle.list_identities(of_a)
            WITH ORDINALITY AS i (column_name, form, keys, shown, n),
            LATERAL (SELECT u.expression, u.at, format('k%s_%s', i.n, u.at) AS alias
-                      FROM unnest(i.keys) WITH ORDINALITY AS u (expression, at)) AS k;
+                      FROM unnest(i.keys) WITH ORDINALITY AS u (expression, at)) AS k
+     WHERE columns IS NULL OR i.column_name = ANY (columns);
+    IF keys IS NULL THEN
+        RETURN;
+    END IF;
     RETURN QUERY EXECUTE format(
         'WITH differing AS (
              SELECT %2$s, sum(u.weight) AS weight
@@ -201,9 +223,8 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION pgtrickle.diff_snapshots(text, text, bigint, name[]) IS
-    'The rows that were added and removed from one snapshot of a stream table to another, with the'
-    ' numbers of their copies; without b, up to its present rows.';
+COMMENT ON FUNCTION pgtrickle.diff_tables(oid, oid, bigint, text[]) IS
+    'The rows that one table lacks and another has, by some columns or by all.';
 """
 
 
