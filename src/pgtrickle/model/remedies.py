@@ -53,8 +53,8 @@ REMEDIES: Final = {
     "ST220": "Follow the hint: change the refresh mode, or dissolve the group, before you restore.",
     "ST225": "Look at the last shadow build: pgtrickle shadow status NAME; begin another with:"
     " pgtrickle alter NAME --shadow-build --query SQL.",
-    "ST226": "Follow the hint: replace the query without a shadow, or end the shadow build that goes"
-    " on: pgtrickle shadow cancel NAME.",
+    "ST226": "Follow the hint: replace the query without a shadow, or end the shadow build that"
+    " goes on: pgtrickle shadow cancel NAME.",
     "ST227": "Begin again when there are fewer changes, or raise the setting shadow_converged_ms.",
     "ST301": "Create the source again under the same name, or drop the stream table: pgtrickle drop"
     " NAME.",

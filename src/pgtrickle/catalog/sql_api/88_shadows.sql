@@ -31,7 +31,7 @@ BEGIN
             lag := lag + changes;
         END IF;
     END LOOP;
-    RETURN lag;
+    RETURN CASE WHEN FOUND THEN lag END;
 END
 $$;
 
