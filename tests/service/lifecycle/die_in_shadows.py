@@ -31,8 +31,8 @@ FOLLOW_STEPS: dict[str, tuple[Any, str, bool]] = {
 PROMOTE_STEPS: dict[str, tuple[Any, str, bool]] = {
     "before the last refresh": (replacement, "refresh_when_free", True),
     "with the lease": (replacement, "keep_lease", True),
-    "before the columns": (replacement, "alter_columns", True),
-    "with the columns": (replacement, "alter_columns", False),
+    "before the columns": (replacement, "change_columns", True),
+    "with the columns": (replacement, "change_columns", False),
     "before the rows": (replacement, "replace_contents", True),
     "with the rows": (replacement, "replace_contents", False),
     "with the old state gone": (replacement, "drop_state_tables", False),

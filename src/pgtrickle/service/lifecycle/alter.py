@@ -87,7 +87,15 @@ def alter_stream_table(
                 runtime, connection, lambda: change(connection, get_stream_table(connection, name))
             )
     else:
-        replace_query(runtime, name, query, search_path=search_path, refresh_mode=mode, also=change)
+        replace_query(
+            runtime,
+            name,
+            query,
+            search_path=search_path,
+            refresh_mode=mode,
+            allow_breaking=options.allow_breaking,
+            also=change,
+        )
     end_copies(endings)
     with runtime.connection() as connection:
         stream_table = get_stream_table(connection, name)

@@ -46,6 +46,7 @@ def replace_query(
     *,
     search_path: str | None = None,
     refresh_mode: RefreshMode | None = None,
+    allow_breaking: bool = False,
     also: AlsoDone | None = None,
 ) -> RefreshReport:
     """Let a stream table show another query: all at once, or not at all.
@@ -62,7 +63,9 @@ def replace_query(
         check_query(runtime, compiled, mode)
         if mode is RefreshMode.IMMEDIATE:
             check_immediate(connection, compiled, cdc_mode=stream_table.cdc_mode)
-        circle = rehearse(runtime, connection, stream_table, compiled, mode)
+        circle = rehearse(
+            runtime, connection, stream_table, compiled, mode, allow_breaking=allow_breaking
+        )
         check_alone(runtime, connection, stream_table)
         successor = declare_successor(
             runtime,
@@ -75,7 +78,10 @@ def replace_query(
             lambda writer, one: insert_successor(writer, one.id, runtime.settings.lease),
         )
     try:
-        replacement = Replacement(runtime, stream_table, successor, compiled)
+        breaking = allow_breaking and not circle
+        replacement = Replacement(
+            runtime, stream_table, successor, compiled, allow_breaking=breaking
+        )
         if circle:
             report = replacement.close(circle, lambda: _kept(runtime, successor), also)
         else:

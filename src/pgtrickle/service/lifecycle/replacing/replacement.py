@@ -34,7 +34,7 @@ from pgtrickle.service.compile import Compiled
 from pgtrickle.service.lease_keeper import keep_lease
 from pgtrickle.service.lease_waits import when_free
 from pgtrickle.service.lifecycle.replacing.close_circle import Closing
-from pgtrickle.service.lifecycle.replacing.successors import AlsoDone, compare
+from pgtrickle.service.lifecycle.replacing.successors import AlsoDone, change_columns
 from pgtrickle.service.lock_waits import until_free
 from pgtrickle.service.refreshing.commit import Committed, Outcome, commit, deliver_rest
 from pgtrickle.service.refreshing.contents import Rows, replace_contents
@@ -42,7 +42,6 @@ from pgtrickle.service.refreshing.dispatch import refresh_when_free
 from pgtrickle.service.refreshing.refresh import Basis, Prepared, Refresh
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.service.sinks.entry import find_copy
-from pgtrickle.storage.alter_columns import alter_columns
 from pgtrickle.storage.state_tables import drop_state_tables, rename_state_tables
 
 logger = logging.getLogger(__name__)
@@ -59,6 +58,7 @@ class Replacement:
     successor: StreamTable
     compiled: Compiled
     reason: str = "its query was replaced"
+    allow_breaking: bool = False  # changes of columns that readers feel
 
     def run(self, also: AlsoDone | None) -> RefreshReport:
         """Load the successor, then put it in the place of the stream table."""
@@ -150,9 +150,10 @@ class Replacement:
 
     def _alter(self, writer: Connection) -> None:
         """Give the table the columns of the new query."""
-        change = compare(writer, self.stream_table, self.compiled)
-        alter_columns(writer, self.stream_table.name, change)
-        if change:
+        changed = change_columns(
+            writer, self.stream_table, self.compiled, allow_breaking=self.allow_breaking
+        )
+        if changed:
             copy = find_copy(writer, self.stream_table)
             if copy is not None:
                 copy.load_anew(writer)

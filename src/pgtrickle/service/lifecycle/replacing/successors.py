@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from psycopg import Connection
 
 from pgtrickle.catalog.dependencies import list_dependencies, list_dependents
+from pgtrickle.catalog.lake.sinks import find_sink
 from pgtrickle.catalog.shadows.builds import find_active_build
 from pgtrickle.catalog.stream_tables import find_stream_table
 from pgtrickle.catalog.successors import list_abandoned, successor_name
 from pgtrickle.errors import (
+    ColumnsDifferError,
     DependentsExistError,
     LeaseHeldError,
     ShadowRefusedError,
@@ -32,6 +34,8 @@ from pgtrickle.service.lock_waits import until_free
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.storage.alter_columns import ColumnChange, alter_columns, compare_columns
 from pgtrickle.storage.apply import stored_columns
+from pgtrickle.storage.breaking.alter import break_columns
+from pgtrickle.storage.breaking.plan import plan_breaking_change
 
 AlsoDone = Callable[[Connection, StreamTable], None]
 
@@ -66,37 +70,83 @@ def rehearse(
     stream_table: StreamTable,
     compiled: Compiled,
     refresh_mode: RefreshMode,
+    *,
+    allow_breaking: bool = False,
 ) -> list[QualifiedName]:
     """Find out before the load whether anything stands against the new query.
 
     Returns the stream tables with which it would read itself, if it would and may.
     """
-    with translated_errors(), connection.transaction(force_rollback=True):
-        note_dependencies(connection, stream_table.id, compiled)
-        circle = find_closed(connection, runtime.settings, stream_table, compiled, refresh_mode)
+
+    def rehearsal() -> list[QualifiedName]:
+        with translated_errors(), connection.transaction(force_rollback=True):
+            note_dependencies(connection, stream_table.id, compiled)
+            circle = find_closed(connection, runtime.settings, stream_table, compiled, refresh_mode)
+            breaking = allow_breaking and not circle
+            change_columns(connection, stream_table, compiled, allow_breaking=breaking)
+        return circle
+
+    return until_free(runtime, connection, rehearsal)
+
+
+def change_columns(
+    connection: Connection, stream_table: StreamTable, compiled: Compiled, *, allow_breaking: bool
+) -> bool:
+    """Give the table of a stream table the columns of a query; return whether it had others.
+
+    Where that is impossible in place, and allowed, columns are made anew: see ``break_columns``.
+    """
+    try:
         change = compare(connection, stream_table, compiled)
-        alter_columns(connection, stream_table.name, change)
-    return circle
+    except ColumnsDifferError:
+        if not allow_breaking:
+            raise
+        _break_columns(connection, stream_table, compiled)
+        return True
+    alter_columns(connection, stream_table.name, change)
+    return bool(change)
+
+
+def _break_columns(connection: Connection, stream_table: StreamTable, compiled: Compiled) -> None:
+    if find_sink(connection, stream_table.id) is not None:
+        raise ColumnsDifferError(
+            f'"{stream_table.name}" has a copy in the lake, whose columns cannot change like this',
+            hint=f"End the copy first, with: pgtrickle alter {stream_table.name} --sink none; and"
+            " make another one afterwards.",
+        )
+    stored = stored_columns(connection, stream_table.name)
+    change = plan_breaking_change(stored, compiled.columns)
+    _check_readers(connection, stream_table, change.dropped, "does not have")
+    # Their own columns would get other types.
+    _check_readers(connection, stream_table, change.retyped, "gives another type")
+    break_columns(connection, stream_table.name, change)
 
 
 def compare(connection: Connection, stream_table: StreamTable, compiled: Compiled) -> ColumnChange:
     """Return how the columns change, unless stream tables read what is to go."""
     stored = stored_columns(connection, stream_table.name)
     change = compare_columns(stream_table.name, stored, compiled.columns)
+    _check_readers(connection, stream_table, change.dropped, "does not have")
+    return change
+
+
+def _check_readers(
+    connection: Connection, stream_table: StreamTable, columns: Sequence[str], how: str
+) -> None:
+    """Raise ST207 if stream tables read some columns."""
     for dependent in list_dependents(connection, stream_table.relid):
         [read] = [
             one.columns_used
             for one in list_dependencies(connection, dependent.id)
             if one.source_relid == stream_table.relid
         ]
-        missed = ", ".join(column for column in change.dropped if column in read)
+        missed = ", ".join(column for column in columns if column in read)
         if missed:
             raise DependentsExistError(
                 f'the stream table "{dependent.name}" reads columns of "{stream_table.name}"'
-                f" that the new query does not have: {missed}",
+                f" that the new query {how}: {missed}",
                 hint="Keep the columns, or replace the query of the reader first.",
             )
-    return change
 
 
 def declare_successor(

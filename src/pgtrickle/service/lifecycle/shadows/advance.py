@@ -91,7 +91,7 @@ def _step(runtime: Runtime, build: ShadowBuild) -> None:
     took_ms = (time.monotonic() - began) * 1000
     converged = _note(runtime, stream_table, build, shadow, report, took_ms)
     if converged and not build.hold:
-        switch(runtime, stream_table, shadow)
+        switch(runtime, stream_table, build, shadow)
 
 
 def _note(

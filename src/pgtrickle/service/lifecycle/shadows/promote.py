@@ -53,7 +53,7 @@ def promote_shadow(runtime: Runtime, name: QualifiedName) -> RefreshReport:
         check_owner(connection, stream_table)
         build, shadow = get_active_build(connection, stream_table)
     try:
-        return switch(runtime, stream_table, shadow)
+        return switch(runtime, stream_table, build, shadow)
     except TrickleError as error:
         with runtime.connection() as connection:
             if find_active_build(connection, stream_table.id) is None:
@@ -62,11 +62,15 @@ def promote_shadow(runtime: Runtime, name: QualifiedName) -> RefreshReport:
         raise
 
 
-def switch(runtime: Runtime, stream_table: StreamTable, shadow: StreamTable) -> RefreshReport:
+def switch(
+    runtime: Runtime, stream_table: StreamTable, build: ShadowBuild, shadow: StreamTable
+) -> RefreshReport:
     """Put a shadow in the place of its stream table: all at once, or not at all."""
     with runtime.connection() as connection:
         compiled = compile_stream_table(connection, shadow, Bounds.of(runtime.settings))
-    replacement = Replacement(runtime, stream_table, shadow, compiled, _REASON)
+    replacement = Replacement(
+        runtime, stream_table, shadow, compiled, _REASON, build.allow_breaking
+    )
 
     def end(writer: Connection, switched: StreamTable) -> None:
         if not end_build(writer, switched.id, ShadowState.PROMOTED):

@@ -54,7 +54,14 @@ def start_shadow_build(
         bounds = Bounds.of(runtime.settings)
         compiled = compile_query(connection, query, runtime.users_path(search_path), bounds)
         check_query(runtime, compiled, mode)
-        if rehearse(runtime, connection, stream_table, compiled, mode):
+        if rehearse(
+            runtime,
+            connection,
+            stream_table,
+            compiled,
+            mode,
+            allow_breaking=options.allow_breaking,
+        ):
             raise ShadowRefusedError(
                 f'with this query "{name}" would read itself through others',
                 hint="A circle cannot be loaded beside the old contents: leave shadow_build out.",
