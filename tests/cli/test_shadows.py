@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import shlex
+import threading
 
 import psycopg
 import pytest
 
+from pgtrickle import connect
 from tests.cli.conftest import CommandLine
 from tests.cli.walkthroughs import DOCS, read_steps
+from tests.fakes.engine import DuckDbEngine
+from tests.fixtures.engines import Borrowed
 
 OLD = "SELECT k, count(*) AS n FROM t GROUP BY k"
 NEW = "SELECT k, count(*) AS n FROM t WHERE id > 1 GROUP BY k"
@@ -74,3 +78,25 @@ def test_mistakes_have_a_code_and_a_hint(
     assert answer.exit_code == 1
     assert answer.error["code"] == code
     assert answer.error["hint"]
+
+
+def test_daemon_compares_and_promotes(shop: CommandLine, duckdb_engine: DuckDbEngine) -> None:
+    assert shop.dsn is not None
+    with connect(shop.dsn, engine=Borrowed(duckdb_engine)) as daemon:
+        with daemon.daemon.serving_requests():
+            begun = shop("alter", "counts", "--query", NEW, "--shadow-build", "--hold", "--json")
+            loading = shop("shadow", "compare", "counts", "--json")
+            daemon.daemon.follow_shadows(threading.Event())
+            compared = shop("shadow", "compare", "counts", "--json")
+            promoted = shop("shadow", "promote", "counts")
+            ended = shop("shadow", "cancel", "counts", "--json")
+        here = shop("shadow", "status", "counts")
+
+    assert begun.exit_code == 0
+    assert loading.error["code"] == "ST226"
+    assert (compared.json["rows_added"], compared.json["rows_removed"]) == (1, 1)
+    assert promoted.stdout.endswith("that of its shadow: +1 -1 rows\n")
+    assert ended.error["code"] == "ST225"
+    for answer in (begun, loading, compared, promoted, ended):
+        assert "handed to the daemon" in answer.stderr
+    assert here.stdout == "public.counts: promoted: 3 rows, 1 refreshes\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -242,8 +243,6 @@ def test_readers_of_table_and_views_wait_and_never_fail(shop: Lab):
     right = {tuple(sorted((k, v) for k, v, *_ in old)), tuple(sorted((k, v) for v, k, *_ in new))}
     seen: set[object] = set()
     with psycopg.connect(shop.trickle.dsn, autocommit=True) as reader:
-        import threading
-
         done = threading.Event()
 
         def read() -> None:

@@ -24,6 +24,7 @@ from tests.service.lifecycle.test_replace_query import SHOP, SUMS
 from tests.service.lifecycle.test_shadow_builds import build, settings, status
 
 NEW = "SELECT k, sum(v) AS v, count(*) AS n FROM u GROUP BY k"
+REORDERED = "SELECT sum(v) AS v, k FROM t GROUP BY k"
 _DONE = {"after the commit", "before the clearing up", "before the comment"}
 
 
@@ -95,6 +96,24 @@ def test_killed_switch(shop: Lab, step: str):
         assert found.state == "ready"
         assert shop.rows("TABLE s") == before
     goes_on(shop)
+
+
+@pytest.mark.parametrize("step", ["with the columns", "with the rows", "after the commit"])
+def test_killed_change_of_columns(shop: Lab, step: str):
+    shop.run("CREATE VIEW of_s AS SELECT v, k FROM s")
+    build(shop, REORDERED, hold=True, allow_breaking=True)
+    before, view = shop.rows("TABLE s"), shop.rows("TABLE of_s")
+
+    killed(shop, "promote", step)
+
+    if step not in _DONE:
+        assert (shop.rows("TABLE s"), shop.rows("TABLE of_s")) == (before, view)
+        when_free(lambda: shop.trickle.shadows.promote_shadow("s"))
+    assert shop.rows("TABLE s") == shop.rows(REORDERED)
+    assert shop.rows("TABLE of_s") == view
+    shop.queries["s"] = REORDERED
+    shop.run("UPDATE t SET v = v * 2 WHERE k = 1")
+    when_free(lambda: shop.refresh("s"))
 
 
 @pytest.mark.parametrize("step", BEGIN_STEPS)

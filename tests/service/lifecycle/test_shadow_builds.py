@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
+import psycopg
 import pytest
 
 from pgtrickle.errors import (
     ConnectionLostError,
     DataError,
     DependentsExistError,
+    LeaseHeldError,
     ShadowNotConvergingError,
     ShadowNotFoundError,
     ShadowRefusedError,
@@ -372,3 +375,43 @@ def test_comparison_works_while_the_old_query_fails(shop: Lab):
     shop.trickle.shadows.promote_shadow("s")
     shop.queries["s"] = "SELECT k, sum(100 / nullif(v, 0)) AS v FROM t GROUP BY k"
     shop.window("UPDATE t SET v = 0 WHERE id = 49")
+
+
+def test_build_under_load_loses_nothing_and_doubles_nothing(shop: Lab):
+    """Writers and refreshes of the old query go on all the while, and a reader of it, too."""
+    shop.create("top", "SELECT sum(v) AS v, count(*) AS n FROM s")
+    done = threading.Event()
+
+    def write() -> None:
+        with psycopg.connect(shop.trickle.dsn, autocommit=True) as connection:
+            number = 1000
+            while not done.is_set():
+                number += 1
+                connection.execute("INSERT INTO t VALUES (%s, %s, %s)", [number, number % 7, 1])
+                connection.execute("UPDATE t SET v = v + 1 WHERE id = %s", [number - 5])
+                connection.execute("DELETE FROM t WHERE id = %s", [number - 9])
+
+    def refresh() -> None:
+        while not done.is_set():
+            with suppress(LeaseHeldError):
+                shop.trickle.refresh_stream_table("s")
+            with suppress(LeaseHeldError):
+                shop.trickle.refresh_stream_table("top")
+
+    threads = [threading.Thread(target=work) for work in (write, refresh)]
+    for thread in threads:
+        thread.start()
+    new = "SELECT k, sum(v * 2) AS v FROM t WHERE k <> 3 GROUP BY k"
+    try:
+        for query in (new, SUMS, new):
+            build(shop, query)
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+
+    shop.queries["s"] = new
+    shop.trickle.refresh_stream_table("s")
+    shop.trickle.refresh_stream_table("top")
+    shop.check("s")
+    shop.check("top")

@@ -9,7 +9,7 @@ import typer
 
 from pgtrickle.cli.connect import connected
 from pgtrickle.cli.documents import report_document, row_text
-from pgtrickle.cli.options import Dsn, Json, Name
+from pgtrickle.cli.options import Dsn, Json, Local, Name
 from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout, working
 from pgtrickle.cli.progress import showing_progress
 from pgtrickle.model.shadows.build import EvolutionStatus
@@ -67,11 +67,12 @@ def compare(
     ctx: typer.Context,
     name: Name,
     limit: Annotated[int, typer.Option(min=0, max=100_000, help="How many different rows.")] = 100,
+    local: Local = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
     """Show how the rows and columns of a stream table would change by its shadow."""
-    with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
+    with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn, local=local) as trickle:
         with working(f"Comparing {name}"):
             found = trickle.shadows.compare_shadow(name, limit)
         if as_json:
@@ -106,9 +107,15 @@ def _change_line(one: RowChange) -> str:
 
 
 @shadow.command()
-def promote(ctx: typer.Context, name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
+def promote(
+    ctx: typer.Context,
+    name: Name,
+    local: Local = False,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
     """Bring a shadow up to date, and put its query in force."""
-    with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
+    with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn, local=local) as trickle:
         with showing_progress(trickle, f"Promoting the shadow of {name}"):
             report = trickle.shadows.promote_shadow(name)
         if as_json:
@@ -122,9 +129,15 @@ def promote(ctx: typer.Context, name: Name, dsn: Dsn = None, as_json: Json = Fal
 
 
 @shadow.command()
-def cancel(ctx: typer.Context, name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
+def cancel(
+    ctx: typer.Context,
+    name: Name,
+    local: Local = False,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
     """End a shadow build; the stream table stays as it is."""
-    with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
+    with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn, local=local) as trickle:
         cancelled = str(trickle.shadows.cancel_shadow(name))
         if as_json:
             print_json({"cancelled": cancelled})

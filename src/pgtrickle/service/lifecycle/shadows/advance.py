@@ -7,7 +7,11 @@ the switch. A shadow that is always recomputed in full comes no closer than it i
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+
+import psycopg
 
 from pgtrickle.binding.planning_bounds import Bounds
 from pgtrickle.catalog.shadows.builds import (
@@ -21,6 +25,7 @@ from pgtrickle.errors import (
     CatalogMissingError,
     CatalogOutdatedError,
     CatalogTooNewError,
+    InternalError,
     LeaseHeldError,
     RefreshCancelledError,
     Retry,
@@ -61,7 +66,8 @@ def advance(runtime: Runtime, build: ShadowBuild) -> None:
     does not pass for long.
     """
     try:
-        _step(runtime, build)
+        with _bugs_named():
+            _step(runtime, build)
     except _OF_OTHERS:
         raise
     except TrickleError as error:
@@ -76,6 +82,17 @@ def advance(runtime: Runtime, build: ShadowBuild) -> None:
         else:
             roll_back(runtime, now, error)
         raise
+
+
+@contextmanager
+def _bugs_named() -> Iterator[None]:
+    """Turn what nobody expects into an error with a code, which rolls the build back."""
+    try:
+        yield
+    except (TrickleError, psycopg.Error):
+        raise
+    except Exception as error:
+        raise InternalError(f"unexpected {type(error).__name__}: {error}") from error
 
 
 def _step(runtime: Runtime, build: ShadowBuild) -> None:
