@@ -145,7 +145,6 @@ VERBS: dict[str, tuple[Verb, ...]] = {
     "Settings and access": (
         Verb("init", "init", "", "creates the schema that holds SQL's verbs"),
         Verb("migrate", "migrate", "migrate"),
-        Verb("plan_migration", "migrate", "", "SQL does not have the text of a newer version"),
         Verb("version", "version", "version"),
         Verb("list_settings", "config", "show_settings"),
         Verb("set_setting", "config", "set_setting"),
