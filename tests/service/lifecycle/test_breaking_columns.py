@@ -102,14 +102,18 @@ VIEWS = (
 def test_views_grants_comments_and_indexes_are_carried_over(shop: Lab, query: str):
     shop.run(*VIEWS)
     before = views(shop)
-    oids = dict(shop.rows("SELECT relname, oid::int8 FROM pg_class WHERE relname ~ '^(of|only)_'"))
+    oids: dict[str, int] = dict(
+        shop.rows("SELECT relname, oid::int8 FROM pg_class WHERE relname ~ '^(of|only)_'")
+    )
     # Whoever may read what is created anew must not thereby get more than he had.
     shop.run("ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO guest_of_s")
 
     by_shadow(shop, query)
 
     assert views(shop) == before
-    after = dict(shop.rows("SELECT relname, oid::int8 FROM pg_class WHERE relname ~ '^(of|only)_'"))
+    after: dict[str, int] = dict(
+        shop.rows("SELECT relname, oid::int8 FROM pg_class WHERE relname ~ '^(of|only)_'")
+    )
     # Only a view whose own columns have other types is another one.
     anew = {name for name in oids if oids[name] != after[name]}
     assert anew == ({"of_s", "of_view"} if query == RETYPED else set())

@@ -26,6 +26,7 @@ from pgtrickle.model.stream_table import Action
 from pgtrickle.service.lifecycle.replacing.successors import discard_abandoned
 from pgtrickle.service.lifecycle.shadows import advance
 from pgtrickle.service.lifecycle.shadows.run import follow_due, following_shadows
+from pgtrickle.service.refreshing.dispatch import refresh_stream_table
 from pgtrickle.service.requests.server import RequestServer
 from tests.fixtures.daemons import await_
 from tests.labs.lab import Lab
@@ -191,7 +192,7 @@ def test_promotion_by_hand_that_fails_can_be_repeated(shop: Lab):
 
 
 def test_shadow_that_does_not_converge_is_given_up(shop: Lab, monkeypatch: pytest.MonkeyPatch):
-    refresh = advance.refresh_stream_table
+    refresh = refresh_stream_table
 
     def refresh_under_load(*given: Any, **named: Any) -> RefreshReport:
         report = refresh(*given, **named)
