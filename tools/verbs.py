@@ -48,7 +48,6 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("snapshots.drop_snapshot", "snapshot drop", "drop_snapshot"),
     ),
     "Shadow builds": (
-        Verb("alter_stream_table", "alter", "alter_stream_table"),
         Verb("shadows.view_evolution_status", "shadow status", "view_evolution_status"),
         Verb("shadows.compare_shadow", "shadow compare", "compare_shadow"),
         Verb("shadows.promote_shadow", "shadow promote", "promote_shadow"),
@@ -121,9 +120,9 @@ VERBS: dict[str, tuple[Verb, ...]] = {
     ),
     "Capture": (
         Verb("capture.check_cdc_health", "cdc health", "check_cdc_health"),
-        Verb("capture.pause_cdc", "cdc pause", "", "takes locks: an owner's decision"),
-        Verb("capture.resume_cdc", "cdc resume", "", "takes locks: an owner's decision"),
-        Verb("capture.rebuild_cdc_triggers", "cdc rebuild", "", "takes locks: an owner's decision"),
+        Verb("capture.pause_cdc", "cdc pause", "pause_cdc"),
+        Verb("capture.resume_cdc", "cdc resume", "resume_cdc"),
+        Verb("capture.rebuild_cdc_triggers", "cdc rebuild", "rebuild_cdc_triggers"),
         Verb(
             "capture.set_buffer_durability",
             "cdc durability",

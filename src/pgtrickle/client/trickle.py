@@ -399,7 +399,8 @@ class Trickle(Naming):
         """Change the query or the options of a stream table; None leaves an option as it is.
 
         Another ``query`` replaces the contents at once and keeps the table, its grants and its
-        readers; ST213 if its columns do not fit, ST207 if someone needs one that goes.
+        readers; ST213 if its columns do not fit and may not break, ST207 if someone needs one that
+        goes.
 
         - ``schedule``: How often to refresh: 30s, 5m, 1h30m, a cron expression, or
           calculated.

@@ -160,6 +160,14 @@ def record_round(
     connection.execute(_UPDATE_ROUND, values)
 
 
+_UPDATE_ROWS = "UPDATE pgtrickle.pgt_shadow_builds SET rows_loaded = %s WHERE shadow_id = %s"
+
+
+def update_rows_loaded(connection: Connection[TupleRow], shadow_id: int, rows: int) -> None:
+    """Record how many rows a shadow has, after it was refreshed for another purpose."""
+    connection.execute(_UPDATE_ROWS, [rows, shadow_id])
+
+
 _UPDATE_FAILURE = """
     UPDATE pgtrickle.pgt_shadow_builds
        SET failures = failures + 1,

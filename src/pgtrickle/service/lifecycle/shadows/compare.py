@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from pgtrickle.catalog.graph import list_companions
+from pgtrickle.catalog.shadows.builds import update_rows_loaded
 from pgtrickle.catalog.shadows.differences import compare_columns, compare_rows, count_rows
 from pgtrickle.catalog.stream_tables import get_stream_table, get_stream_table_by_id
 from pgtrickle.errors import SettingError, ShadowRefusedError, TrickleError
@@ -37,7 +38,10 @@ def compare_shadow(runtime: Runtime, name: QualifiedName, max_rows: int = 100) -
             hint=f"Look how far it is with: pgtrickle shadow status {stream_table.name}.",
         )
     note = _bring_together(runtime, stream_table, shadow)
-    return _compare(runtime, stream_table.id, shadow.id, note, max_rows)
+    found = _compare(runtime, stream_table.id, shadow.id, note, max_rows)
+    with runtime.connection() as connection:
+        update_rows_loaded(connection, shadow.id, found.shadow_rows)
+    return found
 
 
 def _bring_together(runtime: Runtime, stream_table: StreamTable, shadow: StreamTable) -> str | None:

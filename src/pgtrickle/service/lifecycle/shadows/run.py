@@ -65,13 +65,16 @@ def _goes_on(runtime: Runtime, stream_table: StreamTable) -> bool:
     return True
 
 
-def follow_due(runtime: Runtime, stop: threading.Event | None = None) -> None:
-    """Make one step of each shadow build that is due; errors are recorded there."""
+def follow_due(runtime: Runtime, stop: threading.Event | None = None) -> bool:
+    """Make one step of each shadow build that is due; tell whether there was any.
+
+    Errors are recorded with the build.
+    """
     with runtime.connection() as connection:
         due = list_due_builds(connection)
     for build in due:
         if stop is not None and stop.is_set():
-            return
+            break
         try:
             advance(runtime, build)
         except LeaseHeldError:
@@ -82,6 +85,7 @@ def follow_due(runtime: Runtime, stop: threading.Event | None = None) -> None:
                 error,
                 extra={"shadow": build.shadow_name, "code": error.code},
             )
+    return bool(due)
 
 
 @contextmanager
@@ -93,11 +97,15 @@ def following_shadows(runtime: Runtime, leads: Callable[[], bool]) -> Iterator[N
     done = threading.Event()
 
     def follow() -> None:
-        while not done.wait(_LOOK_SECONDS):
+        pause = _LOOK_SECONDS
+        while not done.wait(pause):
+            pause = _LOOK_SECONDS
             if not leads():
                 continue
             try:
-                follow_due(runtime, done)
+                if follow_due(runtime, done):
+                    throttle = runtime.settings.shadow_refresh_throttle_ms / 1000
+                    pause = min(max(throttle, _LEASE_LOOKED_AT), _LOOK_SECONDS)
             except TrickleError as error:
                 logger.warning("could not look for shadow builds", extra={"code": error.code})
 
