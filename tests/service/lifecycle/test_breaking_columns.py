@@ -264,3 +264,15 @@ def test_readers_of_table_and_views_wait_and_never_fail(shop: Lab):
             thread.join()
 
     assert seen <= right
+
+
+def test_writers_go_on_maintaining_it_with_other_columns(shop: Lab):
+    shop.trickle.alter_stream_table("s", refresh_mode="IMMEDIATE")
+    shop.run("CREATE VIEW of_s AS SELECT v, k FROM s")
+
+    at_once(shop, REORDERED)
+    shop.run("UPDATE t SET v = v + 7 WHERE id < 9", "DELETE FROM t WHERE k = 4")
+
+    shop.queries["s"] = REORDERED
+    shop.check("s")
+    assert shop.rows("TABLE of_s") == shop.rows(f"SELECT v, k FROM ({REORDERED}) AS q")
