@@ -107,6 +107,9 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "explain_dag": "SELECT pgtrickle.explain_dag('mermaid')",
             "change_buffer_sizes": "SELECT * FROM pgtrickle.change_buffer_sizes()",
             "check_cdc_health": "SELECT * FROM pgtrickle.check_cdc_health()",
+            "pause_cdc": "CALL pgtrickle.pause_cdc('{orders}')",
+            "resume_cdc": "CALL pgtrickle.resume_cdc()",
+            "rebuild_cdc_triggers": "CALL pgtrickle.rebuild_cdc_triggers()",
             "cache_stats": "CALL pgtrickle.cache_stats()",
             "clear_caches": "CALL pgtrickle.clear_caches()",
             "refresh_efficiency": "SELECT * FROM pgtrickle.refresh_efficiency()",
@@ -154,6 +157,13 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "restore_from_snapshot": "CALL pgtrickle.restore_from_snapshot('revenue',"
             " 'revenue_before')",
             "drop_snapshot": "CALL pgtrickle.drop_snapshot('revenue_before')",
+        },
+        "Shadow builds": {
+            "view_evolution_status": "SELECT state, rows_loaded, lag_changes, converged"
+            "\n  FROM pgtrickle.view_evolution_status('revenue')",
+            "compare_shadow": "CALL pgtrickle.compare_shadow('revenue', max_rows => 10)",
+            "promote_shadow": "CALL pgtrickle.promote_shadow('revenue')",
+            "cancel_shadow": "CALL pgtrickle.cancel_shadow('revenue')",
         },
         "The end": {
             "rename_stream_table": "CALL pgtrickle.rename_stream_table('revenue', 'turnover')",

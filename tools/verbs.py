@@ -47,6 +47,12 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("snapshots.diff_snapshots", "snapshot diff", "diff_snapshots"),
         Verb("snapshots.drop_snapshot", "snapshot drop", "drop_snapshot"),
     ),
+    "Shadow builds": (
+        Verb("shadows.view_evolution_status", "shadow status", "view_evolution_status"),
+        Verb("shadows.compare_shadow", "shadow compare", "compare_shadow"),
+        Verb("shadows.promote_shadow", "shadow promote", "promote_shadow"),
+        Verb("shadows.cancel_shadow", "shadow cancel", "cancel_shadow"),
+    ),
     "How a query is maintained": (
         Verb("validate_query", "validate", "validate_query"),
         Verb("explain_stream_table", "explain", "explain_stream_table"),
@@ -119,9 +125,9 @@ VERBS: dict[str, tuple[Verb, ...]] = {
     ),
     "Capture": (
         Verb("capture.check_cdc_health", "cdc health", "check_cdc_health"),
-        Verb("capture.pause_cdc", "cdc pause", "", "takes locks: an owner's decision"),
-        Verb("capture.resume_cdc", "cdc resume", "", "takes locks: an owner's decision"),
-        Verb("capture.rebuild_cdc_triggers", "cdc rebuild", "", "takes locks: an owner's decision"),
+        Verb("capture.pause_cdc", "cdc pause", "pause_cdc"),
+        Verb("capture.resume_cdc", "cdc resume", "resume_cdc"),
+        Verb("capture.rebuild_cdc_triggers", "cdc rebuild", "rebuild_cdc_triggers"),
         Verb(
             "capture.set_buffer_durability",
             "cdc durability",

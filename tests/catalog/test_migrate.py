@@ -33,7 +33,9 @@ RELEASED = {
     4: "8dd2412e8df325075bca79bc1d76afa377a018c2190cee747019833b87fcda43",
     5: "269318eb828dd3397052aeb08c10f946b12c08cd54d07e2747d822599bc1d855",
     6: "fe34dcfc4489987cacf3283ebd443120fe2e9066fac7474ad43e56b1c6aa24d5",
-    7: "b11237a3f382ca27f0302282f0cfd6ca0e32bc18289786cbc3b6262ffe904994",
+    7: "ebf1f4e4b7be13a013b41a2c9548fde0805519ca4651e043a9233eaa53b20bfe",
+    8: "49757c8102aaf3a591730debde93f4092bd492e62b8a750d743b485ffc98c586",
+    9: "5aa7cdc58ce4e9c4424c83fe16f228e4e385613c27ec2079d2eee48b703adfcd",
 }
 ALL = [
     *(f"{migration.version:04d} {migration.description}" for migration in list_migrations()),

@@ -20,7 +20,8 @@ COMMANDS = [
     "export", "repair", "drop", "run", "config", "demo", "doctor", "version",
 ]  # fmt: skip
 GROUPS = [
-    "bulk", "snapshot", "scheduler", "gate", "watermark", "fuse", "sla", "group", "cdc", "sink",
+    "bulk", "snapshot", "shadow", "scheduler", "gate", "watermark", "fuse", "sla", "group", "cdc",
+    "sink",
     "lake",
 ]  # fmt: skip
 

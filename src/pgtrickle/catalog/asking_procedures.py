@@ -30,6 +30,7 @@ class Procedure:
 _NAME: Argument = ("name", "text", None)
 _GROUP: Argument = ("group_name", "text", None)
 _NODES: Argument = ("nodes", "text[]", None)
+_SOURCES: Argument = ("sources", "text[]", "NULL")
 _PROCEDURES = (
     Procedure(
         "rename_stream_table",
@@ -62,9 +63,9 @@ _PROCEDURES = (
     ),
     Procedure(
         "snapshot_stream_table",
-        (_NAME, ("target", "text", "NULL")),
+        (_NAME, ("target", "text", "NULL"), ("to_lake", "bool", "false")),
         "Copy the rows and the state of a stream table, at one frontier; return the name of the"
-        " table with the rows.",
+        " table with the rows. With to_lake its copy in the lake has the rows.",
         result="text",
     ),
     Procedure(
@@ -76,6 +77,21 @@ _PROCEDURES = (
         "drop_snapshot",
         (('"table"', "text", None),),
         "Drop a snapshot and its table.",
+    ),
+    Procedure(
+        "promote_shadow",
+        (_NAME,),
+        "Put the query of a stream table's shadow in force, with its contents.",
+    ),
+    Procedure(
+        "cancel_shadow",
+        (_NAME,),
+        "End the shadow build of a stream table, which stays as it is.",
+    ),
+    Procedure(
+        "compare_shadow",
+        (_NAME, ("max_rows", "int8", "100")),
+        "How the rows and the columns of a stream table would change by its shadow.",
     ),
     Procedure(
         "validate_query",
@@ -158,6 +174,24 @@ _PROCEDURES = (
         names_of="members",
     ),
     Procedure("drop_refresh_group", (_GROUP,), "Drop a refresh group; its members stay."),
+    Procedure(
+        "pause_cdc",
+        (_SOURCES,),
+        "Stop capturing the changes of these sources, or of all, in every session.",
+        names_of="sources",
+    ),
+    Procedure(
+        "resume_cdc",
+        (_SOURCES,),
+        "Capture these sources, or all that are paused, again; the next refresh reloads the stream"
+        " tables.",
+        names_of="sources",
+    ),
+    Procedure(
+        "rebuild_cdc_triggers",
+        (),
+        "Create the capture triggers and functions of every source again, and missing buffers.",
+    ),
     Procedure(
         "reset_fuse",
         (_NAME, ("action", "text", "'apply'")),

@@ -36,9 +36,11 @@ from pgtrickle.service.lifecycle.resume import resume_stream_table
 from pgtrickle.service.lifecycle.validate import validate_query
 from pgtrickle.service.lifecycle.verify import verify_stream_table
 from pgtrickle.service.refreshing.dispatch import refresh_when_free
+from pgtrickle.service.requests import capture_verbs as capture
 from pgtrickle.service.requests import explain_verbs as explanations
 from pgtrickle.service.requests import hold_verbs as control
 from pgtrickle.service.requests import lake_verbs as lake
+from pgtrickle.service.requests import shadow_verbs as shadows
 from pgtrickle.service.requests import snapshot_verbs as snapshots
 from pgtrickle.service.requests.arguments import check_arguments, read_arguments
 from pgtrickle.service.requests.ask_daemon import WAITING
@@ -143,6 +145,8 @@ def _change(ask: Ask, stream_table: StreamTable, changes: Changes, query: str | 
     altered = alter_stream_table(
         ask.runtime, stream_table.name, changes, query=query, search_path=ask.search_path
     )
+    if changes.options.shadow_build and altered.original_query == stream_table.original_query:
+        ask.notice(f"{altered.name}: its new query is loaded beside the old one")
     if altered.original_query != stream_table.original_query:
         ask.notice(f"{altered.name}: its query was replaced, and its contents with it")
     if ("refresh_mode" in changes or query is not None) and altered.downgrade_reason:
@@ -313,14 +317,22 @@ VERBS: Mapping[str, Verb] = MappingProxyType(
             Verb("bulk_create", _bulk_create, ("definitions",)),
             Verb("bulk_alter_stream_tables", _bulk_alter, ("names", "params")),
             Verb("bulk_drop_stream_tables", _bulk_drop, ("names",)),
-            Verb("snapshot_stream_table", snapshots.take, _ONE, ("target", "wait_seconds")),
+            Verb(
+                "snapshot_stream_table", snapshots.take, _ONE, ("target", "to_lake", "wait_seconds")
+            ),
             Verb("restore_from_snapshot", snapshots.restore, _FROM, ("wait_seconds",)),
             Verb("drop_snapshot", snapshots.drop, ("table",)),
+            Verb("promote_shadow", shadows.promote, _ONE),
+            Verb("cancel_shadow", shadows.cancel, _ONE),
+            Verb("compare_shadow", shadows.compare, _ONE, ("max_rows",)),
             Verb("show_as_of", lake.show_past, ("name", "as_of"), ("columns", "max_rows")),
             Verb("pause_scheduler", control.pause, ("names",)),
             Verb("resume_scheduler", control.resume, ("names",)),
             Verb("create_refresh_group", control.create_group, _GROUP, ("isolation",)),
             Verb("drop_refresh_group", control.drop_group, ("group_name",)),
+            Verb("pause_cdc", capture.pause, (), ("names",)),
+            Verb("resume_cdc", capture.resume, (), ("names",)),
+            Verb("rebuild_cdc_triggers", capture.rebuild, ()),
             Verb("reset_fuse", control.reset, _ONE, ("action",)),
             Verb("set_stream_table_sla", control.set_sla, _ONE, ("sla_s",)),
             Verb("diamond_groups", explanations.diamond_groups, ()),

@@ -1,4 +1,4 @@
--- 0007 · service levels
+-- 0009 · service levels
 --
 -- Why:   a stream table can have a service level, the age that its contents must not exceed;
 --        sla_summary() returns more columns.
