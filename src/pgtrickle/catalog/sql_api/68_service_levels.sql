@@ -39,7 +39,7 @@ BEGIN
                          ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS turn
           FROM pgtrickle.pgt_service_levels AS v
           JOIN pgtrickle.pgt_refresh_history AS h ON h.pgt_id = v.pgt_id
-         WHERE h.start_time > greatest(began, v.set_at) AND h.end_time IS NOT NULL
+         WHERE h.start_time > began AND h.start_time > v.set_at AND h.end_time IS NOT NULL
            AND h.status IN ('COMPLETED', 'FAILED')
     ), waits AS (
         SELECT a.pgt_id, min(a.start_time) AS tried,
