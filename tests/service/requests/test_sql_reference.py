@@ -33,7 +33,6 @@ INNER = {
     "find_compared",
     "find_snapshot",
     "list_identities",
-    "diff_tables",
 }
 # What these have to say comes as messages.
 MESSAGES = {"explain"}
