@@ -21,7 +21,7 @@ from pgtrickle.immediate.locking import LockMode
 from pgtrickle.model.text.names import QualifiedName, quote_identifier, quote_literal
 from pgtrickle.model.text.search_path import OWN_PATH
 
-_FORM = 2  # of what is generated: another number makes all functions anew
+_FORM = 3  # of what is generated: another number makes all functions anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +137,9 @@ def _head(blueprint: Blueprint) -> str:
     settings = {
         "search_path": OWN_PATH,
         "row_security": "off",
+        # How the texts below are read, and how names are written.
+        "standard_conforming_strings": "on",
+        "quote_all_identifiers": "off",
         "jit": "off",
         **_planning(blueprint),
         "pg_trickle.refreshing": quote_literal(str(blueprint.relid)),
