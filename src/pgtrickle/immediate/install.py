@@ -35,7 +35,8 @@ _FORGET_SOURCES = "DELETE FROM pgtrickle.pgt_immediate_sources WHERE pgt_id = %(
 _RECORD_SOURCE = """
     INSERT INTO pgtrickle.pgt_immediate_sources (pgt_id, source_relid, columns, shape)
     VALUES (%(id)s, %(relid)s, %(columns)s,
-            pgtrickle.describe_immediate_source(%(relid)s, %(columns)s))
+            (pgtrickle.describe_immediate_shape(%(relid)s, %(columns)s)
+             || COALESCE(pgtrickle.describe_files(%(relid)s), ''))::pg_catalog.text)
 """
 _FORGET_OPEN = "DELETE FROM pgtrickle.pgt_immediate_open WHERE pgt_id = %(id)s"
 _LIST_FUNCTIONS = """
