@@ -122,7 +122,10 @@ def _create(connection: Connection, blueprint: Blueprint, wanted: Design, owner:
     for function in wanted.functions:
         connection.execute(trusted(function.sql))
         called = f"FUNCTION {function.name}({function.arguments})"
-        connection.execute(trusted(f"REVOKE ALL ON {called} FROM PUBLIC"))
+        if function.for_everyone:
+            connection.execute(trusted(f"GRANT EXECUTE ON {called} TO PUBLIC"))
+        else:
+            connection.execute(trusted(f"REVOKE ALL ON {called} FROM PUBLIC"))
     del owner
 
 
