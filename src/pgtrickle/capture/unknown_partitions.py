@@ -6,9 +6,9 @@ before the next refresh: then the buffer has changes of rows that the source nei
 PostgreSQL gives only row triggers to a partition when it is attached; their
 condition is false for every known partition, which costs almost nothing.
 
-One more row trigger never fires and is there for PostgreSQL: a MERGE that routes a new row to a partition
-and then updates another shows the new row in NEW TABLE in place of the updated one, unless the
-partition has a BEFORE INSERT trigger for rows.
+One more row trigger never fires and is there for PostgreSQL: a MERGE that routes a new row to a
+partition and then updates another shows the new row in NEW TABLE in place of the updated one,
+unless the partition has a BEFORE INSERT trigger for rows.
 """
 
 from __future__ import annotations
