@@ -114,9 +114,9 @@ VERBS: dict[str, tuple[Verb, ...]] = {
     ),
     "Capture": (
         Verb("capture.check_cdc_health", "cdc health", "check_cdc_health"),
-        Verb("capture.pause_cdc", "cdc pause", "", "takes locks: an owner's decision"),
-        Verb("capture.resume_cdc", "cdc resume", "", "takes locks: an owner's decision"),
-        Verb("capture.rebuild_cdc_triggers", "cdc rebuild", "", "takes locks: an owner's decision"),
+        Verb("capture.pause_cdc", "cdc pause", "pause_cdc"),
+        Verb("capture.resume_cdc", "cdc resume", "resume_cdc"),
+        Verb("capture.rebuild_cdc_triggers", "cdc rebuild", "rebuild_cdc_triggers"),
         Verb(
             "capture.set_buffer_durability",
             "cdc durability",
