@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from threading import Thread
 
 import psycopg
 import pytest
@@ -104,6 +105,31 @@ def test_an_overload_that_fits_better(shop: Lab, mallory: Connection) -> None:
     shop.run("INSERT INTO t VALUES (5, 'x', 1)")
     assert status(shop) == [(True, None)]
     shop.check("rated")
+
+
+def test_an_aggregate_that_was_made_while_a_writer_waits(shop: Lab, mallory: Connection) -> None:
+    shop.run(
+        "CREATE FUNCTION keep(anyelement, anyelement) RETURNS anyelement LANGUAGE sql IMMUTABLE"
+        " AS $$ SELECT $2 $$",
+        "CREATE AGGREGATE last_of(anyelement) (sfunc = keep, stype = anyelement)",
+    )
+    shop.create(
+        "lasts", "SELECT note, last_of(v ORDER BY id) AS v FROM t GROUP BY note", "IMMEDIATE"
+    )
+    shop.run("BEGIN; INSERT INTO t VALUES (3, 'c', 1)")
+    writer = Thread(target=mallory.execute, args=(b"INSERT INTO t VALUES (4, 'c', 1)",))
+    writer.start()
+    with psycopg.connect(shop.trickle.dsn, user="im_mallory", autocommit=True) as other:
+        pid = mallory.info.backend_pid
+        waits = "SELECT FROM pg_locks WHERE pid = %s AND NOT granted"
+        while not other.execute(waits, [pid]).fetchall():
+            assert writer.is_alive()
+        other.execute(_STEAL.format("grab", "numeric, numeric", "numeric").encode())
+        other.execute("CREATE AGGREGATE public.last_of(numeric) (sfunc = grab, stype = numeric)")
+    shop.run("COMMIT")
+    writer.join()
+    assert shop.value("SELECT count(*) FROM t WHERE id = 4") == 1
+    assert [ready for ready, _ in status(shop)] == [False]
 
 
 def test_a_cast_that_was_made_later(shop: Lab, mallory: Connection) -> None:

@@ -122,6 +122,7 @@ def make_blueprint(
         compiled.captured_columns(),
         settings,
         max_rows,
+        bool(compiled.binding.functions or compiled.binding.types),
     )
 
 
