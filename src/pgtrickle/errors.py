@@ -232,6 +232,14 @@ class RestoreRefusedError(CatalogError, code="ST220"):
     """The stream table cannot be restored alone, or not in its refresh mode."""
 
 
+class LakeSnapshotRefusedError(CatalogError, code="ST221"):
+    """The copy in the lake cannot stand in for the rows of a snapshot, or not in this statement."""
+
+
+class LakeSnapshotLostError(CatalogError, code="ST222"):
+    """The lake no longer holds the rows of a snapshot as they were."""
+
+
 class SourceNotFoundError(CaptureError, code="ST301"):
     """A source table of the stream table no longer exists."""
 

@@ -51,6 +51,10 @@ REMEDIES: Final = {
     "ST219": "Load the stream table anew: pgtrickle refresh NAME --full. The rows of the snapshot"
     " can still be read.",
     "ST220": "Follow the hint: change the refresh mode, or dissolve the group, before you restore.",
+    "ST221": "Follow the hint: give the stream table a copy, bring it up to date, or take the"
+    " snapshot without --to-lake; compare snapshots in a lake with: pgtrickle snapshot diff.",
+    "ST222": "Drop the snapshot, and load the stream table anew with: pgtrickle refresh --full. Let"
+    " only pgtrickle expire snapshots of this lake.",
     "ST301": "Create the source again under the same name, or drop the stream table: pgtrickle drop"
     " NAME.",
     "ST302": "Undo the change of the source, or give the stream table a query that fits: pgtrickle"

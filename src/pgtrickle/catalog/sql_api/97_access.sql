@@ -9,10 +9,10 @@ SELECT CASE WHEN p.proname = ANY (l.readers) THEN 'reader' ELSE 'operator' END, 
               p.oid::regprocedure)
   FROM (VALUES (
            ARRAY['bootstrap_gate_status', 'change_buffer_sizes', 'check_cdc_health',
-                 'daemons', 'dependency_tree', 'diff_snapshots', 'ducklake_catalogs',
+                 'daemons', 'dependency_tree', 'diff_snapshots', 'diff_tables', 'ducklake_catalogs',
                  'ducklake_sink_status', 'ducklake_sources', 'explain_dag', 'explain_refresh_mode',
-                 'explain_st', 'export_definition', 'find_snapshot', 'find_stream_table',
-                 'fuse_status',
+                 'explain_st', 'export_definition', 'find_compared', 'find_snapshot',
+                 'find_stream_table', 'fuse_status',
                  'get_refresh_history', 'get_staleness', 'health_check', 'is_drained',
                  'is_served', 'list_holds', 'list_identities', 'list_snapshots', 'list_sources',
                  'list_subscriptions',
