@@ -184,6 +184,10 @@ bench-verify: setup  ## how old a stream table gets while it is verified
 	  $(if $(VERIFY_SECONDS),--verify-seconds $(VERIFY_SECONDS))
 	$(REPORT) $(OUTPUT)/verify-staleness.json
 
+bench-shadow: setup  ## how long readers wait while a shadow build loads, follows and switches
+	$(BENCH).shadow_switch --output $(OUTPUT)/shadow-switch.json
+	$(REPORT) $(OUTPUT)/shadow-switch.json
+
 # BASE=revision, ROUNDS=pairs.
 bench-versions: setup  ## small refreshes and capture beside another revision, in turns
 	$(BENCH).versions --base $(BASE) $(if $(ROUNDS),--rounds $(ROUNDS)) --output build/benchmarks/versions.json

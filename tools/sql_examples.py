@@ -153,6 +153,13 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             " 'revenue_before')",
             "drop_snapshot": "CALL pgtrickle.drop_snapshot('revenue_before')",
         },
+        "Shadow builds": {
+            "view_evolution_status": "SELECT state, rows_loaded, lag_changes, converged"
+            "\n  FROM pgtrickle.view_evolution_status('revenue')",
+            "compare_shadow": "CALL pgtrickle.compare_shadow('revenue', max_rows => 10)",
+            "promote_shadow": "CALL pgtrickle.promote_shadow('revenue')",
+            "cancel_shadow": "CALL pgtrickle.cancel_shadow('revenue')",
+        },
         "The end": {
             "rename_stream_table": "CALL pgtrickle.rename_stream_table('revenue', 'turnover')",
             "bulk_drop_stream_tables": "CALL pgtrickle.bulk_drop_stream_tables('{large, regions}')",

@@ -18,6 +18,7 @@ from pgtrickle import (
     InsightVerbs,
     LakeVerbs,
     SchedulerVerbs,
+    ShadowVerbs,
     SnapshotVerbs,
     Trickle,
 )
@@ -31,6 +32,7 @@ SUBJECTS = {
     "capture": CaptureVerbs,
     "lake": LakeVerbs,
     "snapshots": SnapshotVerbs,
+    "shadows": ShadowVerbs,
     "insight": InsightVerbs,
 }  # by the attribute of the client that holds their verbs
 _PYTHON_INTRODUCTION = (

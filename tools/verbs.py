@@ -47,6 +47,12 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("snapshots.diff_snapshots", "snapshot diff", "diff_snapshots"),
         Verb("snapshots.drop_snapshot", "snapshot drop", "drop_snapshot"),
     ),
+    "Shadow builds": (
+        Verb("shadows.view_evolution_status", "shadow status", "view_evolution_status"),
+        Verb("shadows.compare_shadow", "shadow compare", "compare_shadow"),
+        Verb("shadows.promote_shadow", "shadow promote", "promote_shadow"),
+        Verb("shadows.cancel_shadow", "shadow cancel", "cancel_shadow"),
+    ),
     "How a query is maintained": (
         Verb("validate_query", "validate", "validate_query"),
         Verb("explain_stream_table", "explain", "explain_stream_table"),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pgtrickle.client.insight import InsightVerbs
     from pgtrickle.client.lake import LakeVerbs
     from pgtrickle.client.scheduler import SchedulerVerbs
+    from pgtrickle.client.shadows import ShadowVerbs
     from pgtrickle.client.snapshots import SnapshotVerbs
     from pgtrickle.client.table import Table
     from pgtrickle.client.trickle import Trickle
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from pgtrickle.model.scheduling.fuse import FuseMode
     from pgtrickle.model.scheduling.refresh_group import Isolation
     from pgtrickle.model.scheduling.tier import Tier
+    from pgtrickle.model.shadows.build import EvolutionStatus
+    from pgtrickle.model.shadows.difference import ShadowDiff
     from pgtrickle.model.status_report import (
         BufferSize,
         CacheStats,
@@ -89,6 +92,7 @@ __all__ = [
     "DiamondGroup",
     "DiamondSchedulePolicy",
     "Efficiency",
+    "EvolutionStatus",
     "FuseMode",
     "FuseStatus",
     "GateStatus",
@@ -123,6 +127,8 @@ __all__ = [
     "SettingInEffect",
     "Settings",
     "Severity",
+    "ShadowDiff",
+    "ShadowVerbs",
     "ShownCatalog",
     "SinkStatus",
     "SlotHealth",
@@ -166,6 +172,7 @@ _HOMES = {
     "DiamondGroup": "pgtrickle.model.status_report",
     "DiamondSchedulePolicy": "pgtrickle.model.scheduling.diamonds",
     "Efficiency": "pgtrickle.model.status_report",
+    "EvolutionStatus": "pgtrickle.model.shadows.build",
     "FuseMode": "pgtrickle.model.scheduling.fuse",
     "FuseStatus": "pgtrickle.model.status_report",
     "GateStatus": "pgtrickle.model.status_report",
@@ -200,6 +207,8 @@ _HOMES = {
     "SettingInEffect": "pgtrickle.settings",
     "Settings": "pgtrickle.settings",
     "Severity": "pgtrickle.model.status_report",
+    "ShadowDiff": "pgtrickle.model.shadows.difference",
+    "ShadowVerbs": "pgtrickle.client.shadows",
     "ShownCatalog": "pgtrickle.model.lake.catalog",
     "SinkStatus": "pgtrickle.model.lake.sink",
     "SlotHealth": "pgtrickle.service.capturing.wal_slot",

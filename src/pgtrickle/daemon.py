@@ -34,6 +34,7 @@ from pgtrickle.service.immediate.status import list_followed
 from pgtrickle.service.insight.metric_values import FigureReader, Figures
 from pgtrickle.service.insight.status import show_shape, show_stream_tables, show_time_zone
 from pgtrickle.service.lifecycle.rename import follow_renames
+from pgtrickle.service.lifecycle.shadows.run import follow_due, following_shadows
 from pgtrickle.service.refreshing.dispatch import refresh_unit, try_suspended
 from pgtrickle.service.requests.server import RequestServer
 from pgtrickle.service.runtime import Runtime
@@ -174,6 +175,7 @@ class Daemon:
             if once:
                 executor.submit(self.serve_requests).result()
                 _await(executor.submit(loop.run_once, stop), stop)
+                _await(executor.submit(self.follow_shadows, stop), stop)
             else:
                 self._run_in(executor, loop, stop, attendant)
 
@@ -198,7 +200,11 @@ class Daemon:
 
             loop.leads = leads
             attendant.stands(leadership)
-            with self.serving_requests(lambda: leadership.leads and not stop.is_set()):
+
+            def works() -> bool:
+                return leadership.leads and not stop.is_set()
+
+            with self.serving_requests(works), self.following_shadows(works):
                 try:
                     _await(executor.submit(loop.run, stop), stop)
                 except (CatalogTooNewError, CatalogOutdatedError) as error:
@@ -335,6 +341,14 @@ class Daemon:
         Takes nothing on while ``leads`` says no: then another process does.
         """
         return RequestServer(self._runtime, leads=leads, workers=self.max_concurrent_refreshes)
+
+    def follow_shadows(self, stop: threading.Event) -> None:
+        """Make one step of each shadow build that is due."""
+        follow_due(self._runtime, stop)
+
+    def following_shadows(self, leads: Callable[[], bool]) -> AbstractContextManager[None]:
+        """Go on with shadow builds, for the length of a block, while ``leads`` says so."""
+        return following_shadows(self._runtime, leads)
 
     def _name(self, text: str) -> QualifiedName:
         return QualifiedName.parse(text, self._schema)

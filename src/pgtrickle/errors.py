@@ -240,6 +240,18 @@ class LakeSnapshotLostError(CatalogError, code="ST222"):
     """The lake no longer holds the rows of a snapshot as they were."""
 
 
+class ShadowNotFoundError(CatalogError, code="ST225"):
+    """The stream table has no shadow build that has not ended."""
+
+
+class ShadowRefusedError(CatalogError, code="ST226"):
+    """The stream table cannot have a shadow build, or not do this while it has one."""
+
+
+class ShadowNotConvergingError(RefreshError, code="ST227"):
+    """The shadow falls behind the changes; it was dropped, and the stream table is as it was."""
+
+
 class SourceNotFoundError(CaptureError, code="ST301"):
     """A source table of the stream table no longer exists."""
 

@@ -276,6 +276,26 @@ class Settings:
         " refresh after a restore is differential. The buffers grow until the snapshots are"
         " dropped; `pgtrickle doctor` shows by how much.",
     )
+    shadow_refresh_throttle_ms: int = _setting(
+        1000,
+        "How long a shadow build pauses between two refreshes of its shadow, so that it leaves the"
+        " server to others.",
+        0,
+        3_600_000,
+    )
+    shadow_converged_ms: int = _setting(
+        5000,
+        "A shadow has caught up if a refresh of it took no longer, or left no change to apply.",
+        1,
+        3_600_000,
+    )
+    shadow_stalled_refreshes: int = _setting(
+        10,
+        "After how many refreshes in a row that took longer and left no fewer changes a shadow"
+        " build is given up; 0: never.",
+        0,
+        100_000,
+    )
     compact_threshold: int = _setting(
         100_000,
         "Rows of a change buffer from which changes that cancel out are deleted from it; 0: never.",

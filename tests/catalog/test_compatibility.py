@@ -113,7 +113,8 @@ def test_arguments_of_create_and_alter(verb: str, name: str, routines: dict[str,
     defaults = dict(one.partition(" = ")[::2] for one in routines[name].arguments)
     listed = {one.name: one for one in ARGUMENTS if one.fit.is_here and _takes(one, verb)}
     listed |= {one.instead: one for one in ARGUMENTS if one.instead and _takes(one, verb)}
-    new = set(re.findall(r"\w+", only_here()["arguments of create"]))
+    kinds = ["arguments of create", *(["arguments of alter alone"] if verb == "alter" else [])]
+    new = {one for kind in kinds for one in re.findall(r"\w+", only_here()[kind])}
 
     assert set(defaults) == set(listed) | new
     assert [one.name for one in ARGUMENTS if one.name in defaults and not one.fit.is_here] == []

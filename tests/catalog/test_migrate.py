@@ -34,6 +34,7 @@ RELEASED = {
     5: "269318eb828dd3397052aeb08c10f946b12c08cd54d07e2747d822599bc1d855",
     6: "fe34dcfc4489987cacf3283ebd443120fe2e9066fac7474ad43e56b1c6aa24d5",
     7: "ebf1f4e4b7be13a013b41a2c9548fde0805519ca4651e043a9233eaa53b20bfe",
+    8: "49757c8102aaf3a591730debde93f4092bd492e62b8a750d743b485ffc98c586",
 }
 ALL = [
     *(f"{migration.version:04d} {migration.description}" for migration in list_migrations()),

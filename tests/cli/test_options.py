@@ -11,7 +11,7 @@ from psycopg.rows import TupleRow
 from pgtrickle.options.changes import read_options
 from pgtrickle.options.option import OptionVerb
 from tests.cli.conftest import CommandLine
-from tests.options.examples import words
+from tests.options.examples import OF_QUERY, words
 
 QUERY = "SELECT id AS k, count(*) AS n FROM items GROUP BY id"
 
@@ -52,7 +52,7 @@ def test_create_takes_every_option(
 def test_alter_takes_every_option(
     cli: CommandLine, user: Connection[TupleRow], cheap: str, tmp_path: Path
 ) -> None:
-    given = words(OptionVerb.ALTER, tmp_path)
+    given = words(OptionVerb.ALTER, tmp_path, leave=OF_QUERY)
     assert cli("create", "counts", "--query", QUERY).exit_code == 0
     answer = cli("alter", "counts", *flags(given), "--json")
 

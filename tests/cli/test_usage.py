@@ -20,7 +20,8 @@ COMMANDS = [
     "repair", "drop", "run", "config", "demo", "doctor", "version",
 ]  # fmt: skip
 GROUPS = [
-    "bulk", "snapshot", "scheduler", "gate", "watermark", "fuse", "group", "cdc", "sink", "lake",
+    "bulk", "snapshot", "shadow", "scheduler", "gate", "watermark", "fuse", "group", "cdc", "sink",
+    "lake",
 ]  # fmt: skip
 
 

@@ -22,10 +22,15 @@ _WORDS: dict[str, Any] = {
     "fuse_sensitivity": 3.5,
     "diamond_consistency": "none",
     "diamond_schedule_policy": "slowest",
+    "shadow_build": True,
+    "hold": True,
+    "allow_breaking": True,
     "sink": "ducklake",
     "ducklake_table": 'marts."Copy of it"',
     "ducklake_partition_by": "k",
 }
+# What says how a new query comes into force, and is refused without one.
+OF_QUERY = ("shadow_build", "hold", "allow_breaking")
 
 
 def words(verb: OptionVerb, path: Path, *, leave: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -142,9 +142,11 @@ def only_here() -> dict[str, str]:
     routines = [name for examples in EXAMPLES.values() for name in examples]
     settings = [*(one.name for one in fields(Settings)), *SESSION_SETTINGS]
     arguments = [one.name for one in OPTIONS.values() if OptionVerb.CREATE in one.verbs]
+    of_alter = [one.name for one in OPTIONS.values() if one.verbs == (OptionVerb.ALTER,)]
     return {
         "functions and procedures": _without(routines, FUNCTIONS),
         "arguments of create": _without(arguments, ARGUMENTS),
+        "arguments of alter alone": _without(of_alter, ARGUMENTS),
         "settings": _without(settings, SETTINGS),
     }
 

@@ -79,6 +79,21 @@ _PROCEDURES = (
         "Drop a snapshot and its table.",
     ),
     Procedure(
+        "promote_shadow",
+        (_NAME,),
+        "Put the query of a stream table's shadow in force, with its contents.",
+    ),
+    Procedure(
+        "cancel_shadow",
+        (_NAME,),
+        "End the shadow build of a stream table, which stays as it is.",
+    ),
+    Procedure(
+        "compare_shadow",
+        (_NAME, ("max_rows", "int8", "100")),
+        "How the rows and the columns of a stream table would change by its shadow.",
+    ),
+    Procedure(
         "validate_query",
         (("query", "text", None),),
         "Check whether and how a query could be maintained, and list every obstacle.",

@@ -66,12 +66,14 @@ _LIST_ABANDONED = f"""
        AND NOT EXISTS (SELECT FROM pgtrickle.pgt_successors AS n
                         WHERE n.pgt_id = s.pgt_id
                           AND n.alive_until > pg_catalog.clock_timestamp())
+       AND NOT EXISTS (SELECT FROM pgtrickle.pgt_shadow_builds AS b
+                        WHERE b.shadow_id = s.pgt_id AND b.ended_at IS NULL)
      ORDER BY s.pgt_name
 """
 
 
 def list_abandoned(connection: Connection[TupleRow]) -> list[StreamTable]:
-    """Return the successors whose makers died."""
+    """Return the successors whose makers died, and the shadows whose builds have ended."""
     return [read_stream_table(row) for row in connection.execute(_LIST_ABANDONED)]
 
 

@@ -43,6 +43,7 @@ COMMANDS = {
     "version": "system.version:version",
     "bulk": "stream_tables.bulk:bulk",
     "snapshot": "stream_tables.snapshot:snapshot",
+    "shadow": "stream_tables.shadow:shadow",
     "scheduler": "scheduling.scheduler:scheduler",
     "gate": "scheduling.gate:gate",
     "watermark": "scheduling.watermark:watermark",

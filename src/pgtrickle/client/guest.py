@@ -13,6 +13,7 @@ from pgtrickle.client.guest_subjects import (
     GuestInsight,
     GuestLake,
     GuestScheduler,
+    GuestShadows,
     GuestSnapshots,
     Means,
 )
@@ -60,6 +61,11 @@ class Guest(Visiting, Trickle):
     def lake(self) -> GuestLake:
         """The verbs on the lake."""
         return GuestLake(self._runtime, self._schema, self._means)
+
+    @cached_property
+    def shadows(self) -> GuestShadows:
+        """The verbs on shadow builds."""
+        return GuestShadows(self._runtime, self._schema, self._means)
 
     @cached_property
     def snapshots(self) -> GuestSnapshots:

@@ -12,11 +12,13 @@ from pgtrickle.client.capture import CaptureVerbs
 from pgtrickle.client.insight import InsightVerbs
 from pgtrickle.client.lake import LakeVerbs
 from pgtrickle.client.scheduler import SchedulerVerbs, check_watermark
+from pgtrickle.client.shadows import ShadowVerbs
 from pgtrickle.client.snapshots import SnapshotVerbs
 from pgtrickle.model.lake.catalog import ShownCatalog
 from pgtrickle.model.lake.past_rows import PastRows
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.scheduling.refresh_group import DEFAULT_ISOLATION
+from pgtrickle.model.shadows.difference import ShadowDiff, read_difference
 from pgtrickle.model.stream_table import Action
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.model.text.shown import Listing
@@ -163,20 +165,42 @@ class GuestSnapshots(_OfGuest, SnapshotVerbs):
     def restore_from_snapshot(self, name: str, source: str) -> RefreshReport:
         """Ask for a stream table to be restored."""
         found = self._means.ask("restore_from_snapshot", self._get(name).name, source=source)
-        return RefreshReport(
-            found["name"],
-            found["refresh_id"],
-            Action(found["action"]),
-            found["reason"],
-            int(found["rows_inserted"]),
-            int(found["rows_deleted"]),
-            float(found["duration_ms"]),
-        )
+        return _read_report(found)
 
     def drop_snapshot(self, table: str) -> QualifiedName:
         """Ask for a snapshot to be dropped."""
         dropped = self._means.ask("drop_snapshot", table=self._name(table).sql)
         return QualifiedName.parse(dropped["dropped"])
+
+
+class GuestShadows(_OfGuest, ShadowVerbs):
+    """The verbs on shadow builds, for a guest."""
+
+    def compare_shadow(self, name: str, max_rows: int = 100) -> ShadowDiff:
+        """Ask for a comparison; values that JSON has no form for come as text."""
+        found = self._means.ask("compare_shadow", self._get(name).name, max_rows=max_rows)
+        return read_difference(found)
+
+    def promote_shadow(self, name: str) -> RefreshReport:
+        """Ask for the query of a shadow to be put in force."""
+        return _read_report(self._means.ask("promote_shadow", self._get(name).name))
+
+    def cancel_shadow(self, name: str) -> QualifiedName:
+        """Ask for a shadow build to be ended."""
+        answer = self._means.ask("cancel_shadow", self._get(name).name)
+        return QualifiedName.parse(answer["cancelled"])
+
+
+def _read_report(found: dict[str, Any]) -> RefreshReport:
+    return RefreshReport(
+        found["name"],
+        found["refresh_id"],
+        Action(found["action"]),
+        found["reason"],
+        int(found["rows_inserted"]),
+        int(found["rows_deleted"]),
+        float(found["duration_ms"]),
+    )
 
 
 class GuestInsight(_OfGuest, InsightVerbs):

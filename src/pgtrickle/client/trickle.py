@@ -1,8 +1,8 @@
 """The client: a connection to the stream tables of one database, with the verbs on them.
 
 What most programs need is a method of the client; the verbs on one subject are behind an attribute:
-``scheduler``, ``capture``, ``lake``, ``snapshots`` and ``insight``.  All have the names that they
-have in SQL (tools/verbs.py).
+``scheduler``, ``capture``, ``lake``, ``snapshots``, ``shadows`` and ``insight``.  All have the
+names that they have in SQL (tools/verbs.py).
 
 Each verb imports its use case when it is called: most processes only look at the catalog, and need
 neither the compiler nor Arrow, which take longer to import than they have to live.
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from pgtrickle.client.insight import InsightVerbs
     from pgtrickle.client.lake import LakeVerbs
     from pgtrickle.client.scheduler import SchedulerVerbs
+    from pgtrickle.client.shadows import ShadowVerbs
     from pgtrickle.client.snapshots import SnapshotVerbs
     from pgtrickle.daemon import Daemon
     from pgtrickle.model.status_report import HealthCheck, StatusReport, Versions
@@ -180,6 +181,13 @@ class Trickle(Naming):
         from pgtrickle.client.lake import LakeVerbs
 
         return LakeVerbs(self._runtime, self._schema)
+
+    @cached_property
+    def shadows(self) -> ShadowVerbs:
+        """The verbs on shadow builds: follow, compare, promote and cancel them."""
+        from pgtrickle.client.shadows import ShadowVerbs
+
+        return ShadowVerbs(self._runtime, self._schema)
 
     @cached_property
     def snapshots(self) -> SnapshotVerbs:
@@ -380,6 +388,9 @@ class Trickle(Naming):
         fuse_sensitivity: float | None = None,
         diamond_consistency: AnyConsistency | None = None,
         diamond_schedule_policy: AnySchedulePolicy | None = None,
+        shadow_build: bool | None = None,
+        hold: bool | None = None,
+        allow_breaking: bool | None = None,
         sink: AnySink | None = None,
         ducklake_sink_path: str | None = None,
         ducklake_table: str | None = None,
@@ -388,7 +399,8 @@ class Trickle(Naming):
         """Change the query or the options of a stream table; None leaves an option as it is.
 
         Another ``query`` replaces the contents at once and keeps the table, its grants and its
-        readers; ST213 if its columns do not fit, ST207 if someone needs one that goes.
+        readers; ST213 if its columns do not fit and may not break, ST207 if someone needs one that
+        goes.
 
         - ``schedule``: How often to refresh: 30s, 5m, 1h30m, a cron expression, or
           calculated.
@@ -411,6 +423,11 @@ class Trickle(Naming):
         - ``diamond_consistency``: Whether the paths that meet in it are refreshed together.
         - ``diamond_schedule_policy``: When those are due: with the first of them, or with
           the last.
+        - ``shadow_build``: Whether the new query is loaded beside the old one, and follows
+          it, before it takes its place.
+        - ``hold``: Whether the shadow waits for promote_shadow when it has caught up.
+        - ``allow_breaking``: Whether the new query may drop, retype and reorder columns that
+          views read.
         - ``sink``: Where a copy of it is kept in step with it: ducklake; none: ends the
           copy.
         - ``ducklake_sink_path``: Directory of the lake's files; without one, that of the
@@ -434,6 +451,9 @@ class Trickle(Naming):
             fuse_sensitivity=fuse_sensitivity,
             diamond_consistency=diamond_consistency,
             diamond_schedule_policy=diamond_schedule_policy,
+            shadow_build=shadow_build,
+            hold=hold,
+            allow_breaking=allow_breaking,
             sink=sink,
             ducklake_sink_path=ducklake_sink_path,
             ducklake_table=ducklake_table,

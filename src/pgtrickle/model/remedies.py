@@ -55,6 +55,11 @@ REMEDIES: Final = {
     " snapshot without --to-lake; compare snapshots in a lake with: pgtrickle snapshot diff.",
     "ST222": "Drop the snapshot, and load the stream table anew with: pgtrickle refresh --full. Let"
     " only pgtrickle expire snapshots of this lake.",
+    "ST225": "Look at the last shadow build: pgtrickle shadow status NAME; begin another with:"
+    " pgtrickle alter NAME --shadow-build --query SQL.",
+    "ST226": "Follow the hint: replace the query without a shadow, or end the shadow build that"
+    " goes on: pgtrickle shadow cancel NAME.",
+    "ST227": "Begin again when there are fewer changes, or raise the setting shadow_converged_ms.",
     "ST301": "Create the source again under the same name, or drop the stream table: pgtrickle drop"
     " NAME.",
     "ST302": "Undo the change of the source, or give the stream table a query that fits: pgtrickle"

@@ -197,6 +197,31 @@ class StreamTableOptions:
         read=parse_schedule_policy,
         choices=words_of(DiamondSchedulePolicy),
     )
+    shadow_build: bool = option(
+        default=False,
+        doc="Whether the new query is loaded beside the old one, and follows it, before it takes"
+        " its place.",
+        kind=bool,
+        read=_flag,
+        verbs=_ALTER,
+        kept=False,
+    )
+    hold: bool = option(
+        default=False,
+        doc="Whether the shadow waits for promote_shadow when it has caught up.",
+        kind=bool,
+        read=_flag,
+        verbs=_ALTER,
+        kept=False,
+    )
+    allow_breaking: bool = option(
+        default=False,
+        doc="Whether the new query may drop, retype and reorder columns that views read.",
+        kind=bool,
+        read=_flag,
+        verbs=_ALTER,
+        kept=False,
+    )
     sink: SinkOptions = SinkOptions()
 
     def value(self, name: str) -> Any:

@@ -60,6 +60,9 @@ class AlterOptions(TypedDict, total=False):
     fuse_sensitivity: float | None
     diamond_consistency: AnyConsistency | None
     diamond_schedule_policy: AnySchedulePolicy | None
+    shadow_build: bool | None
+    hold: bool | None
+    allow_breaking: bool | None
     sink: AnySink | None
     ducklake_sink_path: str | None
     ducklake_table: str | None

@@ -64,8 +64,8 @@ def compare_columns(
             f'"{name}" cannot get the columns of the new query in place',
             detail="; ".join(retyped)
             or f"It has {', '.join(types)}; the query has {', '.join(one.name for one in wanted)}.",
-            hint="Keep the names, types and order of its columns and put new ones last, or drop"
-            " the stream table and create it again.",
+            hint="Keep the names, types and order of its columns and put new ones last; or allow it"
+            " with --allow-breaking; or drop the stream table and create it again.",
         )
     return ColumnChange(dropped, added)
 

@@ -11,7 +11,7 @@ import pytest
 
 from pgtrickle.errors import DataError
 from pgtrickle.service.lifecycle.replacing import replace_query
-from pgtrickle.service.lifecycle.replacing.replace_query import discard_abandoned
+from pgtrickle.service.lifecycle.replacing.successors import discard_abandoned
 from tests.fixtures.daemons import await_
 from tests.labs.lab import Lab
 from tests.labs.wal_lab import create, modes, slots, triggers

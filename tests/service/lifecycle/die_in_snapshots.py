@@ -51,7 +51,9 @@ DROP_STEPS: dict[str, tuple[Any, str, bool]] = {
 KINDS = {"take": TAKE_STEPS, "restore": RESTORE_STEPS, "drop": DROP_STEPS}
 
 
-def _dying(call: Callable[..., Any], *, before: bool) -> Callable[..., Any]:
+def dying(call: Callable[..., Any], *, before: bool) -> Callable[..., Any]:
+    """Return a function that dies before it does what another does, or after it."""
+
     def called(*arguments: Any, **named: Any) -> Any:
         if not before:
             call(*arguments, **named)
@@ -63,7 +65,7 @@ def _dying(call: Callable[..., Any], *, before: bool) -> Callable[..., Any]:
 def main(dsn: str, kind: str, step: str, name: str, snapshot: str) -> None:
     """Do what is asked for, and die at the step."""
     owner, attribute, before = KINDS[kind][step]
-    setattr(owner, attribute, _dying(getattr(owner, attribute), before=before))
+    setattr(owner, attribute, dying(getattr(owner, attribute), before=before))
     settings = load_settings({}, dsn=dsn, lease_seconds=1, snapshot_keeps_changes=True)
     with pgtrickle.connect(dsn, engine=DuckDbEngine(), settings=settings) as trickle:
         verbs = trickle.snapshots

@@ -22,7 +22,7 @@ from pgtrickle.errors import (
 )
 from pgtrickle.model.stream_table import Action, Status
 from pgtrickle.service.lifecycle.replacing import replace_query
-from pgtrickle.service.lifecycle.replacing.replace_query import discard_abandoned
+from pgtrickle.service.lifecycle.replacing.successors import discard_abandoned
 from tests.labs.hearing import heard
 from tests.labs.lab import Lab
 

@@ -13,7 +13,7 @@ from pgtrickle.options.changes import Changes, read_options
 from pgtrickle.options.option import OptionVerb
 from pgtrickle.options.stream_table import OPTIONS, StreamTableOptions, options_of
 from tests.labs.lab import Lab
-from tests.options.examples import words
+from tests.options.examples import OF_QUERY, words
 
 CREATE, ALTER = OptionVerb.CREATE, OptionVerb.ALTER
 PROCEDURES = {
@@ -95,10 +95,10 @@ def named(given: dict[str, Any]) -> str:
 
 
 def test_definition_with_every_option_is_exported_dropped_and_made_again(t: Lab, tmp_path: Path):
-    given = words(CREATE, tmp_path) | words(ALTER, tmp_path)
+    given = words(CREATE, tmp_path) | words(ALTER, tmp_path, leave=OF_QUERY)
     named_words = named(words(CREATE, tmp_path))
     t.run(f"CALL pgtrickle.create_stream_table('counts', '{QUERY}', {named_words})")
-    already = tuple(one.name for one in options_of(CREATE))
+    already = (*(one.name for one in options_of(CREATE)), *OF_QUERY)
     t.trickle.alter_stream_table("counts", **words(ALTER, tmp_path, leave=already))
     before = spec_of(t, "counts")
     script = t.trickle.export_definition("counts")
@@ -177,7 +177,7 @@ def test_bulk_creation_takes_every_option(t: Lab, tmp_path: Path):
 
 
 def test_alter_takes_every_option(t: Lab, tmp_path: Path):
-    given = words(ALTER, tmp_path)
+    given = words(ALTER, tmp_path, leave=OF_QUERY)
     as_text = named(given | {"max_delta_fraction": str(given["max_delta_fraction"])})
 
     def by_python() -> None:

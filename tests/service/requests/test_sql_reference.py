@@ -13,6 +13,7 @@ from pgtrickle.lake.format.types import lake_type
 from pgtrickle.lake.write.commit import begin_commit
 from pgtrickle.model.sql_type import BIGINT, TEXT
 from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.service.lifecycle.shadows.run import follow_due
 from tests.labs.lab import Lab
 from tools.sql_examples import EXAMPLES, PREPARATION
 from tools.sql_surface import read_routines, read_views
@@ -32,12 +33,19 @@ INNER = {
     "find_compared",
     "find_snapshot",
     "list_identities",
+    "diff_tables",
 }
 # What these have to say comes as messages.
 MESSAGES = {"explain"}
 OWNERS = {"grant_access", "revoke_access", "set_setting", "drain", "undrain", "migrate"}
 # What has to happen before an example.
 BEFORE = {
+    "view_evolution_status": "CALL pgtrickle.alter_stream_table('revenue',"
+    " 'SELECT region, sum(amount) + 1 AS total FROM orders GROUP BY region',"
+    " shadow_build => true, hold => true)",
+    "cancel_shadow": "CALL pgtrickle.alter_stream_table('revenue',"
+    " 'SELECT region, sum(amount) + 2 AS total FROM orders GROUP BY region',"
+    " shadow_build => true, hold => true)",
     "show_as_of": "CALL pgtrickle.alter_stream_table('revenue', sink => 'ducklake')",
     "reset_fuse": "UPDATE pgtrickle.pgt_stream_tables SET fuse_blown_at = now(),"
     " fuse_reason = 'too much' WHERE pgt_name = 'revenue'",
@@ -69,6 +77,8 @@ def test_every_example_runs(reporting: Lab):
         for name, example in examples.items():
             if name in BEFORE:
                 reporting.run(BEFORE[name])
+            if name == "compare_shadow":  # a daemon does it by itself
+                follow_due(reporting.trickle._runtime)
             cursor = reporting.connection.execute(example.encode())
             assert (cursor.description is None) == (name in MESSAGES), name
             assert name in MESSAGES or cursor.fetchall() is not None

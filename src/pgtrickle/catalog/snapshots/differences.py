@@ -150,8 +150,10 @@ COMMENT ON FUNCTION pgtrickle.find_compared(text, text, name[]) IS
     'The tables of two snapshots that can be compared, or of one and its stream table.';
 
 -- With the rights of the caller.  Where policies would hide rows from the caller it fails: the rows
--- would seem to have been removed, and a policy is code of the table's owner.
-CREATE OR REPLACE FUNCTION pgtrickle.diff_tables(of_a oid, of_b oid, max_rows bigint)
+-- would seem to have been removed, and a policy is code of the table's owner.  With columns, these
+-- alone are compared, and have the same types in both tables; without, both have the same columns.
+CREATE OR REPLACE FUNCTION pgtrickle.diff_tables(
+    of_a oid, of_b oid, max_rows bigint, columns text[])
 RETURNS TABLE (change text, copies bigint, "row" json, total_added bigint, total_removed bigint)
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -170,7 +172,7 @@ BEGIN
       INTO differences
       FROM pgtrickle.list_identities(of_a) AS x
       FULL JOIN pgtrickle.list_identities(of_b) AS y USING (column_name)
-     WHERE x.form IS DISTINCT FROM y.form;
+     WHERE x.form IS DISTINCT FROM y.form AND columns IS NULL;
     IF differences IS NOT NULL THEN
         RAISE EXCEPTION 'the columns differ: %', differences
               USING ERRCODE = 'ST219',
@@ -185,7 +187,11 @@ BEGIN
       FROM pgtrickle.list_identities(of_a)
            WITH ORDINALITY AS i (column_name, form, keys, shown, n),
            LATERAL (SELECT u.expression, u.at, format('k%s_%s', i.n, u.at) AS alias
-                      FROM unnest(i.keys) WITH ORDINALITY AS u (expression, at)) AS k;
+                      FROM unnest(i.keys) WITH ORDINALITY AS u (expression, at)) AS k
+     WHERE columns IS NULL OR i.column_name = ANY (columns);
+    IF keys IS NULL THEN
+        RETURN;
+    END IF;
     RETURN QUERY EXECUTE format(
         'WITH differing AS (
              SELECT %2$s, sum(u.weight) AS weight
@@ -206,8 +212,8 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION pgtrickle.diff_tables(oid, oid, bigint) IS
-    'The rows that were added and removed from one table to another with the same columns.';
+COMMENT ON FUNCTION pgtrickle.diff_tables(oid, oid, bigint, text[]) IS
+    'The rows that were added and removed from one table to another, by some columns or by all.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.diff_snapshots(
     a text, b text DEFAULT NULL, max_rows bigint DEFAULT 100,
@@ -228,7 +234,7 @@ BEGIN
         RAISE EXCEPTION 'the rows of a snapshot are in a lake, which PostgreSQL does not read'
               USING ERRCODE = 'ST221', HINT = 'Compare them with: pgtrickle snapshot diff.';
     END IF;
-    RETURN QUERY SELECT * FROM pgtrickle.diff_tables(found.of_a, found.of_b, max_rows);
+    RETURN QUERY SELECT * FROM pgtrickle.diff_tables(found.of_a, found.of_b, max_rows, NULL);
 END
 $$;
 
@@ -256,7 +262,7 @@ _FIND_COMPARED = """
 """
 _DIFF = """
     SELECT change, copies, "row"::pg_catalog.text, total_added, total_removed
-      FROM pgtrickle.diff_tables(%(of_a)s, %(of_b)s, %(most)s)
+      FROM pgtrickle.diff_tables(%(of_a)s, %(of_b)s, %(most)s, NULL)
 """
 
 

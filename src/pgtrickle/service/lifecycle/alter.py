@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import partial
 
 from psycopg import Connection
@@ -10,12 +9,14 @@ from psycopg import Connection
 from pgtrickle.binding.planning_bounds import Bounds
 from pgtrickle.catalog.dependencies import list_dependencies
 from pgtrickle.catalog.lake.sinks import find_sink
+from pgtrickle.catalog.requests import is_served
+from pgtrickle.catalog.shadows.builds import find_active_build
 from pgtrickle.catalog.stream_tables import (
-    describe_stream_table,
     get_stream_table,
+    get_stream_table_by_id,
     update_refresh_mode,
 )
-from pgtrickle.errors import ServerBusyError, StatusForbidsError
+from pgtrickle.errors import ShadowRefusedError, StatusForbidsError
 from pgtrickle.model.capture.cdc_mode import CdcMode
 from pgtrickle.model.stream_table import RefreshMode, Status, StreamTable
 from pgtrickle.model.text.names import QualifiedName
@@ -24,9 +25,12 @@ from pgtrickle.service.capturing.mode import settle_capture
 from pgtrickle.service.compile import check_refresh_mode, compile_stream_table, effective_mode
 from pgtrickle.service.immediate.plans import check_immediate, no_log, no_sink
 from pgtrickle.service.immediate.switch import enter_immediate, leave_immediate
+from pgtrickle.service.lifecycle.describe import describe
 from pgtrickle.service.lifecycle.record_options import record_options
 from pgtrickle.service.lifecycle.replacing.close_circle import check_mode
 from pgtrickle.service.lifecycle.replacing.replace_query import is_another_query, replace_query
+from pgtrickle.service.lifecycle.shadows.run import run_to_the_end
+from pgtrickle.service.lifecycle.shadows.start import start_shadow_build
 from pgtrickle.service.lock_waits import until_free
 from pgtrickle.service.ownership import check_owner
 from pgtrickle.service.runtime import Runtime
@@ -39,7 +43,6 @@ from pgtrickle.service.sinks.entry import (
 )
 from pgtrickle.service.sinks.kind import Ending
 
-_PATIENCE_SECONDS = 5.0
 _SETTABLE = (Status.ACTIVE, Status.SUSPENDED)
 
 
@@ -58,6 +61,7 @@ def alter_stream_table(
     record all the same.
     """
     options = changes.options
+    _check_words(changes, query)
     check_sink(options.sink)
     if options.status is not None and options.status not in _SETTABLE:
         raise StatusForbidsError(
@@ -71,6 +75,8 @@ def alter_stream_table(
     mode = options.refresh_mode if "refresh_mode" in changes else before.refresh_mode
     _check_changes(mode, changes)
     replaced = query is not None and is_another_query(runtime, before, query, search_path)
+    if query is not None and replaced and options.shadow_build:
+        return _build_shadow(runtime, before, query, changes, search_path)
     if replaced and mode is RefreshMode.IMMEDIATE:
         changes = changes.having(refresh_mode=mode)  # the successor has another
     change = partial(_change, runtime, changes=changes, endings=endings)
@@ -81,13 +87,21 @@ def alter_stream_table(
                 runtime, connection, lambda: change(connection, get_stream_table(connection, name))
             )
     else:
-        replace_query(runtime, name, query, search_path=search_path, refresh_mode=mode, also=change)
+        replace_query(
+            runtime,
+            name,
+            query,
+            search_path=search_path,
+            refresh_mode=mode,
+            allow_breaking=options.allow_breaking,
+            also=change,
+        )
     end_copies(endings)
     with runtime.connection() as connection:
         stream_table = get_stream_table(connection, name)
         sources = [one.source_relid for one in list_dependencies(connection, stream_table.id)]
         if "schedule" in changes or query is not None:
-            _describe(runtime, connection, stream_table)
+            describe(runtime, connection, stream_table)
     becomes_immediate = stream_table.refresh_mode is RefreshMode.IMMEDIATE and (
         replaced or before.refresh_mode is not RefreshMode.IMMEDIATE
     )
@@ -102,6 +116,38 @@ def alter_stream_table(
         return get_stream_table(connection, name)
 
 
+def _check_words(changes: Changes, query: str | None) -> None:
+    """Refuse words about a new query, or about a shadow, where there is none."""
+    options = changes.options
+    if query is None and (options.shadow_build or options.allow_breaking):
+        raise ShadowRefusedError(
+            "shadow_build and allow_breaking are about a new query, and none is given",
+            hint="Give the query, too.",
+        )
+    if options.hold and not options.shadow_build:
+        raise ShadowRefusedError(
+            "hold is about a shadow build, and shadow_build is not given",
+            hint="Give shadow_build, too; a query without it takes effect at once.",
+        )
+
+
+def _build_shadow(
+    runtime: Runtime,
+    stream_table: StreamTable,
+    query: str,
+    changes: Changes,
+    search_path: str | None,
+) -> StreamTable:
+    """Begin a shadow build; a daemon goes on with it or, without one, this process."""
+    start_shadow_build(runtime, stream_table.name, query, changes, search_path)
+    with runtime.connection() as connection:
+        served = is_served(connection)
+    if not served:
+        run_to_the_end(runtime, stream_table)
+    with runtime.connection() as connection:
+        return get_stream_table_by_id(connection, stream_table.id)
+
+
 def _check_changes(mode: RefreshMode, changes: Changes) -> None:
     """Refuse what does not go together with a stream table that its writers maintain."""
     immediate = RefreshMode.IMMEDIATE
@@ -109,18 +155,6 @@ def _check_changes(mode: RefreshMode, changes: Changes) -> None:
         raise no_sink()
     if mode is immediate and changes.options.cdc_mode is CdcMode.WAL:
         raise no_log()
-
-
-def _describe(runtime: Runtime, connection: Connection, stream_table: StreamTable) -> None:
-    """Write the comment of the table anew, in a transaction that holds nothing else."""
-    # The change is made; a comment that is out of date meanwhile is written by the next one.
-    with suppress(ServerBusyError):
-        until_free(
-            runtime,
-            connection,
-            lambda: describe_stream_table(connection, stream_table.id),
-            _PATIENCE_SECONDS,
-        )
 
 
 def _change(
@@ -135,11 +169,21 @@ def _change(
     check_owner(connection, stream_table)
     sink = changes.options.sink
     if "refresh_mode" in changes:
+        _check_no_shadow(connection, stream_table)
         _change_mode(runtime, connection, stream_table, changes.options.refresh_mode)
     if "sink" in changes and sink.kind is None:
         endings[:] = disable_sinks(connection, stream_table, drop=False)
     enable_sink(runtime, connection, stream_table, sink)
     record_options(connection, stream_table.id, changes)
+
+
+def _check_no_shadow(connection: Connection, stream_table: StreamTable) -> None:
+    if find_active_build(connection, stream_table.id) is not None:
+        name = stream_table.name
+        raise ShadowRefusedError(
+            f'"{name}" is in a shadow build, which brings its own refresh mode with it',
+            hint=f"Wait for its end, or end it with: pgtrickle shadow cancel {name}.",
+        )
 
 
 def _change_mode(

@@ -9,7 +9,12 @@ from psycopg import Connection
 
 from pgtrickle.binding.dependents import list_dependent_objects
 from pgtrickle.catalog.dependencies import list_dependents
-from pgtrickle.catalog.stream_tables import delete_stream_table, get_stream_table
+from pgtrickle.catalog.shadows.builds import shadow_name
+from pgtrickle.catalog.stream_tables import (
+    delete_stream_table,
+    find_stream_table,
+    get_stream_table,
+)
 from pgtrickle.errors import DependentsExistError
 from pgtrickle.immediate.install import drop_immediate
 from pgtrickle.model.stream_table import RefreshMode, StreamTable
@@ -39,25 +44,32 @@ def drop_stream_table(runtime: Runtime, name: QualifiedName, *, cascade: bool) -
             going = _list_going(connection, stream_table)
             for one in going if cascade else going[-1:]:
                 check_owner(connection, one)
-            tables = {one.name: relid for one in going if (relid := find_table(connection, one))}
+            # Nobody asked for their shadows, which are of no use without them.
+            shadows = [one for one in _list_shadows(connection, going) if one not in going]
+            everything = [*shadows, *going]
+            tables = {
+                one.name: relid for one in everything if (relid := find_table(connection, one))
+            }
             objects = list_dependent_objects(connection, tables.values())
             if not cascade and (objects or len(going) > 1):
                 raise _refuse(stream_table, going[:-1], objects)
             for one in going:
                 if one.refresh_mode is RefreshMode.IMMEDIATE:
                     drop_immediate(connection, one.id)
-            for one in going:
+            for one in everything:
                 if one.name in tables and not _lock(connection, one):
                     del tables[one.name]
             objects = list_dependent_objects(connection, tables.values())  # no more come now
             endings: list[Ending] = []
-            for one in going:
+            for one in everything:
                 endings += disable_sinks(connection, one, drop=True)
                 forget_snapshots(connection, one.id)
                 delete_stream_table(connection, one.id)
                 drop_state_tables(connection, one.id)
             _drop_tables(connection, stream_table, list(tables), cascade=cascade)
             release_sources(connection)
+            for one in shadows:
+                runtime.remembered.forget(one)
             return going, objects, endings
 
         gone, objects, endings = until_free(runtime, connection, transaction)
@@ -83,6 +95,11 @@ def _list_going(connection: Connection, stream_table: StreamTable) -> list[Strea
     seen: set[int] = set()
     visit(stream_table)
     return list(found.values())
+
+
+def _list_shadows(connection: Connection, going: Sequence[StreamTable]) -> list[StreamTable]:
+    names = [shadow_name(one.id) for one in going]
+    return [found for one in names if (found := find_stream_table(connection, one)) is not None]
 
 
 def _refuse(

@@ -40,6 +40,7 @@ from pgtrickle.service.requests import capture_verbs as capture
 from pgtrickle.service.requests import explain_verbs as explanations
 from pgtrickle.service.requests import hold_verbs as control
 from pgtrickle.service.requests import lake_verbs as lake
+from pgtrickle.service.requests import shadow_verbs as shadows
 from pgtrickle.service.requests import snapshot_verbs as snapshots
 from pgtrickle.service.requests.arguments import check_arguments, read_arguments
 from pgtrickle.service.requests.ask_daemon import WAITING
@@ -144,6 +145,8 @@ def _change(ask: Ask, stream_table: StreamTable, changes: Changes, query: str | 
     altered = alter_stream_table(
         ask.runtime, stream_table.name, changes, query=query, search_path=ask.search_path
     )
+    if changes.options.shadow_build and altered.original_query == stream_table.original_query:
+        ask.notice(f"{altered.name}: its new query is loaded beside the old one")
     if altered.original_query != stream_table.original_query:
         ask.notice(f"{altered.name}: its query was replaced, and its contents with it")
     if ("refresh_mode" in changes or query is not None) and altered.downgrade_reason:
@@ -319,6 +322,9 @@ VERBS: Mapping[str, Verb] = MappingProxyType(
             ),
             Verb("restore_from_snapshot", snapshots.restore, _FROM, ("wait_seconds",)),
             Verb("drop_snapshot", snapshots.drop, ("table",)),
+            Verb("promote_shadow", shadows.promote, _ONE),
+            Verb("cancel_shadow", shadows.cancel, _ONE),
+            Verb("compare_shadow", shadows.compare, _ONE, ("max_rows",)),
             Verb("show_as_of", lake.show_past, ("name", "as_of"), ("columns", "max_rows")),
             Verb("pause_scheduler", control.pause, ("names",)),
             Verb("resume_scheduler", control.resume, ("names",)),

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from pgtrickle.catalog.refreshes.history import prune_refreshes
 from pgtrickle.errors import TrickleError
-from pgtrickle.service.lifecycle.replacing.replace_query import discard_abandoned
+from pgtrickle.service.lifecycle.replacing.successors import discard_abandoned
 from pgtrickle.service.lifecycle.snapshots.drop import sweep_lost_snapshots
 from pgtrickle.service.runtime import Runtime
 

@@ -1,0 +1,1 @@
+"""Shadow builds: their state, and how a shadow differs from its stream table."""

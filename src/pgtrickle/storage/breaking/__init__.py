@@ -1,0 +1,1 @@
+"""Changes of columns that readers feel: drop, retype, reorder; with what depends on them."""
