@@ -15,6 +15,7 @@ from typer.main import get_command
 import pgtrickle
 from pgtrickle import (
     CaptureVerbs,
+    DefinitionVerbs,
     InsightVerbs,
     LakeVerbs,
     SchedulerVerbs,
@@ -31,6 +32,7 @@ SUBJECTS = {
     "capture": CaptureVerbs,
     "lake": LakeVerbs,
     "snapshots": SnapshotVerbs,
+    "definitions": DefinitionVerbs,
     "insight": InsightVerbs,
 }  # by the attribute of the client that holds their verbs
 _PYTHON_INTRODUCTION = (

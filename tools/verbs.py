@@ -47,6 +47,11 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("snapshots.diff_snapshots", "snapshot diff", "diff_snapshots"),
         Verb("snapshots.drop_snapshot", "snapshot drop", "drop_snapshot"),
     ),
+    "Definitions of a database": (
+        Verb("export_definition", "export", "export_definition"),
+        Verb("definitions.dump_definitions", "dump", "dump_definitions"),
+        Verb("definitions.restore_definitions", "restore", "", "in SQL, psql runs the script"),
+    ),
     "How a query is maintained": (
         Verb("validate_query", "validate", "validate_query"),
         Verb("explain_stream_table", "explain", "explain_stream_table"),
@@ -57,7 +62,6 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         ),
         Verb("get_stream_table", "show", "explain_st"),
         Verb("get_stream_table", "show", "explain_refresh_mode"),
-        Verb("export_definition", "export", "export_definition"),
         Verb("insight.stream_table_spec", "", "stream_table_spec", "in the shell, show --json"),
     ),
     "Rows": (

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pgtrickle.catalog.capture.health import CaptureHealth
     from pgtrickle.catalog.refreshes.history import Refresh, RefreshStatus
     from pgtrickle.client.capture import CaptureVerbs
+    from pgtrickle.client.definitions import DefinitionVerbs
     from pgtrickle.client.insight import InsightVerbs
     from pgtrickle.client.lake import LakeVerbs
     from pgtrickle.client.scheduler import SchedulerVerbs
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pgtrickle.errors import TrickleError
     from pgtrickle.lake.reader.source import register_ducklake
     from pgtrickle.model.capture.cdc_mode import CdcMode
+    from pgtrickle.model.definitions.dump import RestoredItem, WrittenDump
     from pgtrickle.model.lake.catalog import MovedCatalog, ShownCatalog
     from pgtrickle.model.lake.past_rows import PastRows
     from pgtrickle.model.lake.sink import DeliveryStatus, LakeCare, SinkStatus
@@ -83,6 +85,7 @@ __all__ = [
     "Check",
     "CreateOptions",
     "Definition",
+    "DefinitionVerbs",
     "DeliveryStatus",
     "Diagnosis",
     "DiamondConsistency",
@@ -117,6 +120,7 @@ __all__ = [
     "RefreshReport",
     "RefreshStatus",
     "RenameReport",
+    "RestoredItem",
     "RowChange",
     "SchedulerVerbs",
     "ServiceLevel",
@@ -143,6 +147,7 @@ __all__ = [
     "Watcher",
     "Watermark",
     "WatermarkGroup",
+    "WrittenDump",
     "connect",
     "errors",
     "register_ducklake",

@@ -232,6 +232,22 @@ class RestoreRefusedError(CatalogError, code="ST220"):
     """The stream table cannot be restored alone, or not in its refresh mode."""
 
 
+class DumpDamagedError(CatalogError, code="ST221"):
+    """The file is no dump of definitions, or a part of it is missing or was changed."""
+
+
+class DumpTooNewError(CatalogError, code="ST222"):
+    """The dump was written in a form that this version does not know."""
+
+
+class DumpNotRestorableError(CatalogError, code="ST223"):
+    """Something that a dump needs is missing in the database; nothing was changed."""
+
+
+class DefinitionDiffersError(CatalogError, code="ST224"):
+    """Something in the dump exists with another definition; nothing was changed."""
+
+
 class SourceNotFoundError(CaptureError, code="ST301"):
     """A source table of the stream table no longer exists."""
 

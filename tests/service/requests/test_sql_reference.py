@@ -30,6 +30,11 @@ INNER = {
     "check_may_group",
     "find_snapshot",
     "list_identities",
+    *("describe_database", "describe_definition", "describe_grants", "describe_placeholder"),
+    *("describe_scheduling", "describe_table", "describe_view", "is_paused", "list_access"),
+    *("list_definitions", "list_table_objects", "quote_name", "write_block", "write_definition"),
+    *("write_definition_calls", "write_dump", "write_object", "write_removal", "write_scheduling"),
+    *("write_table",),
 }
 # What these have to say comes as messages.
 MESSAGES = {"explain"}
