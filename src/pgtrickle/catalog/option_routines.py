@@ -82,9 +82,7 @@ AS $$
                CASE WHEN NOT (spec -> 'initialize')::boolean
                     THEN ', initialize => false' END, ')'),
                concat(format('CALL pgtrickle.alter_stream_table(%L', spec ->> 'name'),
-               {alter},
-               CASE WHEN spec ->> 'status' = 'SUSPENDED'
-                    THEN ', status => ''SUSPENDED''' END, ')')])
+               {alter}, ')')])
 $$;
 
 COMMENT ON FUNCTION pgtrickle.write_definition_calls(jsonb) IS

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
 from psycopg import sql
 
 import pgtrickle
-from pgtrickle.service.lifecycle.definitions.yaml_text import read_yaml
 from pgtrickle.settings import POSTGRES, load_settings
 from tests.fakes.engine import NoEngine
 from tests.fixtures.engines import Borrowed
@@ -69,7 +69,9 @@ def make_everything(lab: Lab, reads: str, asks: str) -> None:
     zero, pair, above, odd = NAMES
     create = lab.trickle.create_stream_table
     create(zero, "SELECT region, mood, sum(amount) AS total FROM orders GROUP BY region, mood")
-    lab.run(f"CREATE VIEW by_region (area, total) AS SELECT region, sum(total) FROM {zero} GROUP BY 1")
+    lab.run(
+        f"CREATE VIEW by_region (area, total) AS SELECT region, sum(total) FROM {zero} GROUP BY 1"
+    )
     lab.run("COMMENT ON VIEW by_region IS 'between; two'")
     create(odd, "SELECT region, twice(count(*)::int) AS \"n\"\"x\" FROM orders GROUP BY region",
            schedule="7m", max_delta_fraction=0.25, cdc_mode="trigger")  # fmt: skip
@@ -87,14 +89,14 @@ def make_everything(lab: Lab, reads: str, asks: str) -> None:
         """COMMENT ON INDEX "We ""said"" ☃"."an; index" IS 'of an index'""",
         f'ALTER TABLE {odd} ADD CONSTRAINT "the key" PRIMARY KEY (region)',
         f"""ALTER TABLE {odd} ADD CONSTRAINT positive CHECK ("n""x" > 0)""",
-        f'CREATE UNIQUE INDEX again ON {odd} (region)',
-        f'ALTER TABLE {odd} REPLICA IDENTITY USING INDEX again',
+        f"CREATE UNIQUE INDEX again ON {odd} (region)",
+        f"ALTER TABLE {odd} REPLICA IDENTITY USING INDEX again",
         f'CREATE STATISTICS "We ""said"" ☃"."the; pair" (ndistinct) ON region, "n""x" FROM {odd}',
         f"ALTER TABLE {odd} SET (fillfactor = 80, autovacuum_enabled = false)",
         f'CREATE TRIGGER "tell; them" AFTER INSERT ON {odd} FOR EACH STATEMENT'
         " EXECUTE FUNCTION note()",
-        f'CREATE TRIGGER quiet AFTER DELETE ON {odd} FOR EACH ROW EXECUTE FUNCTION note()',
-        f'ALTER TABLE {odd} DISABLE TRIGGER quiet',
+        f"CREATE TRIGGER quiet AFTER DELETE ON {odd} FOR EACH ROW EXECUTE FUNCTION note()",
+        f"ALTER TABLE {odd} DISABLE TRIGGER quiet",
         f"CREATE POLICY \"the; north\" ON {odd} FOR SELECT TO {reads} USING (region = 'north')",
         f"CREATE POLICY everyone ON {odd} AS RESTRICTIVE USING (true) WITH CHECK (region <> '$do$')",
         f"ALTER TABLE {odd} ENABLE ROW LEVEL SECURITY",
@@ -105,8 +107,12 @@ def make_everything(lab: Lab, reads: str, asks: str) -> None:
         f"GRANT SELECT ON by_region TO {reads}",
     )
     lab.run("SELECT pgtrickle.set_setting('lease_seconds', '31')")
-    lab.connection.execute("SELECT pgtrickle.grant_access(%s, 'reader')", [reads[1:-1].replace('""', '"')])
-    lab.connection.execute("SELECT pgtrickle.grant_access(%s, 'operator')", [asks[1:-1].replace('""', '"')])
+    lab.connection.execute(
+        "SELECT pgtrickle.grant_access(%s, 'reader')", [reads[1:-1].replace('""', '"')]
+    )
+    lab.connection.execute(
+        "SELECT pgtrickle.grant_access(%s, 'operator')", [asks[1:-1].replace('""', '"')]
+    )
     lab.run(f"SET ROLE {asks}", f"SELECT pgtrickle.subscribe('{zero}', 'told; ☃')", "RESET ROLE")
     scheduler = lab.trickle.scheduler
     scheduler.pause_scheduler(pair)
@@ -138,7 +144,7 @@ def dump_text(lab: Lab) -> str:
 def exports(lab: Lab) -> dict[str, str]:
     """Return the script of each stream table."""
     names = [name for (name,) in lab.rows("SELECT name FROM pgtrickle.pgt_status()")]
-    return {name: lab.trickle.definitions and lab.trickle.export_definition(name) for name in names}
+    return {name: lab.trickle.export_definition(name) for name in names}
 
 
 def contents(lab: Lab) -> dict[str, list[tuple[object, ...]]]:
@@ -147,19 +153,17 @@ def contents(lab: Lab) -> dict[str, list[tuple[object, ...]]]:
     return {name: lab.rows(f"TABLE {name}") for name in names}
 
 
-def read_document(path: Path) -> dict[str, object]:
-    """Read a YAML file."""
-    found = read_yaml(path.read_text(), str(path))
-    assert isinstance(found, dict)
-    return found
+def waits_for_lock(lab: Lab) -> None:
+    """Return when somebody in this database waits for a lock."""
+    waiting = (
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        " AND wait_event_type = 'Lock'"
+    )
+    while lab.value(waiting) == 0:
+        time.sleep(0.01)
 
 
 def old_binaries() -> Path | None:
     """Return the programs of PostgreSQL 15, where they are."""
     found = Path(os.environ.get("PGTRICKLE_TEST_BINDIR_15", "/usr/lib/postgresql/15/bin"))
     return found if (found / "initdb").exists() else None
-
-
-def closing() -> ExitStack:
-    """Return what closes several things."""
-    return ExitStack()

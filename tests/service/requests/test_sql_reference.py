@@ -34,7 +34,11 @@ INNER = {
     *("describe_scheduling", "describe_table", "describe_view", "is_paused", "list_access"),
     *("list_definitions", "list_table_objects", "quote_name", "write_block", "write_definition"),
     *("write_definition_calls", "write_dump", "write_object", "write_removal", "write_scheduling"),
-    *("write_table",),
+    *(
+        "resolve_path",
+        "write_suspension",
+        "write_table",
+    ),
 }
 # What these have to say comes as messages.
 MESSAGES = {"explain"}

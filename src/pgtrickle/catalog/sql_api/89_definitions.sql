@@ -131,7 +131,8 @@ AS $$
                                  ORDER BY o.place)
                   FROM pgtrickle.list_table_objects(c.oid) AS o),
                'replica_identity',
-               CASE c.relreplident WHEN 'f' THEN 'FULL' WHEN 'n' THEN 'NOTHING' WHEN 'i' THEN 'INDEX' END,
+               CASE WHEN c.relkind = 'r' THEN CASE c.relreplident
+                        WHEN 'f' THEN 'FULL' WHEN 'n' THEN 'NOTHING' WHEN 'i' THEN 'INDEX' END END,
                'replica_index',
                (SELECT i.relname FROM pg_index AS x JOIN pg_class AS i ON i.oid = x.indexrelid
                  WHERE x.indrelid = c.oid AND x.indisreplident),
@@ -158,6 +159,21 @@ $$;
 COMMENT ON FUNCTION pgtrickle.describe_table(oid) IS
     'What was said of a table and added to it, as JSON; who owns it is left out.';
 
+-- As a procedure of SQL records it: the schemas that are there, and the owner's in place of "$user".
+CREATE OR REPLACE FUNCTION pgtrickle.resolve_path(search_path text, owner text)
+RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT coalesce(string_agg(quote_ident(n.nspname), ', ' ORDER BY m.place), '')
+      FROM regexp_matches($1, '"((?:[^"]|"")*)"|([^\s,"]+)', 'g') WITH ORDINALITY AS m (parts, place),
+           coalesce(replace(m.parts[1], '""', '"'), lower(m.parts[2])) AS w (word)
+      JOIN pg_namespace AS n ON n.nspname = CASE w.word WHEN '$user' THEN owner ELSE w.word END
+$$;
+
+COMMENT ON FUNCTION pgtrickle.resolve_path(text, text) IS
+    'The schemas of a search path that exist.';
+
 CREATE OR REPLACE FUNCTION pgtrickle.describe_definition(stream_table bigint)
 RETURNS jsonb
 LANGUAGE sql STABLE
@@ -166,6 +182,7 @@ AS $$
     SELECT jsonb_build_object('kind', 'stream table')
         || pgtrickle.stream_table_spec(format('%I.%I', s.pgt_schema, s.pgt_name))
         || jsonb_build_object(
+               'search_path', pgtrickle.resolve_path(s.query_search_path, s.owner_role),
                'initialize', s.is_populated,
                -- What errors have suspended is tried again elsewhere.
                'status', CASE WHEN s.status = 'SUSPENDED' AND s.suspended_by IS NULL
@@ -355,7 +372,7 @@ BEGIN
                      LEFT JOIN pgtrickle.pgt_stream_tables AS n ON n.pgt_relid = needed.relid::oid
                     WHERE needed.relid::oid = ANY (left_over)
                       AND NOT (needed.relid::oid = ANY (half_made)
-                               AND (s.pgt_id IS NULL OR n.scc_id = s.scc_id)))
+                               AND (s.pgt_id IS NULL OR n.scc_id IS NOT DISTINCT FROM s.scc_id)))
          ORDER BY o.place LIMIT 1;
         IF NOT FOUND THEN
             SELECT o.relid, s.pgt_id, true AS half INTO one
@@ -454,11 +471,13 @@ SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT 'DO ' || CASE WHEN position('$do$' IN body) = 0 THEN concat('$do$ ', body, ' $do$')
                          ELSE quote_literal(body) END
-      FROM format('BEGIN IF %s THEN %s; END IF; END', condition, statement) AS body
+      FROM format('%sBEGIN IF %s THEN %s; END IF; END',
+                  CASE WHEN starts_with(statement, 'CALL ') THEN 'DECLARE answer jsonb; ' END,
+                  condition, statement) AS body
 $$;
 
 COMMENT ON FUNCTION pgtrickle.write_block(text, text) IS
-    'A statement that runs another one if a condition holds.';
+    'A statement that runs another one if a condition holds; a call may name its result answer.';
 
 -- Each is one statement, of a kind that its beginning settles.  Where PostgreSQL has no IF NOT EXISTS,
 -- there is a condition.
@@ -620,9 +639,11 @@ BEGIN
                              ELSE pgtrickle.write_block(w.condition, w.statement) END
                    FROM pgtrickle.write_table(name, item ->> 'kind', item -> 'table') AS w;
     FOR one IN SELECT * FROM jsonb_array_elements(item -> 'subscriptions') LOOP
-        RETURN NEXT format('SET ROLE %I', one ->> 'role');
-        RETURN NEXT format('SELECT pgtrickle.subscribe(%L, %L)', name, one ->> 'channel');
-        RETURN NEXT 'RESET ROLE';
+        -- Whoever has no access here cannot be told.
+        RETURN NEXT pgtrickle.write_block(
+            format('has_schema_privilege(%L, ''pgtrickle'', ''USAGE'')', one ->> 'role'),
+            format('SET LOCAL ROLE %I; PERFORM pgtrickle.subscribe(%L, %L); RESET ROLE', one ->> 'role',
+                   name, one ->> 'channel'));
     END LOOP;
     IF (item -> 'paused')::boolean THEN
         RETURN NEXT format('CALL pgtrickle.pause_scheduler(ARRAY[%L])', name);
@@ -632,6 +653,19 @@ $$;
 
 COMMENT ON FUNCTION pgtrickle.write_definition(jsonb) IS
     'The statements that make a stream table, or a view between two, from its description.';
+
+-- Once everything is loaded: what is refreshed together with a suspended one cannot be.
+CREATE OR REPLACE FUNCTION pgtrickle.write_suspension(item jsonb)
+RETURNS SETOF text
+LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT format('CALL pgtrickle.alter_stream_table(%L, status => ''SUSPENDED'')', item ->> 'name')
+     WHERE item ->> 'status' = 'SUSPENDED'
+$$;
+
+COMMENT ON FUNCTION pgtrickle.write_suspension(jsonb) IS
+    'The statement that suspends a stream table, if its description says so.';
 
 -- A watermark does not go back, and a group needs all its members.
 CREATE OR REPLACE FUNCTION pgtrickle.write_scheduling(described jsonb)
@@ -659,7 +693,7 @@ AS $$
                format('NOT EXISTS (SELECT FROM pgtrickle.refresh_groups() WHERE group_name = %L) AND %s ='
                       ' (SELECT count(*) FROM pgtrickle.pgt_status() WHERE name = ANY (%L))',
                       g.name, cardinality(g.members), g.members),
-               format('CALL pgtrickle.create_refresh_group(%L, %L, %L)', g.name, g.members, g.isolation))
+               format('CALL pgtrickle.create_refresh_group(%L, %L, %L, answer)', g.name, g.members, g.isolation))
       FROM jsonb_to_recordset(described -> 'refresh_groups')
            AS g (name text, members text[], isolation text)
 $$;
@@ -674,14 +708,18 @@ RETURNS text
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT (SELECT string_agg(w.statement || E';\n', '' ORDER BY w.place)
-              FROM ROWS FROM (pgtrickle.write_definition(pgtrickle.describe_definition(f.id)))
-                   WITH ORDINALITY AS w (statement, place))
-        || coalesce((SELECT string_agg(w.statement || E';\n', '' ORDER BY w.place)
-                       FROM ROWS FROM (pgtrickle.write_scheduling(pgtrickle.describe_scheduling(f.id)))
-                            WITH ORDINALITY AS w (statement, place)), '')
+    SELECT (SELECT string_agg(w.statement || E';\n', '' ORDER BY w.step, w.place)
+              FROM (SELECT 1 AS step, d.*
+                      FROM ROWS FROM (pgtrickle.write_definition(i.item)) WITH ORDINALITY AS d (statement, place)
+                     UNION ALL
+                    SELECT 2, d.*
+                      FROM ROWS FROM (pgtrickle.write_suspension(i.item)) WITH ORDINALITY AS d (statement, place)
+                     UNION ALL
+                    SELECT 3, d.*
+                      FROM ROWS FROM (pgtrickle.write_scheduling(pgtrickle.describe_scheduling(f.id)))
+                           WITH ORDINALITY AS d (statement, place)) AS w (step, statement, place))
         || E'RESET search_path;\n'
-      FROM pgtrickle.find_stream_table($1, $2) AS f (id)
+      FROM pgtrickle.find_stream_table($1, $2) AS f (id), pgtrickle.describe_definition(f.id) AS i (item)
 $$;
 
 COMMENT ON FUNCTION pgtrickle.export_definition(text, name[]) IS
@@ -714,7 +752,7 @@ AS $$
         SELECT 4, row_number() OVER (ORDER BY l.name), NULL,
                pgtrickle.write_block(
                    format('NOT EXISTS (SELECT FROM pgtrickle.ducklake_sources() WHERE landing = %L)', l.name),
-                   format('CALL pgtrickle.attach_ducklake_table(%L, %L, %L, %L, %L)', l.name, l.lake_table,
+                   format('CALL pgtrickle.attach_ducklake_table(%L, %L, %L, %L, %L, answer)', l.name, l.lake_table,
                           l.columns, l.catalog_schema, l.compaction_policy)) || E';\n'
           FROM whole, jsonb_to_recordset(described -> 'lake_tables')
                AS l (name text, lake_table text, columns text[], catalog_schema text,
@@ -728,6 +766,10 @@ AS $$
           FROM whole, jsonb_array_elements(described -> 'items') WITH ORDINALITY AS i (item, place)
          UNION ALL
         SELECT 6, 0, NULL, E'\n-- gates, watermarks and groups\nSET search_path = pg_catalog, pg_temp;\n'
+         UNION ALL
+        SELECT 6, i.place, NULL, w.statement || E';\n'
+          FROM whole, jsonb_array_elements(described -> 'items') WITH ORDINALITY AS i (item, place),
+               pgtrickle.write_suspension(i.item) AS w (statement)
          UNION ALL
         SELECT 7, w.place, NULL, w.statement || E';\n'
           FROM whole, ROWS FROM (pgtrickle.write_scheduling(described)) WITH ORDINALITY AS w (statement, place)

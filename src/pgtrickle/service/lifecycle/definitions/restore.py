@@ -110,6 +110,7 @@ def restore_definitions(
         restored.append(restore(runtime, dump, item))
         tell(restored[-1])
     with runtime.connection() as connection:
+        _suspend(connection, dump)
         present = describe_scheduling(connection)
     _restore_scheduling(dump.described, present, verbs)
     return restored
@@ -185,6 +186,15 @@ def _restore_stream_table(runtime: Runtime, dump: Dump, item: Described) -> Rest
     return RestoredItem(str(name), status, loaded)
 
 
+def _suspend(connection: Connection, dump: Dump) -> None:
+    """Suspend at last: what is refreshed together with a suspended stream table cannot be."""
+    for item in dump.items:
+        if item.get("status") == Status.SUSPENDED.value:
+            stream_table = get_stream_table(connection, QualifiedName.parse(item["name"]))
+            if stream_table.status is not Status.SUSPENDED:
+                update_status(connection, stream_table.id, Status.SUSPENDED)
+
+
 def _find_difference(runtime: Runtime, dump: Dump, item: Described) -> Difference | None:
     with runtime.connection() as connection:
         return find_difference(connection, dump, item)
@@ -202,11 +212,8 @@ def _restore_table(runtime: Runtime, name: QualifiedName, difference: Difference
             )
         for one in difference.subscriptions:
             subscribe_as(connection, name, one["channel"], one["role"])
-        stream_table = get_stream_table(connection, name)
-        if difference.suspend:
-            update_status(connection, stream_table.id, Status.SUSPENDED)
         if difference.pause:
-            pause_scheduler(connection, [stream_table.id])
+            pause_scheduler(connection, [get_stream_table(connection, name).id])
 
 
 def _restore_scheduling(wanted: Described, present: Described, verbs: Verbs) -> None:

@@ -11,10 +11,11 @@ from psycopg import Connection
 from pgtrickle.catalog.definitions import describe_database, write_dump
 from pgtrickle.catalog.stream_tables import list_stream_tables
 from pgtrickle.errors import SettingError
-from pgtrickle.model.definitions.dump import FORM, STREAM_TABLE, WrittenDump
+from pgtrickle.model.definitions.dump import FORM, STREAM_TABLE, Described, WrittenDump
 from pgtrickle.model.stream_table import RefreshMode
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.model.version import VERSION
+from pgtrickle.options.stream_table import OPTIONS
 from pgtrickle.service.lifecycle.definitions.files import (
     file_name,
     new_directory,
@@ -29,6 +30,11 @@ from pgtrickle.session import BEGIN_SNAPSHOT
 
 SQL, YAML = "sql", "yaml"
 _LAST_OF_HEAD, _DEFINITION = 4, 5  # the places of parts in the script
+_ORDER_OF_ALL = (
+    *("settings", "access", "lake_tables", "items"),
+    *("gates", "watermarks", "watermark_groups", "refresh_groups"),
+)
+_ORDER_OF_ONE = ("kind", "name", "query", "definition", "search_path", *OPTIONS, "initialize")
 
 
 def dump_definitions(
@@ -95,16 +101,20 @@ def _write_yaml(
         "postgresql": version,
         "database": database,
     }
-    described["items"] = [
-        {key: value for key, value in item.items() if value is not None}
-        for item in described["items"]
-    ]
+    described = {key: described[key] for key in _ORDER_OF_ALL}
+    described["items"] = [_in_order(item) for item in described["items"]]
     if output is None:
         return write_yaml({**head, **described, "complete": True})
     rows = _add_rows(connection, output, described) if with_data else None
     write_dump_files(output, described, head, split=split)
     tables = [one["name"] for one in described["items"] if one["kind"] == STREAM_TABLE]
     return WrittenDump(str(output), YAML, _plain(tables), rows)
+
+
+def _in_order(item: Described) -> dict[str, Any]:
+    """Put what readers look for first; what is NULL has its default."""
+    keys = [*_ORDER_OF_ONE, *sorted(item.keys() - set(_ORDER_OF_ONE))]
+    return {key: item[key] for key in keys if item.get(key) is not None}
 
 
 def _add_rows(connection: Connection, output: Path, described: Mapping[str, Any]) -> int:
