@@ -148,9 +148,9 @@ def exports(lab: Lab) -> dict[str, str]:
 
 
 def contents(lab: Lab) -> dict[str, list[tuple[object, ...]]]:
-    """Return the rows of each stream table, by its name."""
+    """Return the rows of each stream table as text, by its name: NaN is not equal to itself."""
     names = [name for (name,) in lab.rows("SELECT name FROM pgtrickle.pgt_status()")]
-    return {name: lab.rows(f"TABLE {name}") for name in names}
+    return {name: lab.rows(f"SELECT r::text FROM {name} AS r") for name in names}
 
 
 def waits_for_lock(lab: Lab) -> None:
@@ -159,7 +159,9 @@ def waits_for_lock(lab: Lab) -> None:
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
         " AND wait_event_type = 'Lock'"
     )
+    end = time.monotonic() + 25
     while lab.value(waiting) == 0:
+        assert time.monotonic() < end
         time.sleep(0.01)
 
 

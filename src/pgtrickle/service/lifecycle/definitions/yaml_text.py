@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import yaml
 
 from pgtrickle.errors import DumpDamagedError
+
+_OTHER_BREAKS = re.compile("[\r\x85\u2028\u2029]")
 
 
 class _Writer(yaml.SafeDumper):  # type: ignore[misc]  # no type information
@@ -17,7 +20,8 @@ class _Writer(yaml.SafeDumper):  # type: ignore[misc]  # no type information
 
 
 def _write_text(writer: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else None
+    # Other line breaks than \n come back as \n, unless they are escaped.
+    style = '"' if _OTHER_BREAKS.search(text) else "|" if "\n" in text else None
     return writer.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
