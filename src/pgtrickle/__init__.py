@@ -165,6 +165,7 @@ _HOMES = {
     "Check": "pgtrickle.service.insight.doctor",
     "CreateOptions": "pgtrickle.options.words",
     "Definition": "pgtrickle.options.words",
+    "DefinitionVerbs": "pgtrickle.client.definitions",
     "DeliveryStatus": "pgtrickle.model.lake.sink",
     "Diagnosis": "pgtrickle.service.insight.diagnose",
     "DiamondConsistency": "pgtrickle.model.scheduling.diamonds",
@@ -199,6 +200,7 @@ _HOMES = {
     "RefreshReport": "pgtrickle.model.report",
     "RefreshStatus": "pgtrickle.catalog.refreshes.history",
     "RenameReport": "pgtrickle.service.lifecycle.rename",
+    "RestoredItem": "pgtrickle.model.definitions.dump",
     "RowChange": "pgtrickle.model.table_snapshot",
     "SchedulerVerbs": "pgtrickle.client.scheduler",
     "ServiceLevel": "pgtrickle.model.status_report",
@@ -225,6 +227,7 @@ _HOMES = {
     "Watcher": "pgtrickle.scheduler.loop",
     "Watermark": "pgtrickle.model.status_report",
     "WatermarkGroup": "pgtrickle.model.status_report",
+    "WrittenDump": "pgtrickle.model.definitions.dump",
     "connect": "pgtrickle.bootstrap",
     "register_ducklake": "pgtrickle.lake.reader.source",
 }

@@ -51,6 +51,13 @@ REMEDIES: Final = {
     "ST219": "Load the stream table anew: pgtrickle refresh NAME --full. The rows of the snapshot"
     " can still be read.",
     "ST220": "Follow the hint: change the refresh mode, or dissolve the group, before you restore.",
+    "ST221": "Give what pgtrickle dump --format yaml has written; a script is run by psql. If the"
+    " file is damaged, dump the definitions again.",
+    "ST222": "Install the version of pgtrickle that wrote the dump, or a later one.",
+    "ST223": "Create what the detail lists, or grant the privileges; then repeat it: pgtrickle"
+    " restore FILE.",
+    "ST224": "Drop or rename what is not wanted, or repeat with --replace: it becomes what the dump"
+    " says.",
     "ST301": "Create the source again under the same name, or drop the stream table: pgtrickle drop"
     " NAME.",
     "ST302": "Undo the change of the source, or give the stream table a query that fits: pgtrickle"

@@ -51,11 +51,13 @@ def two_roles(dsn: str) -> Iterator[tuple[str, str]]:
     with psycopg.connect(dsn, autocommit=True) as connection:
         for name in names:
             connection.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(name)))
-    yield names[0], names[1]
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        for name in names:
-            connection.execute(sql.SQL("DROP OWNED BY {}").format(sql.Identifier(name)))
-            connection.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(name)))
+    try:
+        yield names[0], names[1]
+    finally:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            for name in names:
+                connection.execute(sql.SQL("DROP OWNED BY {}").format(sql.Identifier(name)))
+                connection.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(name)))
 
 
 def prepare(lab: Lab) -> None:
@@ -84,8 +86,8 @@ def make_everything(lab: Lab, reads: str, asks: str) -> None:
     lab.run(
         f"COMMENT ON TABLE {odd} IS 'It''s \\ a comment;\nof two lines'",
         f"""COMMENT ON COLUMN {odd}."n""x" IS '$do$'""",
-        f'CREATE INDEX "an; index" ON {odd} (lower(region) DESC NULLS LAST, "n""x") INCLUDE (region)'
-        " WITH (fillfactor = 70) WHERE region <> 'it''s; ☃'",
+        f'CREATE INDEX "an; index" ON {odd} (lower(region) DESC NULLS LAST, "n""x")'
+        " INCLUDE (region) WITH (fillfactor = 70) WHERE region <> 'it''s; ☃'",
         """COMMENT ON INDEX "We ""said"" ☃"."an; index" IS 'of an index'""",
         f'ALTER TABLE {odd} ADD CONSTRAINT "the key" PRIMARY KEY (region)',
         f"""ALTER TABLE {odd} ADD CONSTRAINT positive CHECK ("n""x" > 0)""",
@@ -98,7 +100,8 @@ def make_everything(lab: Lab, reads: str, asks: str) -> None:
         f"CREATE TRIGGER quiet AFTER DELETE ON {odd} FOR EACH ROW EXECUTE FUNCTION note()",
         f"ALTER TABLE {odd} DISABLE TRIGGER quiet",
         f"CREATE POLICY \"the; north\" ON {odd} FOR SELECT TO {reads} USING (region = 'north')",
-        f"CREATE POLICY everyone ON {odd} AS RESTRICTIVE USING (true) WITH CHECK (region <> '$do$')",
+        f"CREATE POLICY everyone ON {odd} AS RESTRICTIVE USING (true)"
+        " WITH CHECK (region <> '$do$')",
         f"ALTER TABLE {odd} ENABLE ROW LEVEL SECURITY",
         f"GRANT SELECT ON {odd} TO {reads} WITH GRANT OPTION",
         f"GRANT SELECT ON {zero} TO PUBLIC",
@@ -113,7 +116,9 @@ def make_everything(lab: Lab, reads: str, asks: str) -> None:
     lab.connection.execute(
         "SELECT pgtrickle.grant_access(%s, 'operator')", [asks[1:-1].replace('""', '"')]
     )
-    lab.run(f"SET ROLE {asks}", f"SELECT pgtrickle.subscribe('{zero}', 'told; ☃')", "RESET ROLE")
+    lab.run(
+        f"SET ROLE {asks}", f"SELECT pgtrickle.subscribe('public.{zero}', 'told; ☃')", "RESET ROLE"
+    )
     scheduler = lab.trickle.scheduler
     scheduler.pause_scheduler(pair)
     lab.trickle.alter_stream_table(zero, status="SUSPENDED")

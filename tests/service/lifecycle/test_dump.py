@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from pgtrickle import WrittenDump
 from pgtrickle.errors import (
     DefinitionDiffersError,
     DumpDamagedError,
@@ -79,6 +80,7 @@ def test_yaml_brings_everything_back_and_again_changes_nothing(full: Lab, tmp_pa
     drop_everything(full)
     restored = full.trickle.definitions.restore_definitions(path)
 
+    assert isinstance(written, WrittenDump)
     assert (written.format, len(written.stream_tables)) == ("yaml", 4)
     assert statuses(restored) == {"created"}
     assert (dump_text(full), contents(full), exports(full)) == (before, rows, scripts)
@@ -155,6 +157,7 @@ def test_rows_come_along_and_the_next_refresh_reinitializes(small: Lab, tmp_path
 
     restored = small.trickle.definitions.restore_definitions(path)
 
+    assert isinstance(written, WrittenDump)
     assert written.rows == sum(one.rows or 0 for one in restored) == 2
     assert contents(small) == rows  # of then, and not of the sources of today
     assert dump_text(small) == before
@@ -410,13 +413,15 @@ def test_rows_that_were_changed_or_lie_elsewhere_are_refused(small: Lab, tmp_pat
 
 OBJECTS = {
     "index": {"kind": "index", "name": "x", "definition": "USING btree (k); DROP TABLE safe"},
-    "constraint": {"kind": "constraint", "name": "x", "definition": "CHECK (true); DROP TABLE safe"},
+    "constraint": {"kind": "constraint", "name": "x", "definition": "CHECK (true);"
+                   " DROP TABLE safe"},
     "policy": {"kind": "policy", "name": "x", "definition": "USING (true); DROP TABLE safe"},
     "trigger": {"kind": "trigger", "name": "x", "definition": "AFTER INSERT ON counts EXECUTE"
                 " FUNCTION pgtrickle.refuse_write(); DROP TABLE safe"},
-    "statistics": {"kind": "statistics", "name": "public.x; DROP TABLE safe", "definition": "ON k, n"
-                   " FROM counts"},
-    "name": {"kind": "index", "name": "x\" ON counts (k); DROP TABLE safe --", "definition": "; DROP"},
+    "statistics": {"kind": "statistics", "name": "public.x; DROP TABLE safe", "definition":
+                   "ON k, n FROM counts"},
+    "name": {"kind": "index", "name": "x\" ON counts (k); DROP TABLE safe --",
+             "definition": "; DROP"},
     "kind": {"kind": "table safe; DROP TABLE safe", "name": "x", "definition": ""},
 }  # fmt: skip
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -30,7 +31,7 @@ SOURCES = (
 
 
 @pytest.fixture
-def dumped(database: str, tmp_path: Path) -> Lab:
+def dumped(database: str, tmp_path: Path) -> Iterator[Lab]:
     """Make three stream tables, dump them, and drop them."""
     with opened(database) as lab:
         lab.run(*SOURCES)

@@ -53,8 +53,9 @@ _ODD += [
     "'' ",
 ]
 NAMES = (
-    st.lists(st.sampled_from(_ODD) | st.characters(exclude_categories=["Cs"], exclude_characters="\0"),
-             min_size=1, max_size=20)
+    st.lists(
+        st.sampled_from(_ODD) | st.characters(exclude_categories=["Cs"], exclude_characters="\0"),
+        min_size=1, max_size=20)
     .map("".join)
     .map(lambda text: text.encode()[:63].decode(errors="ignore"))
     .filter(lambda name: name and not name.startswith("pg"))

@@ -36,6 +36,13 @@ def old_server() -> Iterator[str]:
 def old(old_server: str) -> Iterator[Lab]:
     with opened(old_server) as lab:
         lab.reset()
+        lab.run(
+            "DELETE FROM pgtrickle.pgt_refresh_groups",
+            "DELETE FROM pgtrickle.pgt_watermark_groups",
+            "DELETE FROM pgtrickle.pgt_watermarks",
+            "DELETE FROM pgtrickle.pgt_source_gates",
+            "SELECT pgtrickle.set_setting('lease_seconds', NULL)",
+        )
         yield lab
 
 
@@ -68,7 +75,6 @@ def test_everything_goes_from_15_to_a_later_version(old: Lab, new: Lab, tmp_path
             for role in (reads, asks):
                 quoted = role.replace('"', '""')
                 new.run(f'DROP OWNED BY "{quoted}"', f'DROP ROLE "{quoted}"')
-            old.run("DELETE FROM pgtrickle.pgt_refresh_groups")
 
 
 def carry(old: Lab, new: Lab, tmp_path: Path, form: str) -> None:

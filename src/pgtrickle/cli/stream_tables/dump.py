@@ -48,9 +48,7 @@ def dump(
     ] = False,
     with_data: Annotated[
         bool,
-        typer.Option(
-            "--with-data", help="Write a directory with the rows, too; needs --format yaml."
-        ),
+        typer.Option("--with-data", help="Write a directory with the rows, too, in YAML."),
     ] = False,
     dsn: Dsn = None,
     as_json: Json = False,
@@ -73,10 +71,9 @@ def dump(
             print_json(values_document(written))
         else:
             rows = "" if written.rows is None else f" and {written.rows} rows"
-            stdout().print(
-                printable_line(f"{written.path}: {len(written.stream_tables)} definitions{rows}"),
-                markup=False,
-            )
+            number = len(written.stream_tables)
+            counted = f"{number} definition{'' if number == 1 else 's'}"
+            stdout().print(printable_line(f"{written.path}: {counted}{rows}"), markup=False)
 
 
 def restore(

@@ -46,7 +46,7 @@ def dump_definitions(
     with_data: bool = False,
 ) -> WrittenDump | str:
     """Write a dump to a file or a directory; without one, return its text."""
-    form = _read_form(output, form)
+    form = YAML if form is None and with_data else _read_form(output, form)
     if with_data and (form == SQL or output is None):
         raise SettingError(
             "a script has no rows", hint="Choose --format yaml, and a directory as --output."
