@@ -21,16 +21,16 @@ from pgtrickle.errors import (
     SettingError,
     TrickleError,
 )
-from pgtrickle.model.definitions.compare import (
+from pgtrickle.model.dump import PLACEHOLDER, STREAM_TABLE, VIEW, Described, Dump
+from pgtrickle.model.scheduling.refresh_group import parse_isolation
+from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.options.changes import read_options
+from pgtrickle.service.lifecycle.definitions.compare import (
     Difference,
     compare_stream_tables,
     compare_views,
     list_roles,
 )
-from pgtrickle.model.definitions.dump import PLACEHOLDER, STREAM_TABLE, VIEW, Described, Dump
-from pgtrickle.model.scheduling.refresh_group import parse_isolation
-from pgtrickle.model.text.names import QualifiedName
-from pgtrickle.options.changes import read_options
 from pgtrickle.service.runtime import Runtime
 
 _MOST_SHOWN = 100

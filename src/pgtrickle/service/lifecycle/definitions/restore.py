@@ -24,8 +24,7 @@ from pgtrickle.catalog.definitions import (
 )
 from pgtrickle.catalog.scheduling.holds import pause_scheduler
 from pgtrickle.catalog.stream_tables import find_stream_table, get_stream_table, update_status
-from pgtrickle.model.definitions.compare import Difference
-from pgtrickle.model.definitions.dump import (
+from pgtrickle.model.dump import (
     COMPLETED,
     CREATED,
     PLACEHOLDER,
@@ -42,6 +41,7 @@ from pgtrickle.options.changes import read_options
 from pgtrickle.options.stream_table import OPTIONS, StreamTableOptions
 from pgtrickle.service.lifecycle.alter import alter_stream_table
 from pgtrickle.service.lifecycle.create import create_stream_table
+from pgtrickle.service.lifecycle.definitions.compare import Difference
 from pgtrickle.service.lifecycle.definitions.files import read_dump_files
 from pgtrickle.service.lifecycle.definitions.obstacles import (
     check_restorable,

@@ -1,1 +1,0 @@
-"""Definitions as they are dumped and restored: their form, and how two of them differ."""
