@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
+import psycopg
 from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
@@ -173,6 +175,22 @@ def alter_table(
 def replace_view(connection: Connection[TupleRow], name: QualifiedName, definition: str) -> None:
     """Create a view, or give it another query; commits nothing."""
     _execute_one(connection, f"CREATE OR REPLACE VIEW {name.sql} {definition}")
+
+
+_REHEARSED = "pgtrickle_rehearsed_view"
+
+
+def print_view(connection: Connection[TupleRow], definition: str) -> str | None:
+    """Return the definition of a view as this server prints it; None if it cannot be made now.
+
+    Versions print the same query in different ways.
+    """
+    described: Described | None = None
+    with suppress(psycopg.Error), connection.transaction(force_rollback=True):
+        _execute_one(connection, f"CREATE TEMPORARY VIEW {_REHEARSED} {definition}")
+        name = QualifiedName("pg_temp", _REHEARSED)
+        described = find_definition(connection, name)
+    return None if described is None else str(described["definition"])
 
 
 def _execute_one(connection: Connection[TupleRow], statement: str) -> None:

@@ -14,6 +14,7 @@ from pgtrickle.catalog.definitions import (
     list_access,
     list_missing,
     list_settings,
+    print_view,
 )
 from pgtrickle.errors import (
     DefinitionDiffersError,
@@ -122,6 +123,9 @@ def find_difference(connection: Connection, dump: Dump, item: Described) -> Diff
     if found is None or (item["kind"] == VIEW) != (found["kind"] == VIEW):
         return None
     if item["kind"] == VIEW:
+        if item["definition"] != (known := found["definition"]):
+            printed = print_view(connection, item["definition"])
+            item = {**item, "definition": known} if printed == known else item
         return compare_views(item, found)
     return compare_stream_tables(item, found, dump.placeholders.get(item["name"]))
 
