@@ -86,6 +86,30 @@ LONG = {
     "test_transaction_ids_pass_an_epoch_and_are_set_back": _ALL,
     "tests/cli/test_daemon.py::test_daemon_waits_on_a_standby_and_works_when_it_is_promoted": _ALL,
     "tests/catalog/test_rolling_upgrade.py": _ALL,
+    "tests/cli/test_circles.py::test_daemon_refreshes_a_circle_as_one": _ALL,
+    "tests/cli/test_daemon.py::test_follower_takes_over_when_the_leader_is_killed": _ALL,
+    "tests/cli/test_leave_on_time.py::"
+    "test_server_that_hangs_while_it_is_connected_to_holds_nobody_up": _ALL,
+    "tests/end_to_end/test_large_refreshes.py::"
+    "test_what_an_earlier_stage_found_is_shared_when_it_is_large": _ALL,
+    "tests/end_to_end/test_requests.py": _ALL,
+    "tests/lake/test_maintain_meanwhile.py": _ALL,
+    "tests/security/test_locks.py::test_locked_source_starves_no_other_stream_table": _ALL,
+    "tests/security/test_locks.py::test_lock_on_a_source_says_nothing_about_the_query": _ALL,
+    "tests/service/capturing/test_wal_capture.py::"
+    "test_p57_hand_over_under_load_loses_nothing_and_doubles_nothing": _ALL,
+    "tests/service/capturing/test_wal_replace_query.py::"
+    "test_replacements_under_load_lose_nothing_and_double_nothing": _ALL,
+    "tests/service/immediate/test_chains.py::test_the_query_is_replaced_in_place": _ALL,
+    "tests/service/refreshing/test_chains.py::"
+    "test_change_goes_down_a_chain_of_twenty_in_one_pass": _ALL,
+    "tests/service/refreshing/test_concurrency.py::"
+    "test_p54_connections_that_died_while_idle_are_not_lent": _ALL,
+    "tests/service/scheduling/test_bell.py::test_writers_send_nothing_while_nobody_listens": _ALL,
+    "tests/spark/test_session.py::test_a_master_that_cannot_start_is_a_coded_error": _ALL,
+    "tests/spark/test_session.py::test_starting_prints_nothing_and_leaves_nothing_behind": _ALL,
+    "tests/spark/test_users_session.py::"
+    "test_session_of_the_user_is_worked_beside_and_left_as_it_was": _ALL,
     # Random histories, and whole workloads.
     "tests/soak/test_soak.py": _ALL,
     "tests/lake/test_concurrency.py": _ALL,
@@ -113,12 +137,12 @@ LONG = {
     "tests/end_to_end/test_law_on_spark.py": 5,
     "tests/end_to_end/test_large_refreshes.py::"
     "test_a_large_refresh_is_right_and_leaves_nothing_behind": 3,
-    "tests/end_to_end/test_operators.py": 4,
-    "tests/end_to_end/test_scenarios.py": 4,
+    "tests/end_to_end/test_operators.py": 8,
+    "tests/end_to_end/test_scenarios.py": 8,
     "tests/end_to_end/test_types.py": 5,
     "tests/fuzz/test_fuzz.py::test_a_delta_leads_to_the_answer": 4,
     "tests/lake/test_types.py::test_values_of_every_type_are_the_same_in_the_lake": 5,
-    "tests/service/lifecycle/test_killed_snapshots.py": 4,
+    "tests/service/lifecycle/test_killed_snapshots.py": 8,
     "tests/service/requests/test_access.py::test_hostile_names_are_names": 6,
     "tests/queries/test_digits.py::test_numerics_show_the_digits_of_postgresql": 2,
     "tests/queries/test_any_content.py::test_identifiers_in_every_place": 4,
@@ -129,7 +153,8 @@ LONG = {
     "tests/queries/test_limits.py::test_too_large_is_st108_in_every_mode_and_soon": 4,
     "tests/queries/test_select_grammar.py": 3,
     "tests/service/refreshing/test_restored.py::test_dumped_and_restored_database_starts_anew": 2,
-    "tests/spark/test_expressions.py::test_what_spark_cannot_hold_is_an_error": 3,
+    "tests/spark/test_expressions.py::test_what_spark_cannot_hold_is_an_error": 6,
+    "tests/spark/test_expressions.py::test_spark_answers_as_postgres_does": 2,
     "tests/workloads/test_benchmark_data.py::test_windows_change_what_a_query_alone_needs": 3,
     "tests/service/refreshing/test_first_load.py::"
     "test_filled_state_is_what_changes_are_merged_into": 4,
@@ -140,8 +165,23 @@ LONG = {
     "test_what_says_yes_is_maintained_in_strict_differential_mode": 8,
     "tests/queries/test_time_passes.py::test_rows_move_as_time_passes": 20,
     "tests/queries/test_time_passes.py::test_random_histories_of_rows_and_time": 8,
+    "tests/queries/test_support.py::test_what_says_yes_is_maintained_by_postgresql_alone": 8,
+    "tests/queries/test_fuzz.py": 2,
+    "tests/queries/test_open_answers.py": 2,
+    "tests/queries/test_outer_joins.py": 2,
+    "tests/queries/test_reused_queries.py": 2,
     "tests/queries/test_types.py::test_type_survives": 5,
     "tests/spark/test_carriers.py::test_every_value_comes_back_as_it_was": 5,
+    # With servers or roles of their own each.  Those on security all run on the oldest server.
+    "tests/embedded/test_accounts.py": 2,
+    "tests/embedded/test_recovery.py": 2,
+    "tests/embedded/test_server.py": 2,
+    "tests/embedded/test_sharing.py": 2,
+    "tests/security/test_guests.py": 2,
+    "tests/security/test_requests.py": 2,
+    "tests/security/test_whose_catalog.py": 2,
+    "tests/service/lifecycle/test_rename.py": 2,
+    "tests/service/lifecycle/test_snapshots.py": 2,
     # With a server, files and a client of DuckDB each.
     "tests/lake/test_compact.py": 3,
     "tests/lake/test_elsewhere.py": 3,
@@ -150,6 +190,7 @@ LONG = {
     "tests/lake/test_nested_text.py": 3,
     "tests/lake/test_outage.py": 3,
     "tests/lake/test_partition.py": 3,
+    "tests/lake/test_reader.py": 3,
     "tests/lake/test_s3.py": 3,
     "tests/lake/test_sink.py": 2,
     "tests/lake/test_source.py": 2,

@@ -24,6 +24,7 @@ from pgtrickle.model.metrics import OF_EACH_DAEMON, OF_THE_LEADER, SHOWN, Metric
 from pgtrickle.model.remedies import REMEDIES
 from pgtrickle.settings import SESSION_SETTINGS, Settings, show_value, unit_of
 from tests.sql.expressions import FAMILIES, OUT_OF_REACH, Family
+from tools.compatibility.page import compatibility_page
 from tools.constructs import Construct, read_examples
 from tools.options_reference import options_page
 from tools.sql_surface import sql_reference_page
@@ -506,7 +507,7 @@ def _range(metadata: Mapping[str, object]) -> str:
 
 def _is_read(setting: str) -> bool:
     """Tell whether any module asks for a setting: an unread one must not look as if it worked."""
-    use = re.compile(rf"settings\.{setting}\b")
+    use = re.compile(rf"(?:settings|self)\.{setting}\b")  # self: a property of the settings
     return any(use.search(path.read_text(encoding="utf-8")) for path in _SOURCE.rglob("*.py"))
 
 
@@ -563,6 +564,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "configuration.md": configuration_page,
     "metrics.md": metrics_page,
     "sql_reference.md": lambda: _page(["# SQL reference", _NOTICE, *sql_reference_page()]),
+    "compatibility.md": lambda: _page(["# Coming from pg_trickle", _NOTICE, *compatibility_page()]),
     "reference/python.md": lambda: _page(["# Python reference", _NOTICE, *python_page()]),
     "reference/options.md": lambda: _page(["# Options", _NOTICE, *options_page()]),
     "reference/cli.md": lambda: _page(["# CLI reference", _NOTICE, *cli_page()]),

@@ -89,8 +89,9 @@ def check_frozen_catalog() -> Iterator[str]:
         yield f"{place} is not there: {make}"
         return
     text = path.read_text(encoding="utf-8")
-    known = [*list_migrations(), *list_api_files()]
-    if missing := [one.name for one in known if one.sha256 not in text]:
+    hashes = {one.name: one.sha256 for one in list_migrations()}
+    hashes |= {one.name: one.sha256 for one in list_api_files()}
+    if missing := [name for name, sha256 in hashes.items() if sha256 not in text]:
         yield f"{place} was made before {', '.join(missing)}: delete it, then {make}"
 
 

@@ -118,9 +118,9 @@ VERBS: dict[str, tuple[Verb, ...]] = {
     ),
     "Capture": (
         Verb("capture.check_cdc_health", "cdc health", "check_cdc_health"),
-        Verb("capture.pause_cdc", "cdc pause", "", "takes locks: an owner's decision"),
-        Verb("capture.resume_cdc", "cdc resume", "", "takes locks: an owner's decision"),
-        Verb("capture.rebuild_cdc_triggers", "cdc rebuild", "", "takes locks: an owner's decision"),
+        Verb("capture.pause_cdc", "cdc pause", "pause_cdc"),
+        Verb("capture.resume_cdc", "cdc resume", "resume_cdc"),
+        Verb("capture.rebuild_cdc_triggers", "cdc rebuild", "rebuild_cdc_triggers"),
         Verb(
             "capture.set_buffer_durability",
             "cdc durability",
@@ -142,7 +142,6 @@ VERBS: dict[str, tuple[Verb, ...]] = {
     "Settings and access": (
         Verb("init", "init", "", "creates the schema that holds SQL's verbs"),
         Verb("migrate", "migrate", "migrate"),
-        Verb("plan_migration", "migrate", "", "SQL does not have the text of a newer version"),
         Verb("version", "version", "version"),
         Verb("list_settings", "config", "show_settings"),
         Verb("set_setting", "config", "set_setting"),

@@ -26,14 +26,14 @@ def test_rehearsal_of_a_frozen_catalog_tells_what_migrate_then_does(
     before, look = contents(owner), describe(owner)
 
     with pgtrickle.connect(frozen, engine=DuckDbEngine()) as trickle:
-        plan = trickle.plan_migration()
+        plan = trickle.migrate(dry_run=True)
 
         assert (contents(owner), describe(owner)) == (before, look)
         assert (plan.rehearsed, plan.package_version, plan.blockers) == (True, NEXT, ())
         applied = trickle.migrate()
         steps = [one.name for one in plan.steps]
         assert steps == [*applied[: len(steps) - 1], FILES]
-        assert trickle.plan_migration().steps == ()
+        assert trickle.migrate(dry_run=True).steps == ()
     assert all(one.took_ms is not None and one.why and one.locks for one in plan.steps)
     assert plan.took_ms >= sum(one.took_ms or 0 for one in plan.steps)
     locks = {(one.relation, one.mode): one.step for one in plan.locks}

@@ -47,20 +47,20 @@ def test_frozen_catalog_must_be_there_and_of_this_version(
     assert "was made before 0002 engine of a stream table" in old
 
 
-_SECTIONS = "## [0.2.0] - 2027-01-31\n\n- New.\n\n## [0.1.0] - 2026-12-01\n"
+_SECTIONS = "## [7.2.0] - 2027-01-31\n\n- New.\n\n## [7.1.0] - 2026-12-01\n"
 
 
 @pytest.mark.parametrize(
     ("text", "version", "gaps"),
     [
-        (f"## [Unreleased]\n\n{_SECTIONS}", "0.2.0", []),
-        (f"## [Unreleased]\n\n{_SECTIONS}", "0.1.0", ["the latest section is that of 0.2.0"]),
-        (_SECTIONS, "0.2.0", ['no section "## [Unreleased]" for what comes next']),
+        (f"## [Unreleased]\n\n{_SECTIONS}", "7.2.0", []),
+        (f"## [Unreleased]\n\n{_SECTIONS}", "7.1.0", ["the latest section is that of 7.2.0"]),
+        (_SECTIONS, "7.2.0", ['no section "## [Unreleased]" for what comes next']),
         (
             f"## [Unreleased]\n\n- Newer.\n\n{_SECTIONS}",
-            "0.3.0",
+            "7.3.0",
             [
-                'no section "## [0.3.0] - YYYY-MM-DD"',
+                'no section "## [7.3.0] - YYYY-MM-DD"',
                 "Unreleased is not empty: move it to that section",
             ],
         ),

@@ -30,6 +30,7 @@ class Procedure:
 _NAME: Argument = ("name", "text", None)
 _GROUP: Argument = ("group_name", "text", None)
 _NODES: Argument = ("nodes", "text[]", None)
+_SOURCES: Argument = ("sources", "text[]", "NULL")
 _PROCEDURES = (
     Procedure(
         "rename_stream_table",
@@ -158,6 +159,24 @@ _PROCEDURES = (
         names_of="members",
     ),
     Procedure("drop_refresh_group", (_GROUP,), "Drop a refresh group; its members stay."),
+    Procedure(
+        "pause_cdc",
+        (_SOURCES,),
+        "Stop capturing the changes of these sources, or of all, in every session.",
+        names_of="sources",
+    ),
+    Procedure(
+        "resume_cdc",
+        (_SOURCES,),
+        "Capture these sources, or all that are paused, again; the next refresh reloads the stream"
+        " tables.",
+        names_of="sources",
+    ),
+    Procedure(
+        "rebuild_cdc_triggers",
+        (),
+        "Create the capture triggers and functions of every source again, and missing buffers.",
+    ),
     Procedure(
         "reset_fuse",
         (_NAME, ("action", "text", "'apply'")),

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Literal, Self, TypeVar, Unpack, overload
 
 from pgtrickle.catalog.migrate import migrate
 from pgtrickle.catalog.settings_table import list_stored_settings, set_setting
@@ -116,21 +116,27 @@ class Trickle(Naming):
         self._runtime.gap = None
         return self._applied
 
-    def migrate(self) -> list[str]:
-        """Upgrade the catalog, if there is one; returns the same as ``init``."""
+    @overload
+    def migrate(self) -> list[str]: ...
+
+    @overload
+    def migrate(self, *, dry_run: Literal[False]) -> list[str]: ...
+
+    @overload
+    def migrate(self, *, dry_run: Literal[True]) -> MigrationPlan: ...
+
+    def migrate(self, *, dry_run: bool = False) -> list[str] | MigrationPlan:
+        """Upgrade the catalog, if there is one; returns the same as ``init``.
+
+        With ``dry_run`` the upgrade is rehearsed in a transaction that is rolled back, and its plan
+        is returned.  The rehearsal holds the same locks, for as long as the migration would.
+        """
         if isinstance(self._runtime.gap, CatalogMissingError):
             raise self._runtime.gap
-        return self.init()
-
-    def plan_migration(self) -> MigrationPlan:
-        """Return what ``migrate`` would do: it is rehearsed in a transaction that is rolled back.
-
-        The rehearsal holds the same locks, for as long as the migration would.
-        """
+        if not dry_run:
+            return self.init()
         from pgtrickle.catalog.upgrades.rehearse import rehearse
 
-        if isinstance(self._runtime.gap, CatalogMissingError):
-            raise self._runtime.gap
         with self._runtime.connection_before_catalog() as connection:
             return rehearse(connection)
 

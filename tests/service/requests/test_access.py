@@ -418,3 +418,13 @@ def test_row_security_of_a_stream_table_is_for_its_readers(owner: Lab, other: ps
 
     owner.check("counts")
     assert other.execute("TABLE counts").fetchall() == [(1, 2)]
+
+
+@pytest.mark.parametrize("call", ["pause_cdc('{t}')", "resume_cdc()", "rebuild_cdc_triggers()"])
+def test_capture_is_left_to_who_may_act_as_the_daemon(
+    owner: Lab, other: psycopg.Connection, call: str
+):
+    grant(owner, other, "operator")
+
+    assert refused(other, f"CALL pgtrickle.{call}") == "ST303"
+    assert owner.value("SELECT count(*) FROM pgtrickle.check_cdc_health() WHERE alert > ''") == 0

@@ -337,3 +337,31 @@ def test_copy_in_the_lake_is_asked_for_from_sql(shop: Lab, tmp_path: Path):
     assert ended == []
     wrong = "CALL pgtrickle.create_stream_table('ids', 'SELECT a FROM t', sink => 'sea')"
     assert refused(shop, wrong) == "ST703"
+
+
+def paused(lab: Lab) -> list[Row]:
+    return lab.rows("SELECT source_table FROM pgtrickle.check_cdc_health() WHERE alert = 'paused'")
+
+
+def test_capture_is_paused_and_resumed_by_the_names_of_the_caller(shop: Lab):
+    shop.run("CREATE SCHEMA IF NOT EXISTS elsewhere", "SET search_path = elsewhere, public")
+
+    assert shop.value("CALL pgtrickle.pause_cdc('{t}')") == {"paused": ["public.t"]}
+    assert shop.value("CALL pgtrickle.pause_cdc('{}')") == {"paused": []}
+    assert paused(shop) == [("public.t",)]
+    rest = ["public.u", "public.of_t", "public.of_u"]
+    assert shop.value("CALL pgtrickle.pause_cdc()") == {"paused": rest}
+    shop.run("INSERT INTO t VALUES (1)")
+    assert shop.value("CALL pgtrickle.resume_cdc()") == {"resumed": ["public.t", *rest]}
+    assert paused(shop) == []
+    assert shop.value("CALL pgtrickle.refresh_stream_table('of_t')")["action"] == "REINITIALIZE"
+    assert refused(shop, "CALL pgtrickle.pause_cdc('{nothing}')") == "ST301"
+    shop.run("RESET search_path")
+
+
+def test_triggers_of_capture_are_made_again(shop: Lab):
+    shop.run("ALTER TABLE t DISABLE TRIGGER USER")
+
+    mended = shop.value("CALL pgtrickle.rebuild_cdc_triggers()")["mended"]
+
+    assert {"source": "public.t", "what": "triggers created again: triggers disabled"} in mended

@@ -45,7 +45,7 @@ def migrate(
         if not dry_run:
             _tell(trickle.migrate(), as_json=as_json)
             return
-        plan = trickle.plan_migration()
+        plan = trickle.migrate(dry_run=True)
         if as_json:
             print_json(values_document(plan))
         else:

@@ -27,7 +27,6 @@ OWNERS_VERBS = (
     "grant_access",
     "init",
     "migrate",
-    "plan_migration",
     "revoke_access",
     "run",
     "set_setting",

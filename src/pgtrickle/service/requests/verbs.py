@@ -36,6 +36,7 @@ from pgtrickle.service.lifecycle.resume import resume_stream_table
 from pgtrickle.service.lifecycle.validate import validate_query
 from pgtrickle.service.lifecycle.verify import verify_stream_table
 from pgtrickle.service.refreshing.dispatch import refresh_when_free
+from pgtrickle.service.requests import capture_verbs as capture
 from pgtrickle.service.requests import explain_verbs as explanations
 from pgtrickle.service.requests import hold_verbs as control
 from pgtrickle.service.requests import lake_verbs as lake
@@ -321,6 +322,9 @@ VERBS: Mapping[str, Verb] = MappingProxyType(
             Verb("resume_scheduler", control.resume, ("names",)),
             Verb("create_refresh_group", control.create_group, _GROUP, ("isolation",)),
             Verb("drop_refresh_group", control.drop_group, ("group_name",)),
+            Verb("pause_cdc", capture.pause, (), ("names",)),
+            Verb("resume_cdc", capture.resume, (), ("names",)),
+            Verb("rebuild_cdc_triggers", capture.rebuild, ()),
             Verb("reset_fuse", control.reset, _ONE, ("action",)),
             Verb("diamond_groups", explanations.diamond_groups, ()),
             Verb("explain_delta", explanations.delta, _ONE),
