@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pgtrickle.errors import TrickleError
     from pgtrickle.lake.reader.source import register_ducklake
     from pgtrickle.model.capture.cdc_mode import CdcMode
-    from pgtrickle.model.dump import RestoredItem, WrittenDump
+    from pgtrickle.model.definitions.dump import RestoredItem, WrittenDump
     from pgtrickle.model.lake.catalog import MovedCatalog, ShownCatalog
     from pgtrickle.model.lake.past_rows import PastRows
     from pgtrickle.model.lake.sink import DeliveryStatus, LakeCare, SinkStatus
@@ -200,7 +200,7 @@ _HOMES = {
     "RefreshReport": "pgtrickle.model.report",
     "RefreshStatus": "pgtrickle.catalog.refreshes.history",
     "RenameReport": "pgtrickle.service.lifecycle.rename",
-    "RestoredItem": "pgtrickle.model.dump",
+    "RestoredItem": "pgtrickle.model.definitions.dump",
     "RowChange": "pgtrickle.model.table_snapshot",
     "SchedulerVerbs": "pgtrickle.client.scheduler",
     "ServiceLevel": "pgtrickle.model.status_report",
@@ -227,7 +227,7 @@ _HOMES = {
     "Watcher": "pgtrickle.scheduler.loop",
     "Watermark": "pgtrickle.model.status_report",
     "WatermarkGroup": "pgtrickle.model.status_report",
-    "WrittenDump": "pgtrickle.model.dump",
+    "WrittenDump": "pgtrickle.model.definitions.dump",
     "connect": "pgtrickle.bootstrap",
     "register_ducklake": "pgtrickle.lake.reader.source",
 }

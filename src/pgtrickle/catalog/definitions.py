@@ -11,7 +11,7 @@ from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
-from pgtrickle.model.dump import Described
+from pgtrickle.model.definitions.dump import Described
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.model.text.trusted import trusted
 

@@ -15,7 +15,7 @@ from pgtrickle.model.words import AnyDumpFormat
 from pgtrickle.service.naming import Naming
 
 if TYPE_CHECKING:  # each verb imports its use case when it is called
-    from pgtrickle.model.dump import Described, RestoredItem, WrittenDump
+    from pgtrickle.model.definitions.dump import Described, RestoredItem, WrittenDump
 
 
 class DefinitionVerbs(Naming):

@@ -16,7 +16,7 @@ from pgtrickle.cli.progress import showing_progress
 from pgtrickle.model.text.printable import printable_line
 
 if TYPE_CHECKING:  # the package takes longer to import than --help should
-    from pgtrickle.model.dump import RestoredItem
+    from pgtrickle.model.definitions.dump import RestoredItem
 
 
 class _Form(Enum):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pgtrickle.model.dump import Described
+from pgtrickle.model.definitions.dump import Described
 from pgtrickle.options.changes import Changes, read_options
 from pgtrickle.options.stream_table import OPTIONS, StreamTableOptions
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pgtrickle.errors import DumpDamagedError, DumpTooNewError, SettingError
-from pgtrickle.model.dump import FORM, Described, Dump, DumpedRows
+from pgtrickle.model.definitions.dump import FORM, Described, Dump, DumpedRows
 from pgtrickle.service.lifecycle.definitions.shape import INDEX, ONE_FILE, PART, Shape, check_shape
 from pgtrickle.service.lifecycle.definitions.yaml_text import read_yaml, write_yaml
 

@@ -22,7 +22,7 @@ from pgtrickle.errors import (
     SettingError,
     TrickleError,
 )
-from pgtrickle.model.dump import PLACEHOLDER, STREAM_TABLE, VIEW, Described, Dump
+from pgtrickle.model.definitions.dump import PLACEHOLDER, STREAM_TABLE, VIEW, Described, Dump
 from pgtrickle.model.scheduling.refresh_group import parse_isolation
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.options.changes import read_options

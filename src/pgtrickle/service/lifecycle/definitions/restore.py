@@ -24,7 +24,7 @@ from pgtrickle.catalog.definitions import (
 )
 from pgtrickle.catalog.scheduling.holds import pause_scheduler
 from pgtrickle.catalog.stream_tables import find_stream_table, get_stream_table, update_status
-from pgtrickle.model.dump import (
+from pgtrickle.model.definitions.dump import (
     COMPLETED,
     CREATED,
     PLACEHOLDER,

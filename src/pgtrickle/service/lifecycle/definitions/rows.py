@@ -19,7 +19,7 @@ from pgtrickle.capture.windows import get_frontier
 from pgtrickle.catalog.refreshes.leases import Lease
 from pgtrickle.catalog.stream_tables import update_needs_reinit
 from pgtrickle.errors import DumpDamagedError, SettingError
-from pgtrickle.model.dump import DumpedRows
+from pgtrickle.model.definitions.dump import DumpedRows
 from pgtrickle.model.stream_table import Action, InitiatedBy, StreamTable
 from pgtrickle.model.text.names import QualifiedName, quote_identifier
 from pgtrickle.model.text.trusted import trusted

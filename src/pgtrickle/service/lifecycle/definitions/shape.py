@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from pgtrickle.errors import DumpDamagedError
-from pgtrickle.model.dump import PLACEHOLDER, STREAM_TABLE, VIEW
+from pgtrickle.model.definitions.dump import PLACEHOLDER, STREAM_TABLE, VIEW
 from pgtrickle.model.text.lengths import shorten
 from pgtrickle.options.stream_table import OPTIONS
 

@@ -11,7 +11,7 @@ from psycopg import Connection
 from pgtrickle.catalog.definitions import describe_database, write_dump
 from pgtrickle.catalog.stream_tables import list_stream_tables
 from pgtrickle.errors import SettingError
-from pgtrickle.model.dump import FORM, STREAM_TABLE, Described, WrittenDump
+from pgtrickle.model.definitions.dump import FORM, STREAM_TABLE, Described, WrittenDump
 from pgtrickle.model.stream_table import RefreshMode
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.model.version import VERSION
