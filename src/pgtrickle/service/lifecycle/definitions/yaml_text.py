@@ -58,7 +58,7 @@ def read_yaml(text: str, file: str) -> object:
     {'a': [1, '2']}
     """
     try:
-        return yaml.load(text, Loader=_Reader)  # noqa: S506 - a SafeLoader
+        return _Reader(text).get_single_data()
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise DumpDamagedError(
             f"{file} cannot be read as YAML",
