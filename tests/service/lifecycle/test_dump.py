@@ -477,6 +477,16 @@ def test_reader_exports_and_dumps_without_the_subscriptions_of_others(full: Lab)
     assert f"pgtrickle.subscribe('public.{ZERO}', 'told; ☃')" in dump_text(full)
 
 
+def test_names_of_a_moment_ago_are_exported_in_sql(small: Lab):
+    """Nobody has followed the rename yet."""
+    small.run("ALTER TABLE counts RENAME TO tally", "GRANT SELECT ON tally TO PUBLIC")
+
+    script = small.value("SELECT pgtrickle.export_definition('tally')")
+    assert "create_or_replace_stream_table('public.tally'" in script
+    assert "GRANT SELECT ON TABLE public.tally TO PUBLIC" in script
+    assert script.partition("RESET")[0] in dump_text(small)
+
+
 def test_output_and_format_have_to_go_together(small: Lab, tmp_path: Path):
     dump = small.trickle.definitions.dump_definitions
     for options in (

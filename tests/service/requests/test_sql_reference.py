@@ -35,6 +35,7 @@ INNER = {
     *("list_definitions", "list_table_objects", "quote_name", "write_block", "write_definition"),
     *("write_definition_calls", "write_dump", "write_object", "write_removal", "write_scheduling"),
     *(
+        "present_name",
         "resolve_path",
         "write_suspension",
         "write_table",

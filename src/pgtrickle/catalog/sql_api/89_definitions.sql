@@ -17,6 +17,20 @@ $$;
 COMMENT ON FUNCTION pgtrickle.is_paused(bigint) IS
     'Whether somebody has paused a stream table; a drain pauses all, and none by itself.';
 
+-- A rename is on record when somebody has followed it.
+CREATE OR REPLACE FUNCTION pgtrickle.present_name(stream_table bigint)
+RETURNS text
+LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT format('%I.%I', coalesce(r.new_schema, s.pgt_schema), coalesce(r.new_name, s.pgt_name))
+      FROM pgtrickle.pgt_stream_tables AS s
+      LEFT JOIN pgtrickle.list_renamed() AS r ON r.pgt_id = s.pgt_id
+     WHERE s.pgt_id = stream_table
+$$;
+
+COMMENT ON FUNCTION pgtrickle.present_name(bigint) IS 'The name that a stream table has now.';
+
 CREATE OR REPLACE FUNCTION pgtrickle.describe_grants(acl aclitem[], owner oid)
 RETURNS TABLE (grantee text, privileges text[], grantable boolean)
 LANGUAGE sql STABLE
@@ -180,8 +194,9 @@ LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT jsonb_build_object('kind', 'stream table')
-        || pgtrickle.stream_table_spec(format('%I.%I', s.pgt_schema, s.pgt_name))
+        || pgtrickle.stream_table_spec(present.name)
         || jsonb_build_object(
+               'name', present.name,
                'search_path', pgtrickle.resolve_path(s.query_search_path, s.owner_role),
                'initialize', s.is_populated,
                -- What errors have suspended is tried again elsewhere.
@@ -193,21 +208,30 @@ AS $$
                   FROM pgtrickle.pgt_dependencies AS d
                   LEFT JOIN pg_class AS c ON c.oid = d.source_relid
                   LEFT JOIN pg_namespace AS p ON p.oid = c.relnamespace,
-                       format('%I.%I', coalesce(p.nspname, d.source_schema),
-                              coalesce(c.relname, d.source_name)) AS n (name)
+                       format('%I.%I', d.source_schema, d.source_name) AS recorded (name),
+                       -- In a restored database, oids are those of other relations.
+                       coalesce(CASE WHEN NOT EXISTS (
+                                     SELECT FROM pg_class AS o JOIN pg_namespace AS q ON q.oid = o.relnamespace
+                                      WHERE q.nspname = d.source_schema AND o.relname = d.source_name)
+                                     THEN quote_ident(p.nspname) || '.' || quote_ident(c.relname) END,
+                                recorded.name) AS n (name)
                  WHERE d.pgt_id = s.pgt_id),
                'uses',
                (SELECT coalesce(jsonb_agg(DISTINCT jsonb_build_object(
                                     'kind', o.value ->> 'class', 'name', o.value ->> 'name')), '[]')
                   FROM jsonb_array_elements(s.bound -> 'objects') AS o (value)
                  WHERE o.value ->> 'class' <> 'relation'),
-               'table', coalesce(pgtrickle.describe_table(s.pgt_relid), '{}'),
+               'table', coalesce(
+                   (SELECT pgtrickle.describe_table(o.oid)
+                      FROM pg_class AS o JOIN pg_namespace AS q ON q.oid = o.relnamespace,
+                           parse_ident(present.name) AS p (parts)
+                     WHERE q.nspname = p.parts[1] AND o.relname = p.parts[2]), '{}'),
                'subscriptions',
                (SELECT coalesce(jsonb_agg(jsonb_build_object('channel', b.channel, 'role', r.rolname)
                                           ORDER BY b.channel), '[]')
                   FROM pgtrickle.pgt_subscriptions AS b JOIN pg_roles AS r ON r.oid = b.subscriber_oid
                  WHERE b.pgt_id = s.pgt_id))
-      FROM pgtrickle.pgt_stream_tables AS s
+      FROM pgtrickle.pgt_stream_tables AS s, pgtrickle.present_name(s.pgt_id) AS present (name)
      WHERE s.pgt_id = stream_table
 $$;
 
@@ -298,7 +322,7 @@ LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT jsonb_build_object(
-               'kind', 'placeholder', 'name', format('%I.%I', s.pgt_schema, s.pgt_name), 'query',
+               'kind', 'placeholder', 'name', pgtrickle.present_name(s.pgt_id), 'query',
                (SELECT format('SELECT %s WHERE false', string_agg(
                            format('NULL::%s%s AS %I', format_type(a.atttypid, a.atttypmod),
                                   CASE WHEN a.attcollation <> 0
