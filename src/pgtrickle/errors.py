@@ -232,19 +232,27 @@ class RestoreRefusedError(CatalogError, code="ST220"):
     """The stream table cannot be restored alone, or not in its refresh mode."""
 
 
-class DumpDamagedError(CatalogError, code="ST221"):
+class LakeSnapshotRefusedError(CatalogError, code="ST221"):
+    """The copy in the lake cannot stand in for the rows of a snapshot, or not in this statement."""
+
+
+class LakeSnapshotLostError(CatalogError, code="ST222"):
+    """The lake no longer holds the rows of a snapshot as they were."""
+
+
+class DumpDamagedError(CatalogError, code="ST223"):
     """The file is no dump of definitions, or a part of it is missing or was changed."""
 
 
-class DumpTooNewError(CatalogError, code="ST222"):
+class DumpTooNewError(CatalogError, code="ST224"):
     """The dump was written in a form that this version does not know."""
 
 
-class DumpNotRestorableError(CatalogError, code="ST223"):
+class DumpNotRestorableError(CatalogError, code="ST225"):
     """Something that a dump needs is missing in the database; nothing was changed."""
 
 
-class DefinitionDiffersError(CatalogError, code="ST224"):
+class DefinitionDiffersError(CatalogError, code="ST226"):
     """Something in the dump exists with another definition; nothing was changed."""
 
 

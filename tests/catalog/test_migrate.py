@@ -33,6 +33,7 @@ RELEASED = {
     4: "8dd2412e8df325075bca79bc1d76afa377a018c2190cee747019833b87fcda43",
     5: "269318eb828dd3397052aeb08c10f946b12c08cd54d07e2747d822599bc1d855",
     6: "fe34dcfc4489987cacf3283ebd443120fe2e9066fac7474ad43e56b1c6aa24d5",
+    7: "ebf1f4e4b7be13a013b41a2c9548fde0805519ca4651e043a9233eaa53b20bfe",
 }
 ALL = [
     *(f"{migration.version:04d} {migration.description}" for migration in list_migrations()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -57,11 +58,36 @@ def test_json_has_the_names_and_the_figures(shop: CommandLine) -> None:
     assert shop("snapshot", "list").stdout == "no snapshots\n"
 
 
+def test_lake_keeps_the_rows(shop: CommandLine, tmp_path: Path) -> None:
+    path = ("--sink", "ducklake", "--ducklake-sink-path", str(tmp_path / "lake"))
+    assert shop("alter", "counts", *path).exit_code == 0
+    taken = shop("snapshot", "create", "counts", "kept", "--to-lake")
+    [listed] = shop("snapshot", "list", "--json").json["snapshots"]
+    at = listed["lake_snapshot"]
+    told = shop("snapshot", "list").stdout
+    shown = shop("show", "counts", "--as-of", "kept", "--json").json
+    restored = shop("snapshot", "restore", "counts", "kept")
+    compared = shop("snapshot", "diff", "kept")
+
+    assert taken.stdout == "public.kept: taken\n"
+    assert (listed["lake_table"], listed["restorable"], listed["row_count"]) == (
+        "main.counts",
+        True,
+        3,
+    )
+    assert f"in version {at} of the lake table main.counts" in told
+    assert (shown["snapshot_id"], len(shown["rows"])) == (at, 3)
+    assert restored.stdout.endswith(": +0 -0 rows\n")
+    assert compared.stdout == "from public.kept to the present rows: +0 -0 rows\n"
+    assert shop("snapshot", "drop", "kept").exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
         (("create", "missing"), "ST201"),
         (("create", "counts", "t"), "ST217"),
+        (("create", "counts", "--to-lake"), "ST221"),
         (("restore", "counts", "missing"), "ST218"),
         (("restore", "missing", "missing"), "ST201"),
         (("list", "missing"), "ST201"),

@@ -1,4 +1,4 @@
-"""The benchmarks over TPC-H run from end to end, in processes of their own, and are right."""
+"""Benchmarks run from end to end, in processes of their own, and are right."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ _ROOT = Path(__file__).parents[2]
 
 
 def _run(benchmark: str, *arguments: str, output: Path) -> dict[str, Any]:
-    command = [sys.executable, "-m", benchmark, "--scale", "0.01", "--output", str(output)]
+    return _run_any(benchmark, "--scale", "0.01", *arguments, output=output)
+
+
+def _run_any(benchmark: str, *arguments: str, output: Path) -> dict[str, Any]:
+    command = [sys.executable, "-m", benchmark, "--output", str(output)]
     done = subprocess.run(
         [*command, *arguments], cwd=_ROOT, capture_output=True, text=True, check=False
     )
@@ -62,3 +66,24 @@ def test_the_cost_model_is_measured_both_ways_at_every_share(tmp_path: Path):
     assert [cell.share for cell in cells] == [0.001, 0.01, 0.3]
     assert [cell.full_share for cell in cells][::2] == [0.001, 0.3]
     assert all(cell.predicted_full_ms and cell.predicted_differential_ms for cell in cells)
+
+
+def test_snapshots_and_restores_are_measured_beside_a_copy(tmp_path: Path):
+    output = tmp_path / "snapshots.json"
+
+    results = _run_any(
+        "benchmarks.snapshots",
+        *("--rows", "2000", "--rounds", "2", "--share", "0.1"),
+        output=output,
+    )
+
+    [table] = results["tables"]
+    assert [row[0] for row in table["rows"]] == [
+        "CREATE TABLE AS",
+        "snapshot",
+        "restore, 0.1 of the rows changed",
+        "restore, all rows deleted",
+    ]
+    assert all(row[1] > 0 and row[2] > 0 for row in table["rows"])
+    assert report([str(output), "--directory", str(tmp_path)]) == 0
+    assert "| snapshot |" in (tmp_path / "snapshots.md").read_text()

@@ -162,3 +162,47 @@ def test_schema_in_which_the_owner_may_not_create(bench: Bench, lab: Lab):
     assert caught.value.code == "ST303"
     assert "closed" in caught.value.hint
     assert len(lab.trickle.snapshots.list_snapshots()) == 1
+
+
+FORGED_LAKES = {
+    "a view": (
+        "CREATE VIEW closed.ducklake_snapshot AS"
+        " SELECT length(trap.text('a'))::bigint AS snapshot_id",
+    ),
+    "row security": (
+        "CREATE TABLE closed.ducklake_snapshot (snapshot_id bigint)",
+        "INSERT INTO closed.ducklake_snapshot VALUES (7)",
+        "CREATE POLICY p ON closed.ducklake_snapshot USING (trap.text('a') = 'a')",
+        "ALTER TABLE closed.ducklake_snapshot ENABLE ROW LEVEL SECURITY",
+    ),
+    "an index": (
+        "CREATE TABLE closed.ducklake_snapshot (snapshot_id bigint)",
+        "CREATE INDEX ON closed.ducklake_snapshot (trap.text(snapshot_id::text))",
+    ),
+}
+
+
+@pytest.mark.parametrize("statements", FORGED_LAKES.values(), ids=FORGED_LAKES.keys())
+def test_forged_catalog_of_a_lake_is_not_looked_at(
+    bench: Bench, lab: Lab, statements: tuple[str, ...]
+):
+    bench.run("attacker", "CREATE SCHEMA closed", *statements)
+    bench.run(
+        "attacker",
+        "GRANT USAGE ON SCHEMA closed TO PUBLIC",
+        "GRANT SELECT ON closed.ducklake_snapshot TO PUBLIC",
+    )
+    bench.run("admin", "ALTER SEQUENCE trap.hits RESTART", "SELECT setval('trap.hits', 1, false)")
+    lab.run(
+        "UPDATE pgtrickle.pgt_snapshots SET snapshot_relid = NULL",
+        "INSERT INTO pgtrickle.pgt_lake_snapshots"
+        " SELECT snapshot_id, 'closed', '/tmp/none/', NULL, 'main', 'saved', 1, 'u', 7,"
+        """ '[["region", "text COLLATE \\"default\\""], ["total", "bigint"]]', 0"""
+        "   FROM pgtrickle.pgt_snapshots",
+    )
+
+    [listed] = lab.trickle.snapshots.list_snapshots()
+
+    assert (listed.lake_snapshot, listed.restorable) == (7, True)
+    assert code_of_restore(lab) in {"ST701", "ST219"}
+    assert nothing_ran(bench)

@@ -63,9 +63,9 @@ _PROCEDURES = (
     ),
     Procedure(
         "snapshot_stream_table",
-        (_NAME, ("target", "text", "NULL")),
+        (_NAME, ("target", "text", "NULL"), ("to_lake", "bool", "false")),
         "Copy the rows and the state of a stream table, at one frontier; return the name of the"
-        " table with the rows.",
+        " table with the rows. With to_lake its copy in the lake has the rows.",
         result="text",
     ),
     Procedure(

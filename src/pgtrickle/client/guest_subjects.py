@@ -152,9 +152,13 @@ class GuestLake(_OfGuest, LakeVerbs):
 class GuestSnapshots(_OfGuest, SnapshotVerbs):
     """The verbs on snapshots, for a guest."""
 
-    def snapshot_stream_table(self, name: str, target: str | None = None) -> QualifiedName:
+    def snapshot_stream_table(
+        self, name: str, target: str | None = None, *, to_lake: bool = False
+    ) -> QualifiedName:
         """Ask for a snapshot."""
-        taken = self._means.ask("snapshot_stream_table", self._get(name).name, target=target)
+        taken = self._means.ask(
+            "snapshot_stream_table", self._get(name).name, target=target, to_lake=to_lake
+        )
         return QualifiedName.parse(str(taken))
 
     def restore_from_snapshot(self, name: str, source: str) -> RefreshReport:

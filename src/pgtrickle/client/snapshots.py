@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgtrickle.catalog.snapshots.differences import diff_snapshots
 from pgtrickle.catalog.snapshots.entries import list_snapshots
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.table_snapshot import ListedSnapshot, SnapshotDiff
@@ -21,14 +20,18 @@ class SnapshotVerbs(Naming):
     It is ``trickle.snapshots``.
     """
 
-    def snapshot_stream_table(self, name: str, target: str | None = None) -> QualifiedName:
+    def snapshot_stream_table(
+        self, name: str, target: str | None = None, *, to_lake: bool = False
+    ) -> QualifiedName:
         """Take a snapshot, and return the name of the table that holds its rows.
 
         Without ``target`` that is ``snapshot_<name>_<milliseconds>`` beside the stream table.
+        With ``to_lake`` the copy in the lake holds the rows, in a snapshot of the lake that does
+        not expire, and no table is made.
         """
         from pgtrickle.service.lifecycle.snapshots.take import snapshot_stream_table
 
-        return snapshot_stream_table(self._runtime, self._name(name), target)
+        return snapshot_stream_table(self._runtime, self._name(name), target, to_lake=to_lake)
 
     def restore_from_snapshot(self, name: str, source: str) -> RefreshReport:
         """Give a stream table the rows, the state and the frontier of one of its snapshots.
@@ -50,11 +53,12 @@ class SnapshotVerbs(Naming):
         """Return the rows that were added and removed from snapshot ``a`` to snapshot ``b``.
 
         Without ``b``, up to the present rows of the stream table.  PostgreSQL compares them with
-        the rights of the connected role.
+        the rights of the connected role; rows in a lake are read into a temporary table first.
         """
-        with self._runtime.connection() as connection:
-            after = None if b is None else self._name(b)
-            return diff_snapshots(connection, self._name(a), after, max_rows)
+        from pgtrickle.service.lifecycle.snapshots.compare import diff_snapshots
+
+        after = None if b is None else self._name(b)
+        return diff_snapshots(self._runtime, self._name(a), after, max_rows)
 
     def drop_snapshot(self, table: str) -> QualifiedName:
         """Drop a snapshot and its table; return the name of that."""

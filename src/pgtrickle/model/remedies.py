@@ -51,12 +51,16 @@ REMEDIES: Final = {
     "ST219": "Load the stream table anew: pgtrickle refresh NAME --full. The rows of the snapshot"
     " can still be read.",
     "ST220": "Follow the hint: change the refresh mode, or dissolve the group, before you restore.",
-    "ST221": "Give what pgtrickle dump --format yaml has written; a script is run by psql. If the"
+    "ST221": "Follow the hint: give the stream table a copy, bring it up to date, or take the"
+    " snapshot without --to-lake; compare snapshots in a lake with: pgtrickle snapshot diff.",
+    "ST222": "Drop the snapshot, and load the stream table anew with: pgtrickle refresh --full. Let"
+    " only pgtrickle expire snapshots of this lake.",
+    "ST223": "Give what pgtrickle dump --format yaml has written; a script is run by psql. If the"
     " file is damaged, dump the definitions again.",
-    "ST222": "Install the version of pgtrickle that wrote the dump, or a later one.",
-    "ST223": "Create what the detail lists, or grant the privileges; then repeat it: pgtrickle"
+    "ST224": "Install the version of pgtrickle that wrote the dump, or a later one.",
+    "ST225": "Create what the detail lists, or grant the privileges; then repeat it: pgtrickle"
     " restore FILE.",
-    "ST224": "Drop or rename what is not wanted, or repeat with --replace: it becomes what the dump"
+    "ST226": "Drop or rename what is not wanted, or repeat with --replace: it becomes what the dump"
     " says.",
     "ST301": "Create the source again under the same name, or drop the stream table: pgtrickle drop"
     " NAME.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, ClassVar
 
 from pgtrickle.model.frontier import Frontier
@@ -25,6 +26,8 @@ class ListedSnapshot(Shown):
         "data_timestamp",
         "row_count",
         "size_bytes",
+        "lake_table",
+        "lake_snapshot",
         "gap",
     )
 
@@ -37,12 +40,31 @@ class ListedSnapshot(Shown):
     size_bytes: int  # with its state
     frontier: dict[str, Any]
     version: int | None
-    gap: str | None  # why the refresh after a restore reinitializes; None: it need not
+    gap: str | None  # why the refresh after a restore reinitializes, or why there can be none
+    lake_table: str | None = None  # that has the rows; None: a table of PostgreSQL has them
+    lake_snapshot: int | None = None
+    restorable: bool = True
 
     @property
     def table(self) -> QualifiedName:
-        """The table that holds its rows."""
+        """The table that holds its rows, or only its name if a lake has them."""
         return QualifiedName(self.snapshot_schema, self.snapshot_table)
+
+
+@dataclass(frozen=True, slots=True)
+class LakePlace:
+    """Where a lake has the rows of a snapshot, and by what they are known to be the same."""
+
+    catalog_schema: str
+    data_path: str
+    sink_path: str | None
+    table: QualifiedName
+    table_id: int
+    table_uuid: str
+    snapshot_id: int
+    columns: tuple[tuple[str, str], ...]  # of the stream table, with their types and collations
+    rows: int
+    checksum: Decimal
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +73,7 @@ class TableSnapshot:
 
     id: int
     stream_table_id: int
-    relid: int | None  # of the table with its rows; None: somebody dropped that
+    relid: int | None  # of the table with its rows; None: somebody dropped that, or a lake has them
     table: QualifiedName
     version: int | None
     defining_query: str
@@ -59,6 +81,8 @@ class TableSnapshot:
     data_timestamp: datetime
     plan: dict[str, Any] | None
     needs_reinit: bool
+    rows: int
+    lake: LakePlace | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from pgtrickle.storage.definitions import column_definitions
 from pgtrickle.storage.identity import identical_row, row_hash
 from pgtrickle.storage.tracking import Tracking
 
-_RESULT = '"result__changes"'
+RESULT = '"result__changes"'
 _GUARD = "pgtrickle_guard"
 _OPEN_GUARD = "SELECT pgtrickle.open_guard(%s::pg_catalog.regclass)"
 
@@ -151,7 +151,7 @@ def weigh_result(
     subtracted, so that only the difference remains.
     """
     rows = write_result(outputs, source, condition, weight=weight, less=less)
-    statement = f"CREATE TEMPORARY TABLE {_RESULT} ON COMMIT DROP AS\n{rows}"
+    statement = f"CREATE TEMPORARY TABLE {RESULT} ON COMMIT DROP AS\n{rows}"
     connection.execute(trusted(statement))
 
 
@@ -183,15 +183,22 @@ def apply_result(
     name: QualifiedName,
     columns: Sequence[Column],
     tracking: Tracking | None = None,
+    places: str | None = None,
 ) -> Applied:
-    """Delete and insert the weighted rows of the result, and count both."""
+    """Delete and insert the weighted rows of the result, and count both.
+
+    ``places`` is the query for the places of the rows to be deleted, if they are known.
+    """
     connection.execute(_OPEN_GUARD, [name.sql])
     expected = connection.execute(
-        trusted(f"SELECT COALESCE(sum(-{WEIGHT}), 0) FROM {_RESULT} WHERE {WEIGHT} < 0")
+        trusted(f"SELECT COALESCE(sum(-{WEIGHT}), 0) FROM {RESULT} WHERE {WEIGHT} < 0")
     ).fetchone()
     deleted = 0
     if expected is not None and expected[0]:
-        deletes, rows = write_delete(name, columns, _RESULT)
+        if places is None:
+            deletes, rows = write_delete(name, columns, RESULT)
+        else:
+            deletes, rows = _write_delete_at(name, places)
         if tracking is not None:
             gone = f"{rows}\nRETURNING {tracking.returning('stored')}"
             rows = f", deleted AS (\n{gone}\n)\nINSERT INTO {tracking.deleted} TABLE deleted"
@@ -202,7 +209,7 @@ def apply_result(
                 detail="Something other than a refresh wrote to the stream table.",
                 hint=f"Rebuild it with: pgtrickle refresh {name} --full.",
             )
-    inserts = write_insert(name, columns, _RESULT)
+    inserts = write_insert(name, columns, RESULT)
     if tracking is not None:
         new = f"{inserts}\nRETURNING {tracking.returning('stored')}"
         inserts = f"WITH new AS (\n{new}\n)\nINSERT INTO {tracking.inserted} TABLE new"
@@ -238,6 +245,14 @@ def write_delete(name: QualifiedName, columns: Sequence[Column], rows: str) -> t
         f" WHERE stored.ctid = found.__row AND found.__copy <= -found.{WEIGHT}"
     )
     return found, delete
+
+
+def _write_delete_at(name: QualifiedName, places: str) -> tuple[str, str]:
+    """Write the statement that deletes the rows at known places, in the same two parts."""
+    found = f"WITH found AS (\n{places}\n)"
+    return found, (
+        f"\nDELETE FROM ONLY {name.sql} AS stored USING found WHERE stored.ctid = found.place"
+    )
 
 
 _STORED_COLUMNS = """

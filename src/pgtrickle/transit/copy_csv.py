@@ -35,15 +35,16 @@ def arrow_to_csv(table: pa.Table | pa.RecordBatch) -> bytes:
     """
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
-    columns = [_printable(column) for column in table.columns]
-    printable = pa.Table.from_arrays(columns, names=[f"c{i}" for i in range(len(columns))])
+    columns = [printable(column) for column in table.columns]
+    printed = pa.Table.from_arrays(columns, names=[f"c{i}" for i in range(len(columns))])
     sink = io.BytesIO()
     options = pa.csv.WriteOptions(include_header=False, quoting_style="needed")
-    pa.csv.write_csv(printable, sink, options)
+    pa.csv.write_csv(printed, sink, options)
     return sink.getvalue()
 
 
-def _printable(values: pa.ChunkedArray) -> pa.ChunkedArray:
+def printable(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return values that Arrow prints as PostgreSQL reads them."""
     if pa.types.is_date32(values.type):
         return _with_odd_days(values, pa.int32(), _FIRST_PLAIN_DAY, _LAST_PLAIN_DAY, _print_day)
     if pa.types.is_timestamp(values.type):

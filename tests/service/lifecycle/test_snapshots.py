@@ -596,3 +596,30 @@ def test_second_restore_does_not_inherit_the_gap_of_the_first(shop: Lab):
     shop.refresh("sums")
     restore(shop, between)
     shop.refresh("sums", "REINITIALIZE")
+
+
+@pytest.mark.parametrize("read", ["", "SELECT count(*) FROM rows"], ids=["alone", "read"])
+def test_many_rows_come_back_into_an_empty_table(postgres_lab: Lab, read: str):
+    """The index is built afterwards, unless a reader would have to be waited for."""
+    lab = postgres_lab
+    lab.run("CREATE TABLE many AS SELECT generate_series(1, 100000) AS id")
+    lab.create("rows", "SELECT id FROM many")
+    indexes = "SELECT indexrelid, indisvalid FROM pg_index WHERE indrelid = 'rows'::regclass"
+    [before] = lab.rows(indexes)
+    taken = take(lab, "rows")
+    lab.run(
+        "ALTER TABLE rows DISABLE TRIGGER USER",
+        "DELETE FROM rows",
+        "ALTER TABLE rows ENABLE TRIGGER USER",
+    )
+
+    with psycopg.connect(lab.trickle.dsn) as reader:
+        if read:
+            reader.execute(read.encode())
+        restore(lab, taken, "rows")
+
+    [after] = lab.rows(indexes)
+    assert (after == before) is bool(read)
+    assert after[1]
+    assert lab.value("SELECT count(*) FROM rows") == 100_000
+    lab.window("DELETE FROM many WHERE id = 7")

@@ -28,6 +28,8 @@ INNER = {
     "check_may_act_on",
     "check_may_ask",
     "check_may_group",
+    "diff_tables",
+    "find_compared",
     "find_snapshot",
     "list_identities",
     *("describe_database", "describe_definition", "describe_grants", "describe_placeholder"),

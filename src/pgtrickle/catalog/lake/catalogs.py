@@ -74,6 +74,10 @@ _MOVE_SOURCES = """
     UPDATE pgtrickle.pgt_ducklake_sources SET catalog_schema = %(new)s
      WHERE %(dsn)s = '' AND catalog_schema = %(old)s
 """
+_MOVE_SNAPSHOTS = """
+    UPDATE pgtrickle.pgt_lake_snapshots SET catalog_schema = %(new)s
+     WHERE %(dsn)s = '' AND catalog_schema = %(old)s
+"""
 # Where a catalog is, none was moved away from; and whoever was sent to the old place goes on.
 _FORGET_MOVES = """
     DELETE FROM pgtrickle.pgt_ducklake_moves WHERE catalog_dsn = %(dsn)s AND from_schema = %(new)s
@@ -102,7 +106,7 @@ def move_records(connection: Connection[TupleRow], dsn: str, old: str, new: str)
             hint="Turn those off first: pgtrickle sink status lists them.",
         ) from error
     sources = connection.execute(_MOVE_SOURCES, values).rowcount
-    for statement in (_FORGET_MOVES, _SEND_ON, _NOTE_MOVE):
+    for statement in (_MOVE_SNAPSHOTS, _FORGET_MOVES, _SEND_ON, _NOTE_MOVE):
         connection.execute(statement, values)
     row = connection.execute(_FIND_SETTING).fetchone()
     if row is not None and (row[0] or CATALOG_SCHEMA) == old:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from decimal import Decimal
+from typing import NamedTuple
 
 from psycopg import Connection
 from psycopg.rows import TupleRow
@@ -110,11 +111,47 @@ $$;
 COMMENT ON FUNCTION pgtrickle.list_identities(oid) IS
     'How the values of the columns of a table are told apart, and shown.';
 
+-- The relations to compare; NULL stands for one whose rows are in a lake.
+CREATE OR REPLACE FUNCTION pgtrickle.find_compared(a text, b text, schemas name[])
+RETURNS TABLE (of_a oid, of_b oid, is_whole boolean)
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    one record;
+    other record;
+BEGIN
+    SELECT * INTO one FROM pgtrickle.find_snapshot(a, schemas);
+    IF b IS NULL THEN
+        IF one.present IS NULL THEN
+            RAISE EXCEPTION 'the stream table of the snapshot "%" does not exist any more', a
+                  USING ERRCODE = 'ST201', HINT = 'Query the table of the snapshot instead.';
+        ELSIF one.query <> one.present_query THEN
+            RAISE EXCEPTION 'the stream table of the snapshot "%" has another query by now', a
+                  USING ERRCODE = 'ST219', HINT = 'Compare the two tables with EXCEPT ALL.';
+        END IF;
+        RETURN QUERY SELECT one.relation, one.present, one.relation IS NOT NULL;
+        RETURN;
+    END IF;
+    SELECT * INTO other FROM pgtrickle.find_snapshot(b, schemas);
+    IF one.stream_table <> other.stream_table THEN
+        RAISE EXCEPTION '"%" and "%" are snapshots of different stream tables', a, b
+              USING ERRCODE = 'ST219', HINT = 'List them with: pgtrickle snapshot list.';
+    ELSIF one.query <> other.query THEN
+        RAISE EXCEPTION '"%" and "%" are snapshots of different queries', a, b
+              USING ERRCODE = 'ST219', HINT = 'Compare the two tables with EXCEPT ALL.';
+    END IF;
+    RETURN QUERY SELECT one.relation, other.relation,
+                        one.relation IS NOT NULL AND other.relation IS NOT NULL;
+END
+$$;
+
+COMMENT ON FUNCTION pgtrickle.find_compared(text, text, name[]) IS
+    'The tables of two snapshots that can be compared, or of one and its stream table.';
+
 -- With the rights of the caller.  Where policies would hide rows from the caller it fails: the rows
 -- would seem to have been removed, and a policy is code of the table's owner.
-CREATE OR REPLACE FUNCTION pgtrickle.diff_snapshots(
-    a text, b text DEFAULT NULL, max_rows bigint DEFAULT 100,
-    schemas name[] DEFAULT current_schemas(false))
+CREATE OR REPLACE FUNCTION pgtrickle.diff_tables(of_a oid, of_b oid, max_rows bigint)
 RETURNS TABLE (change text, copies bigint, "row" json, total_added bigint, total_removed bigint)
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -122,43 +159,11 @@ SET row_security = off
 SET extra_float_digits = 1
 AS $$
 DECLARE
-    one record;
-    other record;
-    of_a oid;
-    of_b oid;
     differences text;
-    listed text;
     keys text;
     aliases text;
     shown text;
 BEGIN
-    IF max_rows < 0 THEN
-        RAISE EXCEPTION 'max_rows is %, which is negative', max_rows
-              USING ERRCODE = 'ST501', HINT = 'Give a number from 0 on, or NULL for all rows.';
-    END IF;
-    SELECT * INTO one FROM pgtrickle.find_snapshot(a, schemas);
-    of_a := one.relation;
-    IF b IS NULL THEN
-        of_b := one.present;
-        IF of_b IS NULL THEN
-            RAISE EXCEPTION 'the stream table of the snapshot "%" does not exist any more', a
-                  USING ERRCODE = 'ST201', HINT = 'Query the table of the snapshot instead.';
-        ELSIF one.query <> one.present_query THEN
-            RAISE EXCEPTION 'the stream table of the snapshot "%" has another query by now', a
-                  USING ERRCODE = 'ST219', HINT = 'Compare the two tables with EXCEPT ALL.';
-        END IF;
-    ELSE
-        SELECT * INTO other FROM pgtrickle.find_snapshot(b, schemas);
-        of_b := other.relation;
-        IF one.stream_table <> other.stream_table THEN
-            RAISE EXCEPTION '"%" and "%" are snapshots of different stream tables', a, b
-                  USING ERRCODE = 'ST219', HINT = 'List them with: pgtrickle snapshot list.';
-        ELSIF one.query <> other.query THEN
-            RAISE EXCEPTION '"%" and "%" are snapshots of different queries', a, b
-                  USING ERRCODE = 'ST219', HINT = 'Compare the two tables with EXCEPT ALL.';
-        END IF;
-    END IF;
-
     SELECT string_agg(format('%I is %s in %s, %s in %s',
                              column_name, coalesce(x.form, 'missing'), of_a::regclass,
                              coalesce(y.form, 'missing'), of_b::regclass), '; ')
@@ -201,6 +206,32 @@ BEGIN
 END
 $$;
 
+COMMENT ON FUNCTION pgtrickle.diff_tables(oid, oid, bigint) IS
+    'The rows that were added and removed from one table to another with the same columns.';
+
+CREATE OR REPLACE FUNCTION pgtrickle.diff_snapshots(
+    a text, b text DEFAULT NULL, max_rows bigint DEFAULT 100,
+    schemas name[] DEFAULT current_schemas(false))
+RETURNS TABLE (change text, copies bigint, "row" json, total_added bigint, total_removed bigint)
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    found record;
+BEGIN
+    IF max_rows < 0 THEN
+        RAISE EXCEPTION 'max_rows is %, which is negative', max_rows
+              USING ERRCODE = 'ST501', HINT = 'Give a number from 0 on, or NULL for all rows.';
+    END IF;
+    SELECT * INTO found FROM pgtrickle.find_compared(a, b, schemas);
+    IF NOT found.is_whole THEN
+        RAISE EXCEPTION 'the rows of a snapshot are in a lake, which PostgreSQL does not read'
+              USING ERRCODE = 'ST221', HINT = 'Compare them with: pgtrickle snapshot diff.';
+    END IF;
+    RETURN QUERY SELECT * FROM pgtrickle.diff_tables(found.of_a, found.of_b, max_rows);
+END
+$$;
+
 COMMENT ON FUNCTION pgtrickle.diff_snapshots(text, text, bigint, name[]) IS
     'The rows that were added and removed from one snapshot of a stream table to another, with the'
     ' numbers of their copies; without b, up to its present rows.';
@@ -220,24 +251,40 @@ def _literals(words: Iterable[str]) -> str:
     return ", ".join(map(quote_literal, sorted(words)))
 
 
+_FIND_COMPARED = """
+    SELECT of_a, of_b FROM pgtrickle.find_compared(%(before)s, %(after)s, '{}')
+"""
 _DIFF = """
     SELECT change, copies, "row"::pg_catalog.text, total_added, total_removed
-      FROM pgtrickle.diff_snapshots(%(before)s, %(after)s, %(most)s)
+      FROM pgtrickle.diff_tables(%(of_a)s, %(of_b)s, %(most)s)
 """
 
 
-def diff_snapshots(
+class Compared(NamedTuple):
+    """The relations of two snapshots, or of one and the present rows; None: in a lake."""
+
+    before: int | None
+    after: int | None
+
+
+def find_compared(
+    connection: Connection[TupleRow], before: QualifiedName, after: QualifiedName | None
+) -> Compared:
+    """Look up what is to be compared; raises ST219 if that means nothing."""
+    values = {"before": before.sql, "after": None if after is None else after.sql}
+    [found] = connection.execute(_FIND_COMPARED, values).fetchall()
+    return Compared(*(None if one is None else int(one) for one in found))
+
+
+def diff_tables(
     connection: Connection[TupleRow],
     before: QualifiedName,
     after: QualifiedName | None,
+    compared: tuple[int, int],
     max_rows: int,
 ) -> SnapshotDiff:
-    """Return how two snapshots differ, or one and the present rows, with some of the rows."""
-    values = {
-        "before": before.sql,
-        "after": None if after is None else after.sql,
-        "most": max_rows,
-    }
+    """Return how the relations of two snapshots differ, with some of the rows."""
+    values = {"of_a": compared[0], "of_b": compared[1], "most": max_rows}
     found = connection.execute(_DIFF, values).fetchall()
     added, removed = found[0][3:] if found else (0, 0)
     return SnapshotDiff(

@@ -535,7 +535,7 @@ BEGIN
         statement := format('CREATE OR REPLACE TRIGGER %I %s', called, rest);
     ELSE
         RAISE EXCEPTION 'there is no kind of object "%"', kind
-              USING ERRCODE = 'ST221', HINT = 'Dump the definitions again.';
+              USING ERRCODE = 'ST223', HINT = 'Dump the definitions again.';
     END CASE;
     RETURN NEXT;
     condition := NULL;

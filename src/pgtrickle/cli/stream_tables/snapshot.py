@@ -45,6 +45,10 @@ def create(
             help="Table to create; default: snapshot_<name>_<milliseconds> in the same schema.",
         ),
     ] = None,
+    to_lake: Annotated[
+        bool,
+        typer.Option("--to-lake", help="Let the copy in the lake keep the rows; no table is made."),
+    ] = False,
     wait: Wait = True,
     dsn: Dsn = None,
     as_json: Json = False,
@@ -53,7 +57,7 @@ def create(
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
 
         def take() -> str:
-            return str(trickle.snapshots.snapshot_stream_table(name, target))
+            return str(trickle.snapshots.snapshot_stream_table(name, target, to_lake=to_lake))
 
         with working(f"Copying {name}"):
             taken = when_free(trickle, name, take, wait=wait)
@@ -113,10 +117,16 @@ def list_taken(
 
 
 def _line(one: ListedSnapshot) -> str:
-    after = "continues" if one.gap is None else f"reinitializes: {printable_line(one.gap)}"
+    after = "the refresh after a restore continues"
+    if one.gap is not None:
+        after = "the refresh after a restore reinitializes" if one.restorable else "not restorable"
+        after = f"{after}: {printable_line(one.gap)}"
+    lake = ""
+    if one.lake_table is not None:
+        lake = f" in version {one.lake_snapshot} of the lake table {one.lake_table},"
     return printable_line(
-        f"{one.table} of {one.stream_table}: {one.row_count} rows of {one.data_timestamp},"
-        f" {one.size_bytes} bytes; the refresh after a restore {after}"
+        f"{one.table} of {one.stream_table}: {one.row_count} rows of {one.data_timestamp},{lake}"
+        f" {one.size_bytes} bytes; {after}"
     )
 
 

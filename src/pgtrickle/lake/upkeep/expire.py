@@ -6,6 +6,7 @@ only put on the list of files to remove, since a reader may be using one of them
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 from psycopg import Connection
@@ -21,6 +22,7 @@ _FORGET = """
      WHERE snapshot_time < pg_catalog.clock_timestamp() - %(keep)s::interval
        AND snapshot_id < (SELECT max(snapshot_id) FROM {snapshot})
        AND (%(before)s::bigint IS NULL OR snapshot_id < %(before)s)
+       AND snapshot_id <> ALL (%(kept)s::bigint[])
     RETURNING snapshot_id
 """
 _FORGET_CHANGES = "DELETE FROM {snapshot_changes} WHERE snapshot_id = ANY(%s)"
@@ -47,15 +49,20 @@ _SCHEDULE = """
 
 
 def expire_snapshots(
-    connection: Connection, catalog: LakeCatalog, keep: timedelta, before: int | None = None
+    connection: Connection,
+    catalog: LakeCatalog,
+    keep: timedelta,
+    before: int | None = None,
+    kept: Callable[[], list[int]] = list,
 ) -> int:
     """Expire the snapshots that are older than ``keep``, and return how many; the head stays.
 
-    Those from ``before`` on stay too: foreign changes in them have not been checked yet.
+    Those from ``before`` on stay too: foreign changes in them have not been checked yet.  So do
+    those that ``kept`` names, which is asked when no other writer can add one any more.
     """
     snapshot = catalog.table("snapshot")
     take_turn(connection, catalog)
-    values = {"keep": keep, "before": before}
+    values = {"keep": keep, "before": before, "kept": kept()}
     expired = [
         one for (one,) in connection.execute(trusted(_FORGET.format(snapshot=snapshot)), values)
     ]

@@ -26,6 +26,7 @@ from pgtrickle.storage.apply import (
     load_result,
     weigh_result,
 )
+from pgtrickle.storage.restoring.table_difference import weigh_difference
 from pgtrickle.storage.tracking import Tracking
 
 
@@ -37,12 +38,13 @@ class Rows:
     source: str
     condition: Scalar | None = None
     weight: str = "1"
+    stored: bool = False  # in a table, as they are, which nobody changes meanwhile
 
     @classmethod
-    def of_table(cls, source: str, columns: Sequence[Column]) -> Rows:
+    def of_table(cls, source: str, columns: Sequence[Column], *, stored: bool = False) -> Rows:
         """Return the rows of a relation that has the columns of the result."""
         outputs = [Output(one.name, column_scalar(one.name), one.type) for one in columns]
-        return cls(outputs, source)
+        return cls(outputs, source, stored=stored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +80,10 @@ def replace_contents(writer: Connection, prepared: Prepared, rows: Rows) -> Writ
     )
     ensure_row_index(writer, name, columns)
     if applied is None:
-        _weigh(writer, rows, less=name)
-        applied = apply_result(writer, name, columns, tracking)
+        places = weigh_difference(writer, name, columns, rows.source) if rows.stored else None
+        if places is None:
+            _weigh(writer, rows, less=name)
+        applied = apply_result(writer, name, columns, tracking, places)
     else:
         tracking = None  # filled from empty: a sink takes all rows
     writer.execute(trusted(f"ANALYZE {name.sql}"))

@@ -21,6 +21,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = MappingProxyType(
         "name": (str,),
         "new_name": (str,),
         "target": (str,),
+        "to_lake": (bool,),
         "source": (str,),
         "table": (str,),
         "query": (str,),

@@ -30,7 +30,12 @@ def take(ask: Ask, given: Mapping[str, Any]) -> Any:
     stream_table = get_own_stream_table(ask, given["name"])
     check_may_act_as_server(ask)
     taken = when_free(
-        lambda: snapshot_stream_table(ask.runtime, stream_table.name, given.get("target")),
+        lambda: snapshot_stream_table(
+            ask.runtime,
+            stream_table.name,
+            given.get("target"),
+            to_lake=bool(given.get("to_lake")),
+        ),
         waiting=_tell_waiting(ask, stream_table),
         seconds=given.get("wait_seconds"),
     )

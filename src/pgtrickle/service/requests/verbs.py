@@ -314,7 +314,9 @@ VERBS: Mapping[str, Verb] = MappingProxyType(
             Verb("bulk_create", _bulk_create, ("definitions",)),
             Verb("bulk_alter_stream_tables", _bulk_alter, ("names", "params")),
             Verb("bulk_drop_stream_tables", _bulk_drop, ("names",)),
-            Verb("snapshot_stream_table", snapshots.take, _ONE, ("target", "wait_seconds")),
+            Verb(
+                "snapshot_stream_table", snapshots.take, _ONE, ("target", "to_lake", "wait_seconds")
+            ),
             Verb("restore_from_snapshot", snapshots.restore, _FROM, ("wait_seconds",)),
             Verb("drop_snapshot", snapshots.drop, ("table",)),
             Verb("show_as_of", lake.show_past, ("name", "as_of"), ("columns", "max_rows")),

@@ -10,8 +10,9 @@ from typing import Final
 
 from psycopg import Connection
 
-from pgtrickle.errors import LakeSinkError
+from pgtrickle.errors import LakeSinkError, LakeSnapshotRefusedError
 from pgtrickle.model.stream_table import StreamTable
+from pgtrickle.model.table_snapshot import LakePlace
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.options.stream_table import DUCKLAKE, NO_SINK, SinkOptions
 from pgtrickle.service.compile import Compiled
@@ -65,6 +66,28 @@ def find_copy(connection: Connection, stream_table: StreamTable) -> Copy | None:
     """Return the copy of a stream table; it has at most one."""
     found = (kind.find(connection, stream_table) for kind in KINDS.values())
     return next((copy for copy in found if copy is not None), None)
+
+
+def get_keepable_copy(connection: Connection, stream_table: StreamTable) -> Copy:
+    """Return the copy that can stand in for the rows of a snapshot, or raise ST221."""
+    copy = find_copy(connection, stream_table)
+    if copy is None:
+        raise LakeSnapshotRefusedError(
+            f'the stream table "{stream_table.name}" has no copy in a lake',
+            hint=f"Give it one with: pgtrickle alter {stream_table.name} --sink {DUCKLAKE}; or take"
+            " the snapshot without --to-lake.",
+        )
+    return copy
+
+
+def load_kept(runtime: Runtime, connection: Connection, place: LakePlace, target: str) -> None:
+    """Copy the rows of a snapshot from the lake into an empty table, or raise ST222."""
+    # As for deliveries: Arrow is imported with the first lake.
+    from pgtrickle.service.sinks.ducklake.snapshots import (  # noqa: PLC0415
+        load_kept as load_from_lake,
+    )
+
+    load_from_lake(runtime, connection, place, target)
 
 
 def track(writer: Connection, stream_table: StreamTable, compiled: Compiled) -> Tracking | None:

@@ -12,6 +12,7 @@ from pgtrickle.catalog.refreshes.leases import Lease
 from pgtrickle.model.frontier import Frontier
 from pgtrickle.model.sql_type import Column
 from pgtrickle.model.stream_table import StreamTable
+from pgtrickle.model.table_snapshot import LakePlace
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.options.stream_table import SinkOptions
 from pgtrickle.service.compile import Compiled
@@ -57,6 +58,27 @@ class Copy(Protocol):
 
     def track(self, writer: Connection, compiled: Compiled) -> Tracking | None:
         """Record the rows that the refresh is about to write, if the copy follows them."""
+        ...
+
+    def bring_up_to_date(self, runtime: Runtime, lease: Lease, delivery: Delivery) -> None:
+        """Deliver apart from any refresh what the copy lacks; raises ST221 if it cannot be kept."""
+        ...
+
+    def keep(self, writer: Connection, delivery: Delivery) -> Kept:
+        """Check that the copy can stand in for the rows of a snapshot; raises ST221 if not."""
+        ...
+
+
+class Kept(Protocol):
+    """A copy that has been found to give back each row of its stream table as it is."""
+
+    @property
+    def rows(self) -> int:
+        """The number of its rows."""
+        ...
+
+    def place(self) -> LakePlace:
+        """Return where the rows are; they stay as they are until the transaction commits."""
         ...
 
 

@@ -88,7 +88,7 @@ def write_scripts(path: Path, parts: Sequence[tuple[str | None, str]], *, split:
 def read_dump_files(path: Path) -> Dump:
     """Read a dump, and check all of it: its form, its parts, and the files with rows.
 
-    Raises ST221 if something is damaged, ST222 if a later version has written it.
+    Raises ST223 if something is damaged, ST224 if a later version has written it.
     """
     if not path.is_dir():
         described = _read(path, ONE_FILE)

@@ -41,7 +41,7 @@ _GROUPS = {"watermark_groups": "sources", "refresh_groups": "members"}
 def check_restorable(
     runtime: Runtime, connection: Connection, dump: Dump, *, replace: bool
 ) -> None:
-    """Raise ST223 with all that is missing, ST224 with all that is something else."""
+    """Raise ST225 with all that is missing, ST226 with all that is something else."""
     if missing := sorted({*_list_missing(runtime, connection, dump)}):
         raise DumpNotRestorableError(
             f"the dump cannot be restored here yet: {len(missing)} obstacles",

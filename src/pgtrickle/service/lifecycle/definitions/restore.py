@@ -94,7 +94,7 @@ def restore_definitions(
 ) -> list[RestoredItem]:
     """Restore a dump; ``tell`` is called after each stream table and view.
 
-    Raises ST221 to ST224 before anything is changed.  ``replace``: what exists with another
+    Raises ST223 to ST226 before anything is changed.  ``replace``: what exists with another
     definition becomes what the dump says.
     """
     dump = read_dump_files(path)

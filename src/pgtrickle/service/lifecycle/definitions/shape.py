@@ -20,7 +20,7 @@ _HINT = "Dump the definitions again, or undo what was changed in the file."
 
 
 def check_shape(value: object, shape: Shape, file: str) -> None:
-    """Raise ST221 with everything that is wrong, unless a value has its shape."""
+    """Raise ST223 with everything that is wrong, unless a value has its shape."""
     if wrong := list(shape(value, "")):
         raise DumpDamagedError(
             f"{file} is not a dump of definitions, or is damaged",

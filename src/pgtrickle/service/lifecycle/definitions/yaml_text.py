@@ -52,7 +52,7 @@ def write_yaml(value: object) -> str:
 
 
 def read_yaml(text: str, file: str) -> object:
-    """Read a value; raise ST221 if the text is not YAML.
+    """Read a value; raise ST223 if the text is not YAML.
 
     >>> read_yaml("a: [1, '2']", "x.yaml")
     {'a': [1, '2']}

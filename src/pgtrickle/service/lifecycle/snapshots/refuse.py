@@ -69,7 +69,11 @@ def check_fits(
     if snapshot.defining_query != stream_table.defining_query:
         raise _mismatch(snapshot, f'"{stream_table.name}" has another query by now')
     present = dict(list_stored_columns(connection, stream_table.name))
-    kept = dict(list_stored_columns(connection, snapshot.table))
+    kept = dict(
+        list_stored_columns(connection, snapshot.table)
+        if snapshot.lake is None
+        else snapshot.lake.columns
+    )
     for column in compiled.columns:
         if kept.get(column.name) != present.get(column.name):
             raise _mismatch(snapshot, f'the column "{column.name}" had another type')

@@ -7,6 +7,7 @@ continues from the frontier of the snapshot; where changes after it are gone, it
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -19,7 +20,7 @@ from pgtrickle.capture.locks import lock_buffers
 from pgtrickle.catalog.capture.snapshot_gaps import adopt_snapshot_gaps
 from pgtrickle.catalog.dependencies import list_dependencies
 from pgtrickle.catalog.refreshes.leases import Lease
-from pgtrickle.catalog.snapshots.entries import lock_snapshot
+from pgtrickle.catalog.snapshots.entries import find_snapshot, lock_snapshot
 from pgtrickle.catalog.stream_tables import get_stream_table_by_id, update_needs_reinit
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import Action, InitiatedBy, StreamTable
@@ -35,11 +36,13 @@ from pgtrickle.service.lifecycle.snapshots.refuse import (
     check_restorable,
     hold_safe_table,
 )
+from pgtrickle.service.lifecycle.snapshots.rows import find_rows
 from pgtrickle.service.lock_waits import until_free
 from pgtrickle.service.refreshing.commit import Committed, Outcome, commit, deliver_rest
 from pgtrickle.service.refreshing.contents import Rows, replace_contents
 from pgtrickle.service.refreshing.refresh import Basis, Prepared, Refresh
 from pgtrickle.service.runtime import Runtime
+from pgtrickle.storage.restoring.unindexed import MANY_ROWS, unindexed_if_empty
 from pgtrickle.storage.snapshot_copies import restore_state
 
 
@@ -54,7 +57,8 @@ def restore_from_snapshot(runtime: Runtime, name: QualifiedName, source: str) ->
         stream_table, compiled = compile_present(runtime, writer, found)
         table = QualifiedName.parse(source, stream_table.name.schema)
         restoring = _Restoring(runtime, stream_table, lease, compiled, table)
-        committed = until_free(runtime, writer, lambda: restoring.exchange(writer))
+        with restoring.prepared(writer):
+            committed = until_free(runtime, writer, lambda: restoring.exchange(writer))
         deliver_rest(committed)
     return committed.report
 
@@ -80,6 +84,13 @@ class _Restoring:
     compiled: Compiled
     table: QualifiedName
 
+    def prepared(self, writer: Connection) -> AbstractContextManager[None]:
+        """Let many rows be written to an empty table without its index."""
+        snapshot = find_snapshot(writer, self.table)
+        if snapshot is None or snapshot.rows < MANY_ROWS:
+            return nullcontext()
+        return unindexed_if_empty(writer, self.stream_table.name, self.compiled.columns)
+
     def exchange(self, writer: Connection) -> Committed:
         """Do all that becomes visible at once; it goes down in history as a refresh."""
         check_restorable(writer, self.stream_table)
@@ -88,7 +99,8 @@ class _Restoring:
         refresh = Refresh.begin(self.runtime, self.stream_table, self.lease, InitiatedBy.MANUAL)
         prepared = Prepared(refresh, self.compiled)
         with refresh.account.timed("apply"):
-            rows = Rows.of_table(f"ONLY {snapshot.table.sql}", self.compiled.columns)
+            source = find_rows(self.runtime, writer, self.stream_table.name, snapshot)
+            rows = Rows.of_table(source, self.compiled.columns, stored=True)
             written = replace_contents(writer, prepared, rows)
             if not snapshot.needs_reinit:
                 restore_state(writer, self.stream_table.id, snapshot.id)
@@ -114,12 +126,13 @@ class _Restoring:
         snapshot = lock_snapshot(writer, found.id)
         if (
             snapshot is None
-            or snapshot.relid is None
+            or (snapshot.relid is None and snapshot.lake is None)
             or snapshot.table != self.table
             or snapshot.stream_table_id != self.stream_table.id
         ):
             raise not_found(self.table, of=self.stream_table.name)
-        hold_safe_table(writer, self.stream_table, snapshot)
+        if snapshot.lake is None:
+            hold_safe_table(writer, self.stream_table, snapshot)
         return snapshot
 
     def _mark(self, writer: Connection, snapshot: TableSnapshot) -> None:

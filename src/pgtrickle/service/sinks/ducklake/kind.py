@@ -20,7 +20,7 @@ from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.options.stream_table import SinkOptions
 from pgtrickle.service.compile import Compiled
 from pgtrickle.service.runtime import Runtime
-from pgtrickle.service.sinks.kind import Copy, Delivery
+from pgtrickle.service.sinks.kind import Copy, Delivery, Kept
 from pgtrickle.storage.tracking import Tracking, start_tracking
 
 
@@ -59,6 +59,20 @@ class LakeCopy:
         from pgtrickle.service.sinks.ducklake.delivery import key_of  # noqa: PLC0415 - see above
 
         return None if self.sink.needs_load else start_tracking(writer, key_of(compiled))
+
+    def bring_up_to_date(self, runtime: Runtime, lease: Lease, delivery: Delivery) -> None:
+        """Deliver what the lake lacks."""
+        from pgtrickle.service.sinks.ducklake.snapshots import (  # noqa: PLC0415 - see above
+            bring_up_to_date,
+        )
+
+        bring_up_to_date(runtime, lease, delivery.stream_table, delivery.columns)
+
+    def keep(self, writer: Connection, delivery: Delivery) -> Kept:
+        """Check that the lake gives back each row as it is."""
+        from pgtrickle.service.sinks.ducklake.snapshots import keep_copy  # noqa: PLC0415 - see above
+
+        return keep_copy(writer, delivery.stream_table, delivery.columns)
 
 
 class DuckLake:

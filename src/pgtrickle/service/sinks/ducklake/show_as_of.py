@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from itertools import chain, islice
@@ -12,8 +12,9 @@ from typing import Any
 from psycopg import Connection
 
 from pgtrickle.catalog.lake.sinks import find_sink
+from pgtrickle.catalog.snapshots.entries import find_snapshot as find_taken
 from pgtrickle.catalog.stream_tables import get_stream_table
-from pgtrickle.errors import LakeCatalogError, LakeReadError, SettingError
+from pgtrickle.errors import LakeCatalogError, LakeReadError, NameNotUsableError, SettingError
 from pgtrickle.lake.format.catalog import LakeCatalog
 from pgtrickle.lake.reader.columns import choose, list_columns
 from pgtrickle.lake.reader.files import read_file
@@ -23,6 +24,7 @@ from pgtrickle.lake.write.deliver import find_sink_catalog
 from pgtrickle.lake.write.text_settings import fix_settings_sql
 from pgtrickle.model.lake.past_rows import PastRows
 from pgtrickle.model.lake.sink import LakeSink
+from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.model.text.trusted import trusted
 from pgtrickle.service.runtime import Runtime
@@ -51,8 +53,9 @@ def show_as_of(
         sink = find_sink(connection, stream_table.id)
         if sink is None:
             raise no_sink(stream_table.name)
-        with _catalog_of(sink, connection) as (lake, catalog):
-            read = _describe(sink, as_of, columns)
+        with catalog_of(sink, connection) as (lake, catalog):
+            kept = _find_kept(connection, stream_table, as_of)
+            read = _describe(sink, as_of if kept is None else kept, columns)
             snapshot_id = find_snapshot(lake, catalog, read)
             scan = _plan(lake, catalog, sink, read, snapshot_id)
             [(moment,)] = lake.execute(
@@ -72,8 +75,22 @@ def show_as_of(
     )
 
 
+def _find_kept(
+    connection: Connection, stream_table: StreamTable, as_of: str | int | datetime
+) -> int | None:
+    """Return the snapshot of the lake that a snapshot of the stream table keeps, by its name."""
+    if not isinstance(as_of, str) or not as_of.strip():
+        return None
+    with suppress(NameNotUsableError):
+        name = QualifiedName.parse(as_of.strip(), stream_table.name.schema)
+        found = find_taken(connection, name)
+        if found is not None and found.stream_table_id == stream_table.id and found.lake:
+            return found.lake.snapshot_id
+    return None
+
+
 @contextmanager
-def _catalog_of(sink: LakeSink, connection: Connection) -> Iterator[tuple[Connection, LakeCatalog]]:
+def catalog_of(sink: LakeSink, connection: Connection) -> Iterator[tuple[Connection, LakeCatalog]]:
     """Open the catalog of a sink at one moment, so that housekeeping cannot move rows meanwhile."""
     with opened(sink.catalog_dsn, connection) as ends, ends.lake.transaction():
         ends.lake.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 from psycopg import Connection
 
@@ -28,6 +29,7 @@ from pgtrickle.catalog.lake.sinks import (
 )
 from pgtrickle.catalog.lake.sources import list_sources
 from pgtrickle.catalog.refreshes.leases import Lease, check_lease
+from pgtrickle.catalog.snapshots.entries import list_kept_in_lake
 from pgtrickle.catalog.stream_tables import get_stream_table
 from pgtrickle.errors import LeaseHeldError, TrickleError
 from pgtrickle.lake.files.roots import LakePath, Roots
@@ -141,7 +143,8 @@ def _expire_one(
         if catalog is None:
             return 0
         with lake_transaction(ends):
-            return expire_snapshots(ends.lake, catalog, keep, before)
+            kept = partial(list_kept_in_lake, connection, schema)
+            return expire_snapshots(ends.lake, catalog, keep, before, kept)
 
 
 def _tend(

@@ -1,0 +1,113 @@
+"""The difference of two tables, by one join: what EXCEPT ALL says, or nothing at all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import psycopg
+import pytest
+
+from pgtrickle.model.sql_type import Column, SqlType
+from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.storage.apply import ensure_row_index
+from pgtrickle.storage.restoring.table_difference import weigh_difference
+
+_NAME = QualifiedName("public", "shown")
+_COLUMNS = (
+    Column("id", SqlType("integer", "int4", "N")),
+    Column("amount", SqlType("numeric", "numeric", "N")),
+    Column("note", SqlType("json", "json", "U")),
+)
+_FILL = "SELECT i, i / 2.0, json_build_object('n', i) FROM generate_series(1, 1000) AS i"
+_LOOKS = "SELECT ROW(t.*)::text FROM {} AS t"
+_CHANGES = {
+    "nothing": (),
+    "some rows": (
+        "DELETE FROM shown WHERE id % 100 = 3",
+        "UPDATE shown SET amount = amount + 1 WHERE id % 50 = 7",
+        "INSERT INTO shown SELECT i, NULL, NULL FROM generate_series(2000, 2020) AS i",
+    ),
+    "looks": (
+        "UPDATE shown SET amount = amount + 0.00 WHERE id < 9",
+        """UPDATE shown SET note = ' {"n": 1}' WHERE id = 1""",
+    ),
+    "NULLs": ("UPDATE shown SET id = NULL, note = NULL WHERE id = 5",),
+    "all rows": ("UPDATE shown SET id = -id",),
+}
+_COPIES = {
+    "in both": (
+        "INSERT INTO saved SELECT * FROM saved WHERE id = 1",
+        "INSERT INTO shown SELECT * FROM shown WHERE id = 1",
+    ),
+    "in one": ("INSERT INTO saved SELECT * FROM saved WHERE id = 1",),
+    "in the other": ("INSERT INTO shown SELECT * FROM shown WHERE id IN (1, 2)",),
+    "exchanged": (
+        "INSERT INTO saved SELECT * FROM saved WHERE id = 1",
+        "INSERT INTO shown SELECT * FROM shown WHERE id = 2",
+    ),
+}
+
+
+@pytest.fixture(params=["by a column", "by the hash of the row"])
+def connection(database: str, request: pytest.FixtureRequest) -> Any:
+    with psycopg.connect(database, autocommit=True) as connection:
+        for statement in (
+            f"CREATE TABLE saved (id, amount, note) AS {_FILL}",
+            "CREATE TABLE shown AS TABLE saved",
+        ):
+            connection.execute(statement.encode())
+        ensure_row_index(connection, _NAME, _COLUMNS)
+        if request.param == "by the hash of the row":
+            connection.execute("ALTER TABLE shown ALTER id SET (n_distinct = 5)")
+        yield connection
+
+
+def weigh(connection: Any) -> Counter[str] | None:
+    """Return the changes, by the text of each row; None if they were not found."""
+    connection.execute("ANALYZE shown")
+    with connection.transaction():
+        places = weigh_difference(connection, _NAME, _COLUMNS, "ONLY saved")
+        if places is None:
+            return None
+        gone = f"SELECT FROM ({places}) AS p JOIN shown AS s ON s.ctid = p.place"
+        count = 'SELECT count(*) FROM "result__changes" WHERE __weight < 0'
+        assert connection.execute(gone).rowcount == connection.execute(count).fetchone()[0]
+        return Counter(
+            dict(
+                connection.execute(
+                    'SELECT ROW(id, amount, note)::text, sum(__weight) FROM "result__changes"'
+                    " GROUP BY 1"
+                ).fetchall()
+            )
+        )
+
+
+def differ(connection: Any) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for table, weight in (("saved", 1), ("shown", -1)):
+        for (row,) in connection.execute(_LOOKS.format(table)):
+            found[row] += weight
+    return Counter({row: weight for row, weight in found.items() if weight})
+
+
+@pytest.mark.parametrize("what", _CHANGES)
+def test_differing_rows_are_found_by_how_they_look(connection: Any, what: str):
+    for statement in _CHANGES[what]:
+        connection.execute(statement)
+
+    assert weigh(connection) == differ(connection)
+
+
+@pytest.mark.parametrize("what", _COPIES)
+def test_repeated_rows_are_noticed(connection: Any, what: str):
+    for statement in _COPIES[what]:
+        connection.execute(statement)
+
+    assert weigh(connection) is None
+
+
+def test_table_of_repeated_rows_is_not_joined(connection: Any):
+    connection.execute("UPDATE shown SET id = 1, amount = 1, note = NULL")
+
+    assert weigh(connection) is None
