@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pgtrickle.catalog.capture.health import CaptureHealth
     from pgtrickle.catalog.refreshes.history import Refresh, RefreshStatus
     from pgtrickle.client.capture import CaptureVerbs
+    from pgtrickle.client.definitions import DefinitionVerbs
     from pgtrickle.client.insight import InsightVerbs
     from pgtrickle.client.lake import LakeVerbs
     from pgtrickle.client.scheduler import SchedulerVerbs
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pgtrickle.errors import TrickleError
     from pgtrickle.lake.reader.source import register_ducklake
     from pgtrickle.model.capture.cdc_mode import CdcMode
+    from pgtrickle.model.definitions.dump import RestoredItem, WrittenDump
     from pgtrickle.model.lake.catalog import MovedCatalog, ShownCatalog
     from pgtrickle.model.lake.past_rows import PastRows
     from pgtrickle.model.lake.sink import DeliveryStatus, LakeCare, SinkStatus
@@ -86,6 +88,7 @@ __all__ = [
     "Check",
     "CreateOptions",
     "Definition",
+    "DefinitionVerbs",
     "DeliveryStatus",
     "Diagnosis",
     "DiamondConsistency",
@@ -121,6 +124,7 @@ __all__ = [
     "RefreshReport",
     "RefreshStatus",
     "RenameReport",
+    "RestoredItem",
     "RowChange",
     "SchedulerVerbs",
     "ServiceLevel",
@@ -149,6 +153,7 @@ __all__ = [
     "Watcher",
     "Watermark",
     "WatermarkGroup",
+    "WrittenDump",
     "connect",
     "errors",
     "register_ducklake",
@@ -166,6 +171,7 @@ _HOMES = {
     "Check": "pgtrickle.service.insight.doctor",
     "CreateOptions": "pgtrickle.options.words",
     "Definition": "pgtrickle.options.words",
+    "DefinitionVerbs": "pgtrickle.client.definitions",
     "DeliveryStatus": "pgtrickle.model.lake.sink",
     "Diagnosis": "pgtrickle.service.insight.diagnose",
     "DiamondConsistency": "pgtrickle.model.scheduling.diamonds",
@@ -201,6 +207,7 @@ _HOMES = {
     "RefreshReport": "pgtrickle.model.report",
     "RefreshStatus": "pgtrickle.catalog.refreshes.history",
     "RenameReport": "pgtrickle.service.lifecycle.rename",
+    "RestoredItem": "pgtrickle.model.definitions.dump",
     "RowChange": "pgtrickle.model.table_snapshot",
     "SchedulerVerbs": "pgtrickle.client.scheduler",
     "ServiceLevel": "pgtrickle.model.status_report",
@@ -229,6 +236,7 @@ _HOMES = {
     "Watcher": "pgtrickle.scheduler.loop",
     "Watermark": "pgtrickle.model.status_report",
     "WatermarkGroup": "pgtrickle.model.status_report",
+    "WrittenDump": "pgtrickle.model.definitions.dump",
     "connect": "pgtrickle.bootstrap",
     "register_ducklake": "pgtrickle.lake.reader.source",
 }

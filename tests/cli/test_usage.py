@@ -17,7 +17,7 @@ from tests.fakes.engine import DuckDbEngine
 COMMANDS = [
     "init", "migrate", "create", "validate", "refresh", "verify", "explain", "list", "status",
     "health", "tree", "show", "history", "errors", "subscribe", "alter", "rename", "export",
-    "repair", "drop", "run", "config", "demo", "doctor", "version",
+    "dump", "restore", "repair", "drop", "run", "config", "demo", "doctor", "version",
 ]  # fmt: skip
 GROUPS = [
     "bulk", "snapshot", "shadow", "scheduler", "gate", "watermark", "fuse", "group", "cdc", "sink",
