@@ -125,7 +125,11 @@ LONG = {
     "tests/end_to_end/test_workloads.py": _ALL,
     "tests/workloads/test_corpus.py::test_the_list_of_findings_is_exact": _ALL,
     "tests/workloads/test_tpch.py": _ALL,
+    "tests/service/lifecycle/test_dump_killed.py": _ALL,
+    "tests/service/lifecycle/test_dump_round_trips.py": _ALL,
+    "tests/service/lifecycle/test_dump_versions.py": _ALL,
     # One test, many cases.
+    "tests/service/lifecycle/test_dump.py": 4,
     "tests/cli/test_backup_page.py": 2,
     "tests/capture/test_altered_tables.py::test_p45_writes_go_on_after_an_alteration": 4,
     "tests/end_to_end/test_aggregates.py": 5,

@@ -16,8 +16,9 @@ _INTRODUCTION = (
     " *create*; `alter_stream_table` and `bulk_alter_stream_tables` take those of *alter*. What is"
     " not given, or NULL, has its default in a new stream table and stays as it is in an existing"
     " one; `create_or_replace_stream_table` brings {stated} back to their defaults."
-    " `stream_table_spec` and `export_definition` carry every option, except {once}: those are what"
-    " a verb does once. Options that begin with the name of a sink need the sink to be given, too."
+    " `stream_table_spec` carries every option, except {once}: those are what a verb does once;"
+    " `export_definition` carries them, too. Options that begin with the name of a sink need the"
+    " sink to be given."
 )
 _HEADING = ["option", "verbs", "type", "default", "range", "meaning", "since"]
 

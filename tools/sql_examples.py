@@ -91,6 +91,7 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "    'SELECT region, sum(amount) AS total FROM orders GROUP BY region')",
             "explain_refresh_mode": "SELECT * FROM pgtrickle.explain_refresh_mode('revenue')",
             "export_definition": "SELECT pgtrickle.export_definition('revenue')",
+            "dump_definitions": "SELECT pgtrickle.dump_definitions()",
             "stream_table_spec": "SELECT pgtrickle.stream_table_spec('revenue')",
         },
         "How stream tables are doing": {

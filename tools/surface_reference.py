@@ -15,6 +15,7 @@ from typer.main import get_command
 import pgtrickle
 from pgtrickle import (
     CaptureVerbs,
+    DefinitionVerbs,
     InsightVerbs,
     LakeVerbs,
     SchedulerVerbs,
@@ -33,6 +34,7 @@ SUBJECTS = {
     "lake": LakeVerbs,
     "snapshots": SnapshotVerbs,
     "shadows": ShadowVerbs,
+    "definitions": DefinitionVerbs,
     "insight": InsightVerbs,
 }  # by the attribute of the client that holds their verbs
 _PYTHON_INTRODUCTION = (

@@ -53,6 +53,11 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("shadows.promote_shadow", "shadow promote", "promote_shadow"),
         Verb("shadows.cancel_shadow", "shadow cancel", "cancel_shadow"),
     ),
+    "Definitions of a database": (
+        Verb("export_definition", "export", "export_definition"),
+        Verb("definitions.dump_definitions", "dump", "dump_definitions"),
+        Verb("definitions.restore_definitions", "restore", "", "in SQL, psql runs the script"),
+    ),
     "How a query is maintained": (
         Verb("validate_query", "validate", "validate_query"),
         Verb("explain_stream_table", "explain", "explain_stream_table"),
@@ -63,7 +68,6 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         ),
         Verb("get_stream_table", "show", "explain_st"),
         Verb("get_stream_table", "show", "explain_refresh_mode"),
-        Verb("export_definition", "export", "export_definition"),
         Verb("insight.stream_table_spec", "", "stream_table_spec", "in the shell, show --json"),
     ),
     "Rows": (

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pgtrickle.catalog.capture.health import CaptureHealth
     from pgtrickle.catalog.refreshes.history import Refresh, RefreshStatus
     from pgtrickle.client.capture import CaptureVerbs
+    from pgtrickle.client.definitions import DefinitionVerbs
     from pgtrickle.client.insight import InsightVerbs
     from pgtrickle.client.lake import LakeVerbs
     from pgtrickle.client.scheduler import SchedulerVerbs
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pgtrickle.errors import TrickleError
     from pgtrickle.lake.reader.source import register_ducklake
     from pgtrickle.model.capture.cdc_mode import CdcMode
+    from pgtrickle.model.definitions.dump import RestoredItem, WrittenDump
     from pgtrickle.model.lake.catalog import MovedCatalog, ShownCatalog
     from pgtrickle.model.lake.past_rows import PastRows
     from pgtrickle.model.lake.sink import DeliveryStatus, LakeCare, SinkStatus
@@ -89,6 +91,7 @@ __all__ = [
     "Check",
     "CreateOptions",
     "Definition",
+    "DefinitionVerbs",
     "DeliveryStatus",
     "Diagnosis",
     "DiamondConsistency",
@@ -125,6 +128,7 @@ __all__ = [
     "RefreshReport",
     "RefreshStatus",
     "RenameReport",
+    "RestoredItem",
     "RowChange",
     "ScheduleAdvice",
     "SchedulerVerbs",
@@ -154,6 +158,7 @@ __all__ = [
     "Watcher",
     "Watermark",
     "WatermarkGroup",
+    "WrittenDump",
     "connect",
     "errors",
     "register_ducklake",
@@ -172,6 +177,7 @@ _HOMES = {
     "Check": "pgtrickle.service.insight.doctor",
     "CreateOptions": "pgtrickle.options.words",
     "Definition": "pgtrickle.options.words",
+    "DefinitionVerbs": "pgtrickle.client.definitions",
     "DeliveryStatus": "pgtrickle.model.lake.sink",
     "Diagnosis": "pgtrickle.service.insight.diagnose",
     "DiamondConsistency": "pgtrickle.model.scheduling.diamonds",
@@ -208,6 +214,7 @@ _HOMES = {
     "RefreshReport": "pgtrickle.model.report",
     "RefreshStatus": "pgtrickle.catalog.refreshes.history",
     "RenameReport": "pgtrickle.service.lifecycle.rename",
+    "RestoredItem": "pgtrickle.model.definitions.dump",
     "RowChange": "pgtrickle.model.table_snapshot",
     "ScheduleAdvice": "pgtrickle.model.scheduling.recommendation",
     "SchedulerVerbs": "pgtrickle.client.scheduler",
@@ -237,6 +244,7 @@ _HOMES = {
     "Watcher": "pgtrickle.scheduler.loop",
     "Watermark": "pgtrickle.model.status_report",
     "WatermarkGroup": "pgtrickle.model.status_report",
+    "WrittenDump": "pgtrickle.model.definitions.dump",
     "connect": "pgtrickle.bootstrap",
     "register_ducklake": "pgtrickle.lake.reader.source",
 }

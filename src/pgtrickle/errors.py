@@ -240,6 +240,14 @@ class LakeSnapshotLostError(CatalogError, code="ST222"):
     """The lake no longer holds the rows of a snapshot as they were."""
 
 
+class DumpDamagedError(CatalogError, code="ST223"):
+    """The file is no dump of definitions, or a part of it is missing or was changed."""
+
+
+class DumpTooNewError(CatalogError, code="ST224"):
+    """The dump was written in a form that this version does not know."""
+
+
 class ShadowNotFoundError(CatalogError, code="ST225"):
     """The stream table has no shadow build that has not ended."""
 
@@ -250,6 +258,14 @@ class ShadowRefusedError(CatalogError, code="ST226"):
 
 class ShadowNotConvergingError(RefreshError, code="ST227"):
     """The shadow falls behind the changes; it was dropped, and the stream table is as it was."""
+
+
+class DumpNotRestorableError(CatalogError, code="ST228"):
+    """Something that a dump needs is missing in the database; nothing was changed."""
+
+
+class DefinitionDiffersError(CatalogError, code="ST229"):
+    """Something in the dump exists with another definition; nothing was changed."""
 
 
 class SourceNotFoundError(CaptureError, code="ST301"):

@@ -39,6 +39,8 @@ class Machine:
     def run(self, step: Step) -> None:
         """Run one step."""
         if step.command.startswith("pgtrickle "):
+            lines = (self._placed(one) for one in (step.command, *step.expected))
+            step = Step(next(lines), tuple(lines))
             answer = self._cli(*shlex.split(step.command)[1:])
             assert answer.exit_code == 0, (step, answer)
             if step.expected:
@@ -47,8 +49,10 @@ class Machine:
         if step.command == _ACCIDENT:
             self._moment = self._now()
         command = step.command.replace(_MOMENT, self._moment)
-        command = command.replace(_FILES, str(self._server.directory))
-        self._server.run_shell(command, "shop")
+        self._server.run_shell(self._placed(command), "shop")
+
+    def _placed(self, text: str) -> str:
+        return text.replace(_FILES, str(self._server.directory))
 
     def _now(self) -> str:
         with psycopg.connect("") as connection:

@@ -19,6 +19,7 @@ from tools.surface_reference import SUBJECTS
 # Of the standard library and other packages, and the words of ``model/words.py``.
 OTHERS = {
     *("Callable", "Iterator", "Sequence", "Mapping", "Any", "Self", "None", "Iterable", "Unpack"),
+    "Path",
     *(
         "BaseException",
         "TracebackType",

@@ -5,6 +5,10 @@ refresh that finds it is REINITIALIZE.  But it may be written through its parent
 before the next refresh: then the buffer has changes of rows that the source neither had nor has.
 PostgreSQL gives only row triggers to a partition when it is attached; their
 condition is false for every known partition, which costs almost nothing.
+
+One more row trigger never fires and is there for PostgreSQL: a MERGE that routes a new row to a
+partition and then updates another shows the new row in NEW TABLE in place of the updated one,
+unless the partition has a BEFORE INSERT trigger for rows.
 """
 
 from __future__ import annotations
@@ -43,6 +47,10 @@ _DROP = sql.SQL("DROP FUNCTION IF EXISTS {function}() CASCADE")
 _CREATE_TRIGGER = sql.SQL("""
     CREATE TRIGGER {trigger} AFTER {event} ON {table} FOR EACH ROW
       WHEN ({image}.tableoid <> ALL ({known}::pg_catalog.oid[]))
+      EXECUTE FUNCTION {function}()
+""")
+_CREATE_NEVER_FIRED = sql.SQL("""
+    CREATE TRIGGER {trigger} BEFORE INSERT ON {table} FOR EACH ROW WHEN (false)
       EXECUTE FUNCTION {function}()
 """)
 _ENABLE_ALWAYS = sql.SQL("ALTER TABLE {table} ENABLE ALWAYS TRIGGER {trigger}")
@@ -92,3 +100,5 @@ def create_newcomer_triggers(connection: Connection[TupleRow], source: Source) -
         )
         if source.members[0].owned:
             connection.execute(_ENABLE_ALWAYS.format(table=table, trigger=trigger))
+    trigger = sql.Identifier(f"pgtrickle_newcomers_{source.relid:d}_routed")
+    connection.execute(_CREATE_NEVER_FIRED.format(trigger=trigger, table=table, function=function))

@@ -68,36 +68,33 @@ $$;
 COMMENT ON FUNCTION pgtrickle.stream_table_spec(text, name[]) IS
     'The definition of a stream table as JSON.';
 """
-_EXPORT = """
--- Nothing is dropped: what reads the stream table stays, and running it twice changes nothing.
-CREATE OR REPLACE FUNCTION pgtrickle.export_definition(
-    name text, schemas name[] DEFAULT current_schemas(false))
-RETURNS text
-LANGUAGE sql STABLE SECURITY DEFINER
+_CALLS = """
+CREATE OR REPLACE FUNCTION pgtrickle.write_definition_calls(spec jsonb)
+RETURNS SETOF text
+LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT concat(
-               format(E'SET search_path = %s;\\n',
-                      coalesce(nullif(spec ->> 'search_path', ''), '''''')),
-               format('CALL pgtrickle.create_or_replace_stream_table(%L, %L',
-                      spec ->> 'name', spec ->> 'query'),
-               {create}, E');\\n',
-               format('CALL pgtrickle.alter_stream_table(%L', spec ->> 'name'),
-               {alter}, E');\\n')
-      FROM pgtrickle.stream_table_spec($1, $2) AS spec
-     WHERE spec IS NOT NULL
+    SELECT unnest(ARRAY[
+               format('SET search_path = %s', coalesce(nullif(spec ->> 'search_path', ''), '''''')),
+               concat(format('CALL pgtrickle.create_or_replace_stream_table(%L, %L',
+                             spec ->> 'name', spec ->> 'query'),
+               {create},
+               CASE WHEN NOT (spec -> 'initialize')::boolean
+                    THEN ', initialize => false' END, ')'),
+               concat(format('CALL pgtrickle.alter_stream_table(%L', spec ->> 'name'),
+               {alter}, ')')])
 $$;
 
-COMMENT ON FUNCTION pgtrickle.export_definition(text, name[]) IS
-    'The statements that create a stream table, here or in another database, or restore its'
-    ' definition.';
+COMMENT ON FUNCTION pgtrickle.write_definition_calls(jsonb) IS
+    'The calls that create a stream table from its description, and change one that exists to'
+    ' match.';
 """
 _HEAD = "-- The routines that list every option; made by catalog/option_routines.py.\n"
 
 
 def write_option_routines() -> str:
     """Return the statements that define the routines."""
-    return "\n".join([_HEAD, *_procedures(), _spec(), _export()])
+    return "\n".join([_HEAD, *_procedures(), _spec(), _calls()])
 
 
 def _procedures() -> Iterator[str]:
@@ -128,11 +125,11 @@ def _spec() -> str:
     return _SPEC.format(pairs=",\n               ".join(pairs))
 
 
-def _export() -> str:
+def _calls() -> str:
     kept = [one for one in OPTIONS.values() if one.kept]
     create = [one for one in kept if OptionVerb.CREATE in one.verbs and not _is_brought_back(one)]
     alter = [one for one in kept if one not in create]
-    return _EXPORT.format(create=_exported(create), alter=_exported(alter))
+    return _CALLS.format(create=_exported(create), alter=_exported(alter))
 
 
 def _is_brought_back(one: Option) -> bool:

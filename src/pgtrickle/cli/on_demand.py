@@ -35,6 +35,8 @@ COMMANDS = {
     "alter": "stream_tables.alter:alter",
     "rename": "stream_tables.rename:rename",
     "export": "stream_tables.export:export",
+    "dump": "stream_tables.dump:dump",
+    "restore": "stream_tables.dump:restore",
     "repair": "stream_tables.repair:repair",
     "drop": "stream_tables.drop:drop",
     "run": "daemon.run:run",

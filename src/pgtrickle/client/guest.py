@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pgtrickle.catalog.access.standing import Standing
 from pgtrickle.client.guest_subjects import (
     GuestCapture,
+    GuestDefinitions,
     GuestInsight,
     GuestLake,
     GuestScheduler,
@@ -71,6 +72,11 @@ class Guest(Visiting, Trickle):
     def snapshots(self) -> GuestSnapshots:
         """The verbs on snapshots."""
         return GuestSnapshots(self._runtime, self._schema, self._means)
+
+    @cached_property
+    def definitions(self) -> GuestDefinitions:
+        """The verbs on the definitions of a whole database."""
+        return GuestDefinitions(self._runtime, self._schema, self._means)
 
     @cached_property
     def insight(self) -> GuestInsight:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from pgtrickle.catalog.lake.catalogs import list_told_catalogs
 from pgtrickle.client.capture import CaptureVerbs
+from pgtrickle.client.definitions import DefinitionVerbs
 from pgtrickle.client.insight import InsightVerbs
 from pgtrickle.client.lake import LakeVerbs
 from pgtrickle.client.scheduler import SchedulerVerbs, check_watermark
@@ -213,6 +214,10 @@ def _read_report(found: dict[str, Any]) -> RefreshReport:
     )
 
 
+class GuestDefinitions(_OfGuest, DefinitionVerbs):
+    """The verbs on the definitions of a whole database, for a guest: who may read may dump."""
+
+
 class GuestInsight(_OfGuest, InsightVerbs):
     """The verbs that explain, for a guest."""
 
@@ -232,6 +237,7 @@ _OWNERS_VERBS: dict[type[_OfGuest], tuple[str, ...]] = {
         "move_ducklake_catalog",
         "retry_sink",
     ),
+    GuestDefinitions: ("restore_definitions",),
     GuestInsight: ("explain_query_rewrite",),
 }
 for _kind, _verbs in _OWNERS_VERBS.items():

@@ -1,8 +1,8 @@
 """The client: a connection to the stream tables of one database, with the verbs on them.
 
 What most programs need is a method of the client; the verbs on one subject are behind an attribute:
-``scheduler``, ``capture``, ``lake``, ``snapshots``, ``shadows`` and ``insight``.  All have the
-names that they have in SQL (tools/verbs.py).
+``scheduler``, ``capture``, ``lake``, ``snapshots``, ``shadows``, ``definitions`` and ``insight``.
+All have the names that they have in SQL (tools/verbs.py).
 
 Each verb imports its use case when it is called: most processes only look at the catalog, and need
 neither the compiler nor Arrow, which take longer to import than they have to live.
@@ -57,6 +57,7 @@ from pgtrickle.settings import SettingInEffect, settings_in_effect
 if TYPE_CHECKING:
     from pgtrickle.catalog.refreshes.history import Refresh
     from pgtrickle.client.capture import CaptureVerbs
+    from pgtrickle.client.definitions import DefinitionVerbs
     from pgtrickle.client.insight import InsightVerbs
     from pgtrickle.client.lake import LakeVerbs
     from pgtrickle.client.scheduler import SchedulerVerbs
@@ -195,6 +196,13 @@ class Trickle(Naming):
         from pgtrickle.client.snapshots import SnapshotVerbs
 
         return SnapshotVerbs(self._runtime, self._schema)
+
+    @cached_property
+    def definitions(self) -> DefinitionVerbs:
+        """The verbs on the definitions of a whole database: dump them, and restore them."""
+        from pgtrickle.client.definitions import DefinitionVerbs
+
+        return DefinitionVerbs(self._runtime, self._schema)
 
     @cached_property
     def insight(self) -> InsightVerbs:

@@ -30,6 +30,7 @@ class Blueprint:
     used: Mapping[int, tuple[str, ...]]  # columns of each
     settings: Mapping[str, str]  # on which the values of expressions depend
     max_rows: int
+    names_others: bool  # functions or types that are not built in
 
     @property
     def locking(self) -> Locking:

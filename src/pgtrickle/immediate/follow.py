@@ -185,11 +185,24 @@ class Following:
         if self.blueprint.locking.mode is LockMode.GROUP:
             turns = f"pgtrickle.take_turns({self.blueprint.id}, {variable('slots')})"
             self._add(f"PERFORM {turns};")
+            self._check_again()
         if isinstance(stage, AggregateStage):
             self._merge_aggregate(stage)
         else:
             self._merge_recompute(stage)
         self._add("END IF;")
+
+    def _check_again(self) -> None:
+        """While a turn is waited for, others may change what the texts after it mean."""
+        number = self.blueprint.id
+        if self.blueprint.names_others:
+            self._add(
+                f"IF pgtrickle.find_misfit({number}) IS NOT NULL THEN",
+                f"    PERFORM pgtrickle.defer_immediate({number},"
+                f" pgtrickle.find_misfit({number}));",
+                "    RETURN;",
+                "END IF;",
+            )
 
     def _merge_aggregate(self, stage: AggregateStage) -> None:
         name, number = stage.name, self.blueprint.id

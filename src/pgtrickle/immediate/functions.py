@@ -21,7 +21,7 @@ from pgtrickle.immediate.locking import LockMode
 from pgtrickle.model.text.names import QualifiedName, quote_identifier, quote_literal
 from pgtrickle.model.text.search_path import OWN_PATH
 
-_FORM = 2  # of what is generated: another number makes all functions anew
+_FORM = 3  # of what is generated: another number makes all functions anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,7 @@ class Function:
     returns: str
     head: str
     text: str
+    for_everyone: bool = False
 
     @property
     def sql(self) -> str:
@@ -52,12 +53,13 @@ class Trigger:
     owned: bool  # by our own role
     when: str
     function: str
+    how: str = "FOR EACH STATEMENT"
 
     @property
     def sql(self) -> str:
         """The statement that creates it; waits for all writers of the table."""
         return (
-            f"CREATE OR REPLACE TRIGGER {self.name} {self.when} FOR EACH STATEMENT"
+            f"CREATE OR REPLACE TRIGGER {self.name} {self.when} {self.how}"
             f" EXECUTE FUNCTION {self.function}()"
         )
 
@@ -137,6 +139,9 @@ def _head(blueprint: Blueprint) -> str:
     settings = {
         "search_path": OWN_PATH,
         "row_security": "off",
+        # How the texts below are read, and how names are written.
+        "standard_conforming_strings": "on",
+        "quote_all_identifiers": "off",
         "jit": "off",
         **_planning(blueprint),
         "pg_trickle.refreshing": quote_literal(str(blueprint.relid)),
@@ -160,10 +165,25 @@ def _planning(blueprint: Blueprint) -> dict[str, str]:
 
 def _triggers(blueprint: Blueprint) -> Iterator[tuple[Function, Trigger]]:
     for relid, source in sorted(blueprint.sources.items()):
+        if not source.members[0].stores_rows:
+            yield _never_fired(blueprint, relid, source.members[0])
         for member in source.members:
             for event in EVENTS:
                 writer = _Writer(blueprint, relid, source, member, event)
                 yield from writer.triggers()
+
+
+def _never_fired(blueprint: Blueprint, relid: int, root: Member) -> tuple[Function, Trigger]:
+    """Make NEW TABLE right for MERGE (see ``capture/unknown_partitions.py``).
+
+    Whoever creates a partition needs the right to execute the function.
+    """
+    name = blueprint.object("before_rows")
+    text = "BEGIN RETURN NEW; END"
+    title = f"pgtrickle_immediate_{blueprint.id:012d}_{relid:d}_routed"
+    when, how = f"BEFORE INSERT ON {root.name.sql}", "FOR EACH ROW WHEN (false)"
+    trigger = Trigger(quote_identifier(title), root.name, root.owned, when, name, how)
+    return Function(name, "", "trigger", "", text, for_everyone=True), trigger
 
 
 @dataclass(frozen=True, slots=True)

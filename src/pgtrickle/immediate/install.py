@@ -35,7 +35,8 @@ _FORGET_SOURCES = "DELETE FROM pgtrickle.pgt_immediate_sources WHERE pgt_id = %(
 _RECORD_SOURCE = """
     INSERT INTO pgtrickle.pgt_immediate_sources (pgt_id, source_relid, columns, shape)
     VALUES (%(id)s, %(relid)s, %(columns)s,
-            pgtrickle.describe_immediate_source(%(relid)s, %(columns)s))
+            (pgtrickle.describe_immediate_shape(%(relid)s, %(columns)s)
+             || COALESCE(pgtrickle.describe_files(%(relid)s), ''))::pg_catalog.text)
 """
 _FORGET_OPEN = "DELETE FROM pgtrickle.pgt_immediate_open WHERE pgt_id = %(id)s"
 _LIST_FUNCTIONS = """
@@ -121,7 +122,10 @@ def _create(connection: Connection, blueprint: Blueprint, wanted: Design, owner:
     for function in wanted.functions:
         connection.execute(trusted(function.sql))
         called = f"FUNCTION {function.name}({function.arguments})"
-        connection.execute(trusted(f"REVOKE ALL ON {called} FROM PUBLIC"))
+        if function.for_everyone:
+            connection.execute(trusted(f"GRANT EXECUTE ON {called} TO PUBLIC"))
+        else:
+            connection.execute(trusted(f"REVOKE ALL ON {called} FROM PUBLIC"))
     del owner
 
 

@@ -55,11 +55,18 @@ REMEDIES: Final = {
     " snapshot without --to-lake; compare snapshots in a lake with: pgtrickle snapshot diff.",
     "ST222": "Drop the snapshot, and load the stream table anew with: pgtrickle refresh --full. Let"
     " only pgtrickle expire snapshots of this lake.",
+    "ST223": "Give what pgtrickle dump --format yaml has written; a script is run by psql. If the"
+    " file is damaged, dump the definitions again.",
+    "ST224": "Install the version of pgtrickle that wrote the dump, or a later one.",
     "ST225": "Look at the last shadow build: pgtrickle shadow status NAME; begin another with:"
     " pgtrickle alter NAME --shadow-build --query SQL.",
     "ST226": "Follow the hint: replace the query without a shadow, or end the shadow build that"
     " goes on: pgtrickle shadow cancel NAME.",
     "ST227": "Begin again when there are fewer changes, or raise the setting shadow_converged_ms.",
+    "ST228": "Create what the detail lists, or grant the privileges; then repeat it: pgtrickle"
+    " restore FILE.",
+    "ST229": "Drop or rename what is not wanted, or repeat with --replace: it becomes what the dump"
+    " says.",
     "ST301": "Create the source again under the same name, or drop the stream table: pgtrickle drop"
     " NAME.",
     "ST302": "Undo the change of the source, or give the stream table a query that fits: pgtrickle"

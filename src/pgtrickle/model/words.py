@@ -29,5 +29,6 @@ AnySink: TypeAlias = Literal["ducklake", "none"] | str
 AnyDurability: TypeAlias = Literal["unlogged", "logged", "sync"] | str
 AnyCompactionPolicy: TypeAlias = Literal["fallback", "error"] | str
 AccessLevel: TypeAlias = Literal["reader", "operator", "admin"] | str
+AnyDumpFormat: TypeAlias = Literal["sql", "yaml"] | str
 GraphFormat: TypeAlias = Literal["mermaid", "dot"] | str
 ExplainFormat: TypeAlias = Literal["text", "json", "dot"] | str

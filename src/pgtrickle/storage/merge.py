@@ -17,7 +17,7 @@ from pgtrickle.delta.layout import COUNT, WEIGHT, Accumulation, Layout, Result, 
 from pgtrickle.delta.reads import stage_changes
 from pgtrickle.errors import ContentsDivergedError, ValueOutOfRangeError
 from pgtrickle.model.sql_type import BIGINT, Column, SqlType
-from pgtrickle.model.text.comparable import identity
+from pgtrickle.model.text.comparable import LOOKS_DIFFERENT, identity
 from pgtrickle.model.text.names import quote_identifier
 from pgtrickle.model.text.trusted import trusted
 from pgtrickle.storage.counted import groups, merge_counts, representatives
@@ -195,7 +195,7 @@ class AggregateMerge:
 
     def touched(self) -> str:
         """Collect the touched groups with their old and new state, each in its columns."""
-        columns = [self._key(key) for key in self._keys]
+        columns = [self._touched_key(key) for key in self._keys]
         columns.append("stored.ctid AS __row")
         for name in self._sums:
             quoted = quote_identifier(name)
@@ -229,6 +229,13 @@ class AggregateMerge:
         [found] = [one for one in self._layout.looked_up if one.name == scale]
         # A group that has lost its rows has no digits, nor have NaN and the infinities.
         return f"COALESCE(round(d.{quoted}, {self._lookup(found)}), d.{quoted}) AS {quoted}"
+
+    def _touched_key(self, key: Column) -> str:
+        # Equal values may look different, as 1 day and 24:00: the contents show the stored one.
+        if key.type.base not in LOOKS_DIFFERENT:
+            return self._key(key)
+        quoted = quote_identifier(key.name)
+        return f"COALESCE(stored.{quoted}, d.{quoted}) AS {quoted}"
 
     def impossible(self) -> str:
         """Count the touched groups whose new state cannot be one that addition leads out of."""

@@ -33,6 +33,16 @@ INNER = {
     "find_compared",
     "find_snapshot",
     "list_identities",
+    *("describe_database", "describe_definition", "describe_grants", "describe_placeholder"),
+    *("describe_scheduling", "describe_table", "describe_view", "is_paused", "list_access"),
+    *("list_definitions", "list_table_objects", "quote_name", "write_block", "write_definition"),
+    *("write_definition_calls", "write_dump", "write_object", "write_removal", "write_scheduling"),
+    *(
+        "present_name",
+        "resolve_path",
+        "write_suspension",
+        "write_table",
+    ),
 }
 # What these have to say comes as messages.
 MESSAGES = {"explain"}

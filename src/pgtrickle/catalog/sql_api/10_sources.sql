@@ -67,56 +67,63 @@ COMMENT ON FUNCTION pgtrickle.trusts(oid, oid) IS
 
 CREATE OR REPLACE FUNCTION pgtrickle.describe_types(types oid[])
 RETURNS text
-LANGUAGE sql STABLE
+LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
+BEGIN
     -- With the types they consist of; PostgreSQL's own do not change.
-    WITH RECURSIVE used (type) AS (
-        SELECT unnest(types)
-         UNION
-        SELECT part.type
-          FROM used JOIN pg_type AS t ON t.oid = used.type AND t.oid >= 16384,
-       LATERAL (SELECT t.typelem UNION ALL SELECT t.typbasetype
-                UNION ALL SELECT r.rngsubtype FROM pg_range AS r WHERE r.rngtypid = t.oid
-                UNION ALL SELECT a.atttypid FROM pg_attribute AS a
-                           WHERE a.attrelid = t.typrelid AND a.attnum > 0) AS part (type)
-    )
-    SELECT md5(string_agg(concat_ws(chr(1),
-               t.oid, t.typname, t.typtype, t.typbasetype, t.typtypmod, t.typnotnull,
-               (SELECT string_agg(e.enumlabel, chr(2) ORDER BY e.enumsortorder)
-                  FROM pg_enum AS e WHERE e.enumtypid = t.oid),
-               (SELECT string_agg(pg_get_constraintdef(k.oid), chr(2) ORDER BY k.oid)
-                  FROM pg_constraint AS k WHERE k.contypid = t.oid),
-               (SELECT string_agg(concat_ws(' ', a.attnum, a.attname, a.atttypid, a.atttypmod),
-                                  chr(2) ORDER BY a.attnum)
-                  FROM pg_attribute AS a
-                 WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped)
-           ), chr(3) ORDER BY t.oid))
-      FROM used JOIN pg_type AS t ON t.oid = used.type AND t.oid >= 16384
+    RETURN (
+        WITH RECURSIVE used (type) AS (
+            SELECT unnest(types)
+             UNION
+            SELECT part.type
+              FROM used JOIN pg_type AS t ON t.oid = used.type AND t.oid >= 16384,
+           LATERAL (SELECT t.typelem UNION ALL SELECT t.typbasetype
+                    UNION ALL SELECT r.rngsubtype FROM pg_range AS r WHERE r.rngtypid = t.oid
+                    UNION ALL SELECT a.atttypid FROM pg_attribute AS a
+                               WHERE a.attrelid = t.typrelid AND a.attnum > 0) AS part (type)
+        )
+        SELECT md5(string_agg(concat_ws(chr(1),
+                   t.oid, t.typname, t.typtype, t.typbasetype, t.typtypmod, t.typnotnull,
+                   (SELECT string_agg(e.enumlabel, chr(2) ORDER BY e.enumsortorder)
+                      FROM pg_enum AS e WHERE e.enumtypid = t.oid),
+                   (SELECT string_agg(pg_get_constraintdef(k.oid), chr(2) ORDER BY k.oid)
+                      FROM pg_constraint AS k WHERE k.contypid = t.oid),
+                   (SELECT string_agg(concat_ws(' ', a.attnum, a.attname, a.atttypid, a.atttypmod),
+                                      chr(2) ORDER BY a.attnum)
+                      FROM pg_attribute AS a
+                     WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped)
+               ), chr(3) ORDER BY t.oid))
+          FROM used JOIN pg_type AS t ON t.oid = used.type AND t.oid >= 16384);
+END
 $$;
 
 COMMENT ON FUNCTION pgtrickle.describe_types(oid[]) IS
     'A hash over the definitions of user-defined types; NULL if there are none.';
 
+-- In PL/pgSQL, like the next ones, which keeps its plans.
 CREATE OR REPLACE FUNCTION pgtrickle.hash_functions(known jsonb)
 RETURNS jsonb
-LANGUAGE sql STABLE
+LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT coalesce(jsonb_object_agg(p.oid::text, jsonb_build_array(
-               p.oid::regprocedure::text,
-               -- Its owner, privileges, cost and comment do not change what it answers.
-               md5(concat_ws(chr(1), p.prosrc, p.probin, p.prosqlbody, p.prolang, p.provolatile,
-                             p.proisstrict, p.prosecdef, p.proretset, p.prorettype, p.proconfig,
-                             a.aggtransfn, a.aggfinalfn, a.agginitval, a.aggkind, a.aggcombinefn,
-                             a.aggserialfn, a.aggdeserialfn, a.aggmtransfn, a.aggminvtransfn,
-                             a.aggmfinalfn, a.aggfinalextra, a.aggmfinalextra, a.aggfinalmodify,
-                             a.aggmfinalmodify, a.aggsortop, a.aggtranstype, a.aggmtranstype,
-                             a.aggminitval))
-           )), '{}')
-      FROM jsonb_object_keys(known) AS called
-      JOIN pg_proc AS p ON p.oid = called::oid
-      LEFT JOIN pg_aggregate AS a ON a.aggfnoid = p.oid
+BEGIN
+    RETURN (
+        SELECT coalesce(jsonb_object_agg(p.oid::text, jsonb_build_array(
+                   p.oid::regprocedure::text,
+                   -- Its owner, privileges, cost and comment do not change what it answers.
+                   md5(concat_ws(chr(1), p.prosrc, p.probin, p.prosqlbody, p.prolang, p.provolatile,
+                                 p.proisstrict, p.prosecdef, p.proretset, p.prorettype, p.proconfig,
+                                 a.aggtransfn, a.aggfinalfn, a.agginitval, a.aggkind, a.aggcombinefn,
+                                 a.aggserialfn, a.aggdeserialfn, a.aggmtransfn, a.aggminvtransfn,
+                                 a.aggmfinalfn, a.aggfinalextra, a.aggmfinalextra, a.aggfinalmodify,
+                                 a.aggmfinalmodify, a.aggsortop, a.aggtranstype, a.aggmtranstype,
+                                 a.aggminitval))
+               )), '{}')
+          FROM pg_proc AS p
+          LEFT JOIN pg_aggregate AS a ON a.aggfnoid = p.oid
+         WHERE p.oid = ANY (ARRAY(SELECT jsonb_object_keys(known))::oid[]));
+END
 $$;
 
 COMMENT ON FUNCTION pgtrickle.hash_functions(jsonb) IS

@@ -98,52 +98,197 @@ $$;
 COMMENT ON FUNCTION pgtrickle.end_write(bigint) IS
     'Note that a statement has written a source; returns how many it wrote if this was the last, else 0.';
 
-CREATE OR REPLACE FUNCTION pgtrickle.describe_immediate_source(relation oid, columns text[])
+CREATE OR REPLACE FUNCTION pgtrickle.describe_immediate_shape(relation oid, columns text[])
+RETURNS text[]
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    -- In PL/pgSQL, whose plans last as long as the session: writers ask at each statement.  Names are
+    -- not quoted: how they would be, the writer's settings decide.
+    RETURN (
+        SELECT ARRAY[CASE WHEN a.types IS NULL THEN '' ELSE pgtrickle.describe_types(a.types) END,
+                     concat_ws(' ', length(n.nspname), n.nspname, c.relname, c.relowner,
+                               has_table_privilege(c.oid, 'SELECT')
+                               AND has_schema_privilege(n.oid, 'USAGE'),
+                               c.relrowsecurity AND row_security_active(c.oid), a.columns,
+                               CASE WHEN c.relhassubclass
+                                    THEN (SELECT string_agg(member::text, ',')
+                                            FROM pgtrickle.list_members(c.oid) AS member) END),
+                     a.versions]
+          FROM pg_class AS c
+          JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         CROSS JOIN LATERAL (
+                   SELECT coalesce(string_agg(concat_ws(':', a.attname, a.atttypid, a.atttypmod,
+                                                        a.attcollation), ',' ORDER BY a.attname), ''),
+                          coalesce(string_agg(a.xmin::text, ' ' ORDER BY a.attname), ''),
+                          array_agg(a.atttypid) FILTER (WHERE a.atttypid >= 16384)
+                     FROM pg_attribute AS a
+                    WHERE a.attrelid = c.oid AND a.attname = ANY (columns) AND a.attnum > 0
+                      AND NOT a.attisdropped) AS a (columns, versions, types)
+         WHERE c.oid = relation);
+END
+$$;
+
+COMMENT ON FUNCTION pgtrickle.describe_immediate_shape(oid, text[]) IS
+    'What the functions of an IMMEDIATE stream table take for granted of a source: types that are not'
+    ' built in, everything else, and the versions of its columns.';
+
+-- ALTER TABLE ... USING writes other values into the rows, and no trigger fires for that.  It changes
+-- columns and files.  TRUNCATE and VACUUM FULL change files alone, defaults and NOT NULL columns alone.
+CREATE OR REPLACE FUNCTION pgtrickle.is_reshaped(relation oid, columns text[], known text)
+RETURNS boolean
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    was text[];
+    now text[];
+BEGIN
+    IF NOT starts_with(known, '{') THEN
+        RETURN true;  -- recorded by an earlier version
+    END IF;
+    was := known::text[];
+    now := pgtrickle.describe_immediate_shape(relation, columns);
+    RETURN was[1] IS DISTINCT FROM now[1] OR was[2] IS DISTINCT FROM now[2]
+           OR (was[3] IS DISTINCT FROM now[3]
+               AND was[4] IS DISTINCT FROM pgtrickle.describe_files(relation));
+END
+$$;
+
+COMMENT ON FUNCTION pgtrickle.is_reshaped(oid, text[], text) IS
+    'Whether a source is another than the one that was recorded, or its rows were written anew.';
+
+-- The functions are parsed in the session of each writer: a type's owner may have made a cast since.
+CREATE OR REPLACE FUNCTION pgtrickle.find_foreign_cast(stream_table bigint)
+RETURNS text
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    types oid[];
+BEGIN
+    types := ARRAY(
+        SELECT (o.value ->> 'oid')::oid
+          FROM pgtrickle.pgt_stream_tables AS s,
+               jsonb_array_elements(s.bound -> 'objects') AS o
+         WHERE s.pgt_id = stream_table AND o.value ->> 'class' = 'type'
+         UNION
+        SELECT a.atttypid
+          FROM pgtrickle.pgt_immediate_sources AS i
+          JOIN pg_attribute AS a ON a.attrelid = i.source_relid AND a.attname = ANY (i.columns)
+         WHERE i.pgt_id = stream_table AND a.attnum > 0 AND a.atttypid >= 16384);
+    IF types = '{}' THEN
+        RETURN NULL;
+    END IF;
+    RETURN (
+        WITH RECURSIVE mine (oid) AS (
+            SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user
+             UNION
+            SELECT m.roleid FROM pg_auth_members AS m JOIN mine ON m.member = mine.oid
+        ), trusted (oid) AS (
+            SELECT oid FROM mine
+             UNION ALL
+            SELECT oid FROM pg_roles WHERE rolsuper
+             UNION ALL
+            SELECT nspowner FROM pg_namespace WHERE nspname = 'pgtrickle'
+        ), used (oid, owner) AS (
+            SELECT u.oid, t.typowner
+              FROM pg_type AS t
+             CROSS JOIN LATERAL unnest(ARRAY[t.oid, t.typarray, t.typelem]) AS u (oid)
+             WHERE t.oid = ANY (types) AND u.oid <> 0
+        )
+        SELECT format('the type %s has a cast of a role that is not trusted', format_type(u.oid, NULL))
+          FROM used AS u
+          JOIN pg_cast AS k ON k.castsource = u.oid OR k.casttarget = u.oid
+          JOIN pg_proc AS p ON p.oid = k.castfunc
+         WHERE p.proowner NOT IN (SELECT oid FROM trusted)
+         UNION ALL
+        -- Casts that are newer than the snapshot are not seen, and used.
+        SELECT format('the type %s is of a role that is not trusted, and the transaction keeps to a'
+                      ' snapshot', format_type(u.oid, NULL))
+          FROM used AS u
+         WHERE current_setting('transaction_isolation') <> 'read committed'
+           AND u.owner NOT IN (SELECT oid FROM trusted)
+         LIMIT 1);
+END
+$$;
+
+COMMENT ON FUNCTION pgtrickle.find_foreign_cast(bigint) IS
+    'Which type in the query of an IMMEDIATE stream table has a cast that would run code of others.';
+
+-- PostgreSQL prints each argument with its type, so only a function whose declaration leaves the types
+-- open has rivals that fit better.
+CREATE OR REPLACE FUNCTION pgtrickle.find_unseen_rival(stream_table bigint)
 RETURNS text
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    -- In PL/pgSQL, whose plans last as long as the session: writers ask at each statement.
+    IF current_setting('transaction_isolation') = 'read committed' THEN
+        RETURN NULL;
+    END IF;
+    -- Names are looked up in the present, not in the snapshot: NULL if there are several.
     RETURN (
-        SELECT format('%I.%I %s %s %s %s', n.nspname, c.relname,
-                      has_table_privilege(c.oid, 'SELECT') AND has_schema_privilege(n.oid, 'USAGE'),
-                      c.relrowsecurity AND row_security_active(c.oid),
-                      (SELECT string_agg(concat_ws(':', a.attname, a.atttypid, a.atttypmod,
-                                                   a.attcollation), ',' ORDER BY a.attname)
-                         FROM pg_attribute AS a
-                        WHERE a.attrelid = c.oid AND a.attname = ANY (columns) AND a.attnum > 0
-                          AND NOT a.attisdropped),
-                      CASE WHEN c.relhassubclass
-                           THEN (SELECT string_agg(member::text, ',')
-                                   FROM pgtrickle.list_members(c.oid) AS member) END)
-          FROM pg_class AS c
-          JOIN pg_namespace AS n ON n.oid = c.relnamespace
-         WHERE c.oid = relation);
+        SELECT format('%s has other forms, and the transaction keeps to a snapshot', o.name)
+          FROM pgtrickle.pgt_stream_tables AS s,
+               jsonb_to_recordset(s.bound -> 'objects') AS o (class text, oid oid, name text)
+          LEFT JOIN pg_proc AS p ON o.class = 'function' AND p.oid = o.oid
+          LEFT JOIN pg_operator AS x ON o.class = 'operator' AND x.oid = o.oid
+          JOIN pg_namespace AS n ON n.oid = coalesce(p.pronamespace, x.oprnamespace)
+         WHERE s.pgt_id = stream_table
+           AND EXISTS (SELECT FROM pg_type AS t
+                        WHERE t.typtype = 'p'
+                          AND (t.oid = ANY (p.proargtypes) OR t.oid IN (x.oprleft, x.oprright)))
+           AND CASE WHEN p.oid IS NOT NULL
+                    THEN to_regproc(format('%I.%I', n.nspname, p.proname))::oid
+                    ELSE to_regoper(format('%I.%s', n.nspname, x.oprname))::oid END IS NULL
+         LIMIT 1);
 END
 $$;
 
-COMMENT ON FUNCTION pgtrickle.describe_immediate_source(oid, text[]) IS
-    'What the functions of an IMMEDIATE stream table take for granted of a source.';
+COMMENT ON FUNCTION pgtrickle.find_unseen_rival(bigint) IS
+    'Which function or operator of an IMMEDIATE stream table may be hidden by one that is newer than'
+    ' the snapshot.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.find_misfit(stream_table bigint)
 RETURNS text
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    misfit text;
+    typed  boolean;
+    ours   boolean;
 BEGIN
+    SELECT min(format('%s is not as it was', s.source_relid::regclass))
+               FILTER (WHERE pgtrickle.is_reshaped(s.source_relid, s.columns, s.shape)),
+           bool_or(NOT starts_with(s.shape, '{"",'))
+      INTO misfit, typed
+      FROM pgtrickle.pgt_immediate_sources AS s WHERE s.pgt_id = stream_table;
+    IF misfit IS NOT NULL THEN
+        RETURN misfit;
+    END IF;
+    -- Most queries name nothing but tables and what comes with PostgreSQL, which nobody replaces.
+    SELECT s.function_hashes = '{}'
+           AND NOT s.bound @? '$.objects[*] ? (@.class != "relation")' AND NOT s.bound ? 'again'
+      INTO ours
+      FROM pgtrickle.pgt_stream_tables AS s WHERE s.pgt_id = stream_table;
+    IF ours AND NOT typed THEN
+        RETURN NULL;
+    END IF;
     RETURN (
-        SELECT format('%s is not as it was', s.source_relid::regclass)
-          FROM pgtrickle.pgt_immediate_sources AS s
-         WHERE s.pgt_id = stream_table
-           AND s.shape IS DISTINCT FROM
-               pgtrickle.describe_immediate_source(s.source_relid, s.columns)
+        SELECT 'a function that its query calls was replaced, or is gone'
+          FROM pgtrickle.pgt_stream_tables AS s
+         WHERE s.pgt_id = stream_table AND s.function_hashes <> '{}'
+           AND s.function_hashes <> pgtrickle.hash_functions(s.function_hashes)
          UNION ALL
-        SELECT 'a function that its query calls is gone'
-          FROM pgtrickle.pgt_stream_tables AS s,
-               jsonb_object_keys(s.function_hashes) AS f (number)
-         WHERE s.pgt_id = stream_table
-           AND NOT EXISTS (SELECT FROM pg_proc AS p WHERE p.oid = f.number::oid)
+        SELECT coalesce(change, 'a name in its query has other meanings by now')
+          FROM pgtrickle.list_disturbances(stream_table::integer) AS change
+         UNION ALL
+        SELECT why FROM pgtrickle.find_foreign_cast(stream_table) AS why WHERE why IS NOT NULL
+         UNION ALL
+        SELECT why FROM pgtrickle.find_unseen_rival(stream_table) AS why WHERE why IS NOT NULL
          LIMIT 1);
 END
 $$;
@@ -213,6 +358,7 @@ RETURNS TABLE (name text, ready boolean, reason text, lock_mode text, lock_reaso
                statements bigint, rows_inserted bigint, rows_deleted bigint)
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
+SET quote_all_identifiers = off
 AS $$
     SELECT format('%I.%I', s.pgt_schema, s.pgt_name), i.ready AND m.misfit IS NULL,
            CASE WHEN i.ready THEN m.misfit ELSE i.reason END, i.lock_mode, i.lock_reason,

@@ -9,20 +9,26 @@ SELECT CASE WHEN p.proname = ANY (l.readers) THEN 'reader' ELSE 'operator' END, 
               p.oid::regprocedure)
   FROM (VALUES (
            ARRAY['bootstrap_gate_status', 'change_buffer_sizes', 'check_cdc_health',
-                 'daemons', 'dependency_tree', 'diff_snapshots', 'diff_tables', 'ducklake_catalogs',
+                 'daemons', 'dependency_tree', 'describe_database', 'describe_definition',
+                 'describe_grants', 'describe_placeholder', 'describe_scheduling', 'describe_table',
+                 'describe_view', 'diff_snapshots', 'diff_tables', 'ducklake_catalogs', 'dump_definitions',
                  'ducklake_sink_status', 'ducklake_sources', 'explain_dag', 'explain_refresh_mode',
                  'explain_st', 'export_definition', 'find_compared', 'find_snapshot',
                  'find_stream_table', 'fuse_status',
                  'get_refresh_history', 'get_staleness', 'health_check', 'is_drained',
-                 'is_served', 'list_holds', 'list_identities', 'list_snapshots', 'list_sources',
-                 'list_subscriptions',
-                 'parse_duration_seconds', 'pgt_scc_status', 'pgt_status',
+                 'is_paused', 'is_served', 'list_access', 'list_definitions', 'list_holds',
+                 'list_identities', 'list_snapshots', 'list_sources', 'list_subscriptions',
+                 'list_table_objects',
+                 'parse_duration_seconds', 'pgt_scc_status', 'pgt_status', 'present_name', 'quote_name',
+                 'resolve_path',
                  'recommend_refresh_mode', 'recommend_schedule',
                  'refresh_efficiency', 'refresh_groups', 'refresh_timeline',
                  'request_queue', 'running_refreshes', 'schedule_recommendations',
                  'show_settings', 'sla_summary',
                  'stream_table_spec', 'version', 'view_evolution_status', 'watermark_status',
-                 'watermarks'],
+                 'watermarks', 'write_block', 'write_definition', 'write_definition_calls',
+                 'write_dump', 'write_object', 'write_removal', 'write_scheduling',
+                 'write_suspension', 'write_table'],
            ARRAY['advance_watermark', 'alter_stream_table', 'attach_ducklake_table',
                  'await_request', 'bulk_alter_stream_tables', 'bulk_create',
                  'bulk_drop_stream_tables', 'cache_stats', 'cancel_request', 'cancel_shadow',
@@ -133,19 +139,7 @@ BEGIN
     REVOKE ALL ON ALL TABLES IN SCHEMA pgtrickle FROM PUBLIC;
     REVOKE ALL ON ALL ROUTINES IN SCHEMA pgtrickle FROM PUBLIC;
     FOR one IN
-        SELECT pg_get_userbyid(a.grantee) AS role,
-               CASE WHEN EXISTS (
-                        SELECT FROM pg_attribute AS v, aclexplode(v.attacl) AS asks
-                         WHERE v.attrelid = 'pgtrickle.pgt_requests'::regclass AND v.attname = 'verb'
-                           AND asks.grantee = a.grantee AND asks.privilege_type = 'INSERT')
-                    THEN 'operator' ELSE 'reader' END AS level
-          FROM pg_class AS c, aclexplode(c.relacl) AS a
-         WHERE c.oid = 'pgtrickle.pgt_schema_version'::regclass
-           AND a.privilege_type = 'SELECT' AND a.grantee NOT IN (c.relowner, 0)
-           -- Default privileges give rights on tables, too, and no level of access.
-           AND EXISTS (SELECT FROM pg_namespace AS n, aclexplode(n.nspacl) AS enters
-                        WHERE n.nspname = 'pgtrickle' AND enters.grantee = a.grantee
-                          AND enters.privilege_type = 'USAGE')
+        SELECT a.role, a.level FROM pgtrickle.list_access() AS a
     LOOP
         PERFORM pgtrickle.grant_access(one.role, one.level);
     END LOOP;

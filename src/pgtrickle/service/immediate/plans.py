@@ -25,6 +25,10 @@ _SETTINGS = (
     "IntervalStyle",
     "extra_float_digits",
     "bytea_output",
+    "array_nulls",
+    "transform_null_equals",
+    "xmlbinary",
+    "xmloption",
     "default_text_search_config",
     "lc_monetary",
     "lc_numeric",
@@ -118,6 +122,7 @@ def make_blueprint(
         compiled.captured_columns(),
         settings,
         max_rows,
+        bool(compiled.binding.functions or compiled.binding.types),
     )
 
 

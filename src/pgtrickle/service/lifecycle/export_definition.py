@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from pgtrickle.catalog.definitions import export_definition as export
 from pgtrickle.catalog.stream_tables import get_stream_table
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.service.lifecycle.rename import follow_renames
 from pgtrickle.service.runtime import Runtime
-
-_EXPORT = "SELECT pgtrickle.export_definition(%s, '{}')"
 
 
 def export_definition(runtime: Runtime, name: QualifiedName) -> str:
@@ -16,5 +15,4 @@ def export_definition(runtime: Runtime, name: QualifiedName) -> str:
         stream_table = get_stream_table(connection, name)
         if not connection.only_looks:  # follow recent renames in the text, too
             follow_renames(runtime, [stream_table.id])
-        [(text,)] = connection.execute(_EXPORT, [stream_table.name.sql]).fetchall()
-    return str(text)
+        return export(connection, stream_table.name)

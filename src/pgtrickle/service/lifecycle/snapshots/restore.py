@@ -54,7 +54,7 @@ def restore_from_snapshot(runtime: Runtime, name: QualifiedName, source: str) ->
         keep_lease(runtime, lease),
         runtime.connection() as writer,
     ):
-        stream_table, compiled = _compile(runtime, writer, found)
+        stream_table, compiled = compile_present(runtime, writer, found)
         table = QualifiedName.parse(source, stream_table.name.schema)
         restoring = _Restoring(runtime, stream_table, lease, compiled, table)
         with restoring.prepared(writer):
@@ -63,7 +63,7 @@ def restore_from_snapshot(runtime: Runtime, name: QualifiedName, source: str) ->
     return committed.report
 
 
-def _compile(
+def compile_present(
     runtime: Runtime, connection: Connection, stream_table: StreamTable
 ) -> tuple[StreamTable, Compiled]:
     """Compile the query of today: the snapshot has to fit it."""

@@ -1,0 +1,1 @@
+"""Definitions as they are dumped and restored."""

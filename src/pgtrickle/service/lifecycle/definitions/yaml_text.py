@@ -1,0 +1,67 @@
+"""Read and write YAML: plain values alone, and texts of several lines as they are."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+
+from pgtrickle.errors import DumpDamagedError
+
+_OTHER_BREAKS = re.compile("[\r\x85\u2028\u2029]")
+
+
+class _Writer(yaml.SafeDumper):  # type: ignore[misc]  # no type information
+    """Writes no references between parts, and SQL line by line where YAML can."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the library's signature
+        return True
+
+
+def _write_text(writer: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    # Other line breaks than \n come back as \n, unless they are escaped.
+    style = '"' if _OTHER_BREAKS.search(text) else "|" if "\n" in text else None
+    return writer.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Writer.add_representer(str, _write_text)
+
+
+class _Reader(yaml.SafeLoader):  # type: ignore[misc]  # no type information
+    """Reads no references: a few of them can stand for billions of parts."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("references (*) are not read")
+        return super().compose_node(parent, index)
+
+
+def write_yaml(value: object) -> str:
+    r"""Write a value.
+
+    >>> print(write_yaml({"name": "public.revenue", "query": "SELECT 1\n  AS one"}))
+    name: public.revenue
+    query: |-
+      SELECT 1
+        AS one
+    <BLANKLINE>
+    """
+    text = yaml.dump(value, Dumper=_Writer, sort_keys=False, allow_unicode=True, width=120)
+    return str(text)
+
+
+def read_yaml(text: str, file: str) -> object:
+    """Read a value; raise ST223 if the text is not YAML.
+
+    >>> read_yaml("a: [1, '2']", "x.yaml")
+    {'a': [1, '2']}
+    """
+    try:
+        return _Reader(text).get_single_data()
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise DumpDamagedError(
+            f"{file} cannot be read as YAML",
+            detail=str(error),
+            hint="Give a file that pgtrickle dump --format yaml has written.",
+        ) from error
