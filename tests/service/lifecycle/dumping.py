@@ -120,6 +120,10 @@ def make_everything(lab: Lab, reads: str, asks: str) -> None:
         f"SET ROLE {asks}", f"SELECT pgtrickle.subscribe('public.{zero}', 'told; ☃')", "RESET ROLE"
     )
     scheduler = lab.trickle.scheduler
+    scheduler.set_stream_table_sla(odd, "20s")
+    lab.trickle.alter_stream_table(odd, tier="cold", schedule="7m")
+    scheduler.set_stream_table_sla(above, "2m30s")
+    lab.trickle.alter_stream_table(above, schedule="*/5 * * * *")
     scheduler.pause_scheduler(pair)
     lab.trickle.alter_stream_table(zero, status="SUSPENDED")
     scheduler.gate_source("orders")

@@ -199,6 +199,7 @@ def test_what_is_missing_of_a_definition_is_added(full: Lab, tmp_path: Path):
     """As a restoration leaves it that was interrupted anywhere."""
     before, path = dump_text(full), tmp_path / "all.yaml"
     full.trickle.definitions.dump_definitions(path)
+    full.trickle.scheduler.set_stream_table_sla(ODD, None)
     full.run(
         f"COMMENT ON TABLE {ODD} IS NULL",
         f"ALTER TABLE {ODD} DROP CONSTRAINT positive",
@@ -227,6 +228,9 @@ def test_other_definitions_are_refused_by_name_or_replaced(full: Lab, tmp_path: 
     before, path = dump_text(full), tmp_path / "all.yaml"
     full.trickle.definitions.dump_definitions(path)
     full.trickle.alter_stream_table(ODD, tier="warm", schedule="9m")
+    full.trickle.scheduler.set_stream_table_sla(ABOVE, None)
+    full.trickle.alter_stream_table(ABOVE, schedule="1m")
+    full.trickle.scheduler.set_stream_table_sla(ABOVE, "3m")
     full.trickle.resume_stream_table(ZERO)
     pair = full.value(f"SELECT pgtrickle.stream_table_spec('{PAIR}') ->> 'query'")
     full.trickle.alter_stream_table(PAIR, query=f"{pair} WHERE area <> 'x'")
@@ -250,6 +254,7 @@ def test_other_definitions_are_refused_by_name_or_replaced(full: Lab, tmp_path: 
         "tier is warm, not cold",
         "schedule is 9m, not 7m",
         "public.pair: its query is another",
+        "public.above: its service level is 180 s, not 150 s",
         "its comment is another",
         "its index an; index is another",
         "its policy everyone is another",
@@ -366,6 +371,14 @@ DAMAGES: dict[str, tuple[type[TrickleError], Damage]] = {
     "an unknown word": (
         DumpNotRestorableError,
         lambda text: text.replace("tier: hot", "tier: lukewarm"),
+    ),
+    "a service level without end": (
+        DumpNotRestorableError,
+        lambda text: text.replace("paused: false", "paused: false\n  sla_s: .inf", 1),
+    ),
+    "a service level that is no number": (
+        DumpDamagedError,
+        lambda text: text.replace("paused: false", "paused: false\n  sla_s: soon", 1),
     ),
     "nested without end": (DumpDamagedError, lambda _: "a: " + "[" * 2_000),
 }

@@ -17,6 +17,17 @@ $$;
 COMMENT ON FUNCTION pgtrickle.is_paused(bigint) IS
     'Whether somebody has paused a stream table; a drain pauses all, and none by itself.';
 
+CREATE OR REPLACE FUNCTION pgtrickle.find_service_level(stream_table bigint)
+RETURNS double precision
+LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT v.deadline_seconds FROM pgtrickle.pgt_service_levels AS v WHERE v.pgt_id = stream_table
+$$;
+
+COMMENT ON FUNCTION pgtrickle.find_service_level(bigint) IS
+    'The age in seconds that the contents of a stream table must not exceed; NULL: none was promised.';
+
 -- A rename is on record when somebody has followed it.
 CREATE OR REPLACE FUNCTION pgtrickle.present_name(stream_table bigint)
 RETURNS text
@@ -231,6 +242,9 @@ AS $$
                                           ORDER BY b.channel), '[]')
                   FROM pgtrickle.pgt_subscriptions AS b JOIN pg_roles AS r ON r.oid = b.subscriber_oid
                  WHERE b.pgt_id = s.pgt_id))
+        -- None applies to IMMEDIATE stream tables.
+        || jsonb_strip_nulls(jsonb_build_object('sla_s', CASE WHEN s.refresh_mode <> 'IMMEDIATE'
+               THEN pgtrickle.find_service_level(s.pgt_id) END))
       FROM pgtrickle.pgt_stream_tables AS s, pgtrickle.present_name(s.pgt_id) AS present (name)
      WHERE s.pgt_id = stream_table
 $$;
@@ -636,6 +650,28 @@ $$;
 COMMENT ON FUNCTION pgtrickle.write_table(text, text, jsonb) IS
     'The statements that give a table what describe_table found.';
 
+-- A service level chooses tier and schedule, which may have been changed later, to a cron schedule too.
+CREATE OR REPLACE FUNCTION pgtrickle.write_service_level(item jsonb)
+RETURNS SETOF text
+LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT unnest(ARRAY[
+               pgtrickle.write_block(
+                   format('pgtrickle.find_service_level(pgtrickle.find_stream_table(%L)) IS DISTINCT FROM %s',
+                          item ->> 'name', s.seconds),
+                   format('CALL pgtrickle.alter_stream_table(%L, schedule => ''calculated'', result => answer);'
+                          ' CALL pgtrickle.set_stream_table_sla(%L, make_interval(secs => %s), answer)',
+                          item ->> 'name', item ->> 'name', s.seconds)),
+               format('CALL pgtrickle.alter_stream_table(%L, schedule => %L, tier => %L)', item ->> 'name',
+                      item ->> 'schedule', item ->> 'tier')])
+      FROM (SELECT (item -> 'sla_s')::double precision) AS s (seconds)
+     WHERE item ? 'sla_s'
+$$;
+
+COMMENT ON FUNCTION pgtrickle.write_service_level(jsonb) IS
+    'The statements that promise what the description of a stream table says, and leave tier and schedule.';
+
 CREATE OR REPLACE FUNCTION pgtrickle.write_definition(item jsonb)
 RETURNS SETOF text
 LANGUAGE plpgsql IMMUTABLE
@@ -656,6 +692,7 @@ BEGIN
                            item ->> 'definition');
     ELSE
         RETURN QUERY SELECT pgtrickle.write_definition_calls(item);
+        RETURN QUERY SELECT pgtrickle.write_service_level(item);
         -- What follows is written for this path.
         RETURN NEXT 'SET search_path = pg_catalog, pg_temp';
     END CASE;

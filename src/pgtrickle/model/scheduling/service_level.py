@@ -37,6 +37,18 @@ def parse_sla(text: str | timedelta) -> float:
     return sla.total_seconds()
 
 
+def read_seconds(seconds: float) -> float:
+    """Read a service level that is given in seconds, or raise ST501.
+
+    >>> read_seconds(2.5)
+    2.5
+    """
+    try:
+        return parse_sla(timedelta(seconds=seconds))
+    except (OverflowError, ValueError):
+        return parse_sla(timedelta.max)  # which refuses it
+
+
 def tier_for(seconds: float) -> Tier:
     """Return the tier of a service level.
 

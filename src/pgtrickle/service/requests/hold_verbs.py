@@ -6,7 +6,6 @@ The scheduler asks the catalog before each refresh, so nothing here has to reach
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from pgtrickle.catalog.scheduling.fuses import reset_fuse
@@ -18,7 +17,7 @@ from pgtrickle.catalog.scheduling.refresh_groups import (
 )
 from pgtrickle.errors import SettingError
 from pgtrickle.model.scheduling.refresh_group import DEFAULT_ISOLATION
-from pgtrickle.model.scheduling.service_level import parse_sla
+from pgtrickle.model.scheduling.service_level import read_seconds
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.service.requests.caller import get_own_stream_table
 from pgtrickle.service.scheduling.service_levels import set_stream_table_sla
@@ -88,10 +87,7 @@ def set_sla(ask: Ask, given: Mapping[str, Any]) -> Any:
     stream_table = get_own_stream_table(ask, given["name"])
     seconds = given.get("sla_s")
     if seconds is not None:
-        try:
-            seconds = parse_sla(timedelta(seconds=seconds))
-        except OverflowError:
-            seconds = parse_sla(timedelta.max)  # which refuses it
+        seconds = read_seconds(seconds)
     agreed = set_stream_table_sla(ask.runtime, stream_table.name, seconds)
     return {
         "name": agreed.stream_table,

@@ -23,6 +23,7 @@ class Difference:
     options: Changes = field(default_factory=Changes)
     table: dict[str, Any] = field(default_factory=dict)  # of ``describe_table``, what is missing
     subscriptions: list[Described] = field(default_factory=list)
+    sla_s: float | None = None  # the service level that it gets
     suspend: bool = False
     pause: bool = False
     load: bool = False
@@ -32,6 +33,7 @@ class Difference:
     def __bool__(self) -> bool:
         """Return whether there is anything to do."""
         more = self.suspend or self.pause or self.load
+        more = more or self.sla_s is not None
         parts = (self.query, self.options, self.table, self.subscriptions, self.removed, more)
         return any(map(bool, parts))
 
@@ -54,6 +56,7 @@ def compare_stream_tables(
     difference.subscriptions = [
         one for one in wanted["subscriptions"] if one["channel"] not in held
     ]
+    _compare_service_levels(wanted, found, difference)
     difference.suspend = wanted["status"] == "SUSPENDED" != found["status"]
     difference.pause = wanted["paused"] and not found["paused"]
     difference.load = wanted["initialize"] and not found["initialize"]
@@ -78,6 +81,15 @@ def _compare_options(wanted: Described, found: Described, difference: Difference
         there = theirs.value(name)
         if there not in (value, default.value(name)):
             difference.conflicts.append(f"{name} is {_word(there)}, not {_word(value)}")
+
+
+def _compare_service_levels(wanted: Described, found: Described, difference: Difference) -> None:
+    promised, there = wanted.get("sla_s"), found.get("sla_s")
+    if promised in {None, there}:
+        return
+    difference.sla_s = promised
+    if there is not None:
+        difference.conflicts.append(f"its service level is {there:g} s, not {promised:g} s")
 
 
 def _word(value: object) -> str:

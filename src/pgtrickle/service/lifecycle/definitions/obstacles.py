@@ -24,6 +24,7 @@ from pgtrickle.errors import (
 )
 from pgtrickle.model.definitions.dump import PLACEHOLDER, STREAM_TABLE, VIEW, Described, Dump
 from pgtrickle.model.scheduling.refresh_group import parse_isolation
+from pgtrickle.model.scheduling.service_level import read_seconds
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.options.changes import read_options
 from pgtrickle.service.lifecycle.definitions.compare import (
@@ -101,6 +102,8 @@ def _list_mistakes(dump: Dump) -> Iterator[str]:
             continue
         try:
             read_options(one)
+            if "sla_s" in one:
+                read_seconds(one["sla_s"])
         except TrickleError as error:
             yield f"{one['name']}: {error}"
     for one in dump.described["watermarks"]:

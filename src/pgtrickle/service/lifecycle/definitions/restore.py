@@ -23,6 +23,7 @@ from pgtrickle.catalog.definitions import (
     subscribe_as,
 )
 from pgtrickle.catalog.scheduling.holds import pause_scheduler
+from pgtrickle.catalog.scheduling.service_levels import set_service_level
 from pgtrickle.catalog.stream_tables import find_stream_table, get_stream_table, update_status
 from pgtrickle.model.definitions.dump import (
     COMPLETED,
@@ -210,6 +211,8 @@ def _restore_table(runtime: Runtime, name: QualifiedName, difference: Difference
                 connection,
                 lambda: alter_table(connection, name, "table", table, removed),
             )
+        if difference.sla_s is not None:
+            set_service_level(connection, get_stream_table(connection, name).id, difference.sla_s)
         for one in difference.subscriptions:
             subscribe_as(connection, name, one["channel"], one["role"])
         if difference.pause:

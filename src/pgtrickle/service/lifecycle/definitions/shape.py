@@ -138,6 +138,7 @@ _ITEMS: Mapping[str, Keys] = {
         {
             "owner": TEXT,
             "rows": ROWS,
+            "sla_s": _NUMBER,
             # The verbs read their words.
             **{name: _anything for name, one in OPTIONS.items() if one.kept},
         },
