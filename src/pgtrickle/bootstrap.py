@@ -21,8 +21,8 @@ from pgtrickle.client.guest import Guest
 from pgtrickle.client.trickle import Trickle
 from pgtrickle.errors import CatalogMissingError, CatalogOutdatedError, TrickleError
 from pgtrickle.model.lost_servers import noticing_lost_server
+from pgtrickle.service.configuration.live import LiveSettings
 from pgtrickle.service.lazy import Late
-from pgtrickle.service.live_settings import LiveSettings
 from pgtrickle.service.remembered import Remembered
 from pgtrickle.service.runtime import Runtime, translated_errors, withheld_words
 from pgtrickle.session import CallerSession, Session

@@ -30,7 +30,7 @@ from pgtrickle.scheduler.timetable import Timetable
 from pgtrickle.scheduler.units import Shape
 from pgtrickle.scheduler.wakeup import Bell
 from pgtrickle.service.capturing.mode import tend_capture
-from pgtrickle.service.following_settings import following_settings
+from pgtrickle.service.configuration.follow import following_settings
 from pgtrickle.service.immediate.status import list_followed
 from pgtrickle.service.insight.metric_values import FigureReader, Figures
 from pgtrickle.service.insight.status import show_shape, show_stream_tables, show_time_zone

@@ -22,8 +22,8 @@ from pgtrickle.errors import ConnectionLostError, SettingError, TrickleError
 from pgtrickle.model.engine import EngineMode
 from pgtrickle.model.report import Progress
 from pgtrickle.model.text.connection_string import HINT, may_be_misread
+from pgtrickle.service.configuration.live import LiveSettings
 from pgtrickle.service.lazy import Late
-from pgtrickle.service.live_settings import LiveSettings
 from pgtrickle.service.remembered import Remembered
 from pgtrickle.service.running_refreshes import Jobs
 from pgtrickle.session import Session

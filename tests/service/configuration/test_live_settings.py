@@ -119,11 +119,13 @@ def test_value_that_cannot_be_changes_nothing_and_is_told_once(
 ):
     admin.execute("SELECT pgtrickle.set_setting('planning_timeout_seconds', '0.3')")
     all_have(processes, 0.3)
-    with caplog.at_level(logging.INFO, "pgtrickle.service.live_settings"):
+    with caplog.at_level(logging.INFO, "pgtrickle.service.configuration.live"):
         admin.execute(assign(admin, "SET pg_trickle.planning_timeout_seconds = 'much'"))
         admin.execute("SELECT pgtrickle.set_setting('trim_rows', '46')")
-        for trickle in processes:
-            becomes(lambda one=trickle: (timeout(one), one._runtime.settings.trim_rows), (0.3, 46))
+        becomes(
+            lambda: {(timeout(one), one._runtime.settings.trim_rows) for one in processes},
+            {(0.3, 46)},
+        )
 
     told = [one.getMessage() for one in caplog.records if "cannot be" in one.getMessage()]
     assert len(told) == len(processes)
@@ -136,7 +138,7 @@ def test_setting_that_needs_a_restart_says_so_and_waits(
     processes: list[Trickle], caplog: pytest.LogCaptureFixture
 ):
     trickle = processes[1]
-    with caplog.at_level(logging.WARNING, "pgtrickle.service.live_settings"):
+    with caplog.at_level(logging.WARNING, "pgtrickle.service.configuration.live"):
         processes[0].set_setting("spark_driver_memory", "3g")
         processes[0].set_setting("trim_rows", "47")
         becomes(lambda: (timeout(trickle), trickle._runtime.settings.trim_rows), (10.0, 47))
