@@ -34,7 +34,7 @@ from pgtrickle.service.insight.status import show_dependencies, show_diamond_gro
 from pgtrickle.service.naming import Naming
 
 if TYPE_CHECKING:  # each verb imports its use case when it is called
-    from pgtrickle.catalog.console.picture import Part, Picture
+    from pgtrickle.catalog.console.picture import Picture, PicturePart
     from pgtrickle.service.insight.diagnose import Diagnosis
 
 
@@ -46,7 +46,7 @@ class InsightVerbs(Naming):
 
     def picture(
         self,
-        parts: Collection[Part] | None = None,
+        parts: Collection[PicturePart] | None = None,
         *,
         ids: Collection[int] | None = None,
         name: str | None = None,

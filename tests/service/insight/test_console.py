@@ -13,7 +13,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 import pgtrickle
-from pgtrickle.catalog.console.picture import ALL, LATENCIES, Part, Picture
+from pgtrickle.catalog.console.picture import ALL, LATENCIES, Picture, PicturePart
 from pgtrickle.catalog.console.read import Wanted, take_picture
 from pgtrickle.errors import PrivilegeError
 from pgtrickle.model.text.names import QualifiedName
@@ -43,13 +43,16 @@ def shop(postgres_lab: Lab) -> Lab:
 def test_every_part_is_there_and_nothing_that_was_not_asked_for(shop: Lab) -> None:
     picture = shop.trickle.insight.picture(name="sums")
 
-    assert {one.value for one in Part} | {"moment"} == set(picture.document())
-    assert set(shop.trickle.insight.picture([Part.TABLES]).document()) == {"moment", "tables"}
+    assert {one.value for one in PicturePart} | {"moment"} == set(picture.document())
+    assert set(shop.trickle.insight.picture([PicturePart.TABLES]).document()) == {
+        "moment",
+        "tables",
+    }
 
 
 def test_tables_are_as_the_catalog_has_them(shop: Lab) -> None:
     shop.run("ANALYZE sums")
-    [line] = shop.trickle.insight.picture([Part.TABLES]).tables or ()
+    [line] = shop.trickle.insight.picture([PicturePart.TABLES]).tables or ()
     table = shop.trickle.get_stream_table("sums")
 
     assert (line.id, line.name, line.status) == (table.id, "public.sums", table.status.value)
@@ -63,7 +66,7 @@ def test_a_missed_service_level_is_late(shop: Lab) -> None:
     shop.trickle.scheduler.set_stream_table_sla("sums", "5s")
     shop.run("UPDATE pgtrickle.pgt_stream_tables SET data_timestamp = now() - interval '6 s'")
 
-    [line] = shop.trickle.insight.picture([Part.TABLES]).tables or ()
+    [line] = shop.trickle.insight.picture([PicturePart.TABLES]).tables or ()
 
     assert (line.target_s, line.stale, line.late) == (5.0, False, True)
 
@@ -73,7 +76,7 @@ def test_latencies_are_the_last_twenty_of_the_history(shop: Lab) -> None:
         shop.run("UPDATE t SET v = v + 1 WHERE id = 1")
         shop.trickle.refresh_stream_table("sums")
 
-    [line] = shop.trickle.insight.picture([Part.LATENCIES]).latencies or ()
+    [line] = shop.trickle.insight.picture([PicturePart.LATENCIES]).latencies or ()
     told = shop.rows(
         "SELECT array_agg(duration_ms ORDER BY start_time)"
         " FROM pgtrickle.get_refresh_history('public.sums', 20)"
@@ -89,15 +92,15 @@ def test_latencies_of_the_tables_on_the_screen_alone(shop: Lab) -> None:
     shop.create("copies", "SELECT id FROM t")
     copies = shop.trickle.get_stream_table("copies").id
 
-    found = shop.trickle.insight.picture([Part.LATENCIES], ids=[copies]).latencies or ()
+    found = shop.trickle.insight.picture([PicturePart.LATENCIES], ids=[copies]).latencies or ()
 
     assert [one.id for one in found] == [copies]
-    assert shop.trickle.insight.picture([Part.LATENCIES], ids=[]).latencies == ()
+    assert shop.trickle.insight.picture([PicturePart.LATENCIES], ids=[]).latencies == ()
 
 
 def test_graph_names_every_source(shop: Lab) -> None:
     shop.create("large", "SELECT k FROM sums WHERE v > 100")
-    edges = shop.trickle.insight.picture([Part.GRAPH]).graph or ()
+    edges = shop.trickle.insight.picture([PicturePart.GRAPH]).graph or ()
 
     assert [(one.name, one.source, one.source_type) for one in edges] == [
         ("public.large", "public.sums", "STREAM_TABLE"),
@@ -110,10 +113,10 @@ def test_requests_come_without_their_arguments(shop: Lab) -> None:
         "INSERT INTO pgtrickle.pgt_requests (verb, arguments) VALUES"
         """ ('create_stream_table', '{"name": "secret_plan", "query": "SELECT hush"}')"""
     )
-    [line] = shop.trickle.insight.picture([Part.REQUESTS]).requests or ()
+    [line] = shop.trickle.insight.picture([PicturePart.REQUESTS]).requests or ()
 
     assert (line.verb, line.stream_table, line.open) == ("create_stream_table", "secret_plan", True)
-    assert "hush" not in json.dumps(shop.trickle.insight.picture([Part.REQUESTS]).document())
+    assert "hush" not in json.dumps(shop.trickle.insight.picture([PicturePart.REQUESTS]).document())
 
 
 def test_open_requests_come_before_many_that_ended(shop: Lab) -> None:
@@ -122,7 +125,7 @@ def test_open_requests_come_before_many_that_ended(shop: Lab) -> None:
         "INSERT INTO pgtrickle.pgt_requests (verb, arguments, status, ended_at)"
         " SELECT 'other', '{}', 'COMPLETED', now() FROM generate_series(1, 200)",
     )
-    lines = shop.trickle.insight.picture([Part.REQUESTS]).requests or ()
+    lines = shop.trickle.insight.picture([PicturePart.REQUESTS]).requests or ()
 
     assert (lines[0].verb, len(lines)) == ("first", 100)
 
@@ -133,7 +136,7 @@ def test_a_password_in_a_session_setting_is_not_shown(shop: Lab) -> None:
     )
     settings = Settings(dsn=dsn, engine=POSTGRES)
     with pgtrickle.connect(settings=settings, engine=NoEngine()) as trickle:
-        shown = trickle.insight.picture([Part.SETTINGS]).document()
+        shown = trickle.insight.picture([PicturePart.SETTINGS]).document()
 
     values = {one["name"]: one["value"] for one in shown["settings"]}
     assert values["ducklake_catalog_dsn"] == "***"
@@ -160,10 +163,10 @@ def count(connection: Session, wanted: Wanted, path: Path) -> int:
 
 
 def test_the_number_of_statements_does_not_grow_with_the_tables(shop: Lab, tmp_path: Path) -> None:
-    def count_all() -> dict[Part | None, int]:
-        all_parts = Wanted(frozenset(Part), subject=QualifiedName("public", "sums"))
+    def count_all() -> dict[PicturePart | None, int]:
+        all_parts = Wanted(frozenset(PicturePart), subject=QualifiedName("public", "sums"))
         with shop.trickle._runtime.connection() as connection:
-            found: dict[Part | None, int] = {
+            found: dict[PicturePart | None, int] = {
                 part: count(connection, Wanted(frozenset({part})), tmp_path / "trace")
                 for part in ALL
             }
@@ -175,10 +178,10 @@ def test_the_number_of_statements_does_not_grow_with_the_tables(shop: Lab, tmp_p
         shop.trickle.create_stream_table(f"copy{number}", f"SELECT id FROM t{number}")
     with_fifty = count_all()
 
-    assert len(shop.trickle.insight.picture([Part.TABLES]).tables or ()) == 50
+    assert len(shop.trickle.insight.picture([PicturePart.TABLES]).tables or ()) == 50
     assert with_fifty == with_one
     assert {with_one[part] for part in ALL} == {5}  # begin, modes, moment, part, commit
-    assert with_one[None] == 4 + len(Part)
+    assert with_one[None] == 4 + len(PicturePart)
 
 
 def test_a_reader_sees_what_the_owner_sees_on_a_standby_too(own_server: OwnServer) -> None:

@@ -29,7 +29,7 @@ from pgtrickle.model.text.shown import Shown
 LATENCIES = 20  # refreshes that a sparkline shows
 
 
-class Part(Enum):
+class PicturePart(Enum):
     """A part of a picture, which one statement reads."""
 
     TABLES = "tables"
@@ -50,7 +50,7 @@ class Part(Enum):
     HISTORY = "history"  # likewise
 
 
-ALL = frozenset(Part) - {Part.DEFINITION, Part.HISTORY}
+ALL = frozenset(PicturePart) - {PicturePart.DEFINITION, PicturePart.HISTORY}
 
 
 @dataclass(frozen=True, slots=True)

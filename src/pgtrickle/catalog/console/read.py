@@ -24,7 +24,7 @@ from pgtrickle.catalog.console.lines import (
     SlotLine,
     TableLine,
 )
-from pgtrickle.catalog.console.picture import LATENCIES, Part, Picture
+from pgtrickle.catalog.console.picture import LATENCIES, Picture, PicturePart
 from pgtrickle.catalog.lake.sinks import list_sink_status
 from pgtrickle.catalog.overview import (
     list_checks,
@@ -47,7 +47,7 @@ _REFRESHES = 60  # of one stream table, or the latest of all
 class Wanted:
     """What a picture is to contain."""
 
-    parts: frozenset[Part]
+    parts: frozenset[PicturePart]
     ids: Collection[int] | None = None  # stream tables whose latencies are read; None: of all
     subject: QualifiedName | None = None  # the one stream table that is looked at
 
@@ -205,21 +205,21 @@ def _history(connection: Session, wanted: Wanted) -> Rows:
     return tuple(list_refreshes(connection, wanted.subject, limit=_REFRESHES))
 
 
-_READERS: dict[Part, Callable[[Session, Wanted], Rows]] = {
-    Part.TABLES: _tables,
-    Part.LATENCIES: _latencies,
-    Part.GRAPH: _graph,
-    Part.CAPTURE: lambda connection, _: tuple(check_cdc_health(connection)),
-    Part.SLOTS: _slots,
-    Part.DAEMONS: lambda connection, _: tuple(list_daemons(connection)),
-    Part.RUNNING: lambda connection, _: tuple(list_running(connection)),
-    Part.HOLDS: lambda connection, _: tuple(list_hold_reasons(connection)),
-    Part.CHECKS: lambda connection, _: tuple(list_checks(connection)),
-    Part.SINKS: lambda connection, _: tuple(list_sink_status(connection)),
-    Part.SNAPSHOTS: lambda connection, _: tuple(list_snapshots(connection)),
-    Part.REQUESTS: _requests,
-    Part.SETTINGS: _settings,
-    Part.TIMELINE: lambda connection, _: tuple(list_refreshes(connection, limit=_REFRESHES)),
-    Part.DEFINITION: _definition,
-    Part.HISTORY: _history,
+_READERS: dict[PicturePart, Callable[[Session, Wanted], Rows]] = {
+    PicturePart.TABLES: _tables,
+    PicturePart.LATENCIES: _latencies,
+    PicturePart.GRAPH: _graph,
+    PicturePart.CAPTURE: lambda connection, _: tuple(check_cdc_health(connection)),
+    PicturePart.SLOTS: _slots,
+    PicturePart.DAEMONS: lambda connection, _: tuple(list_daemons(connection)),
+    PicturePart.RUNNING: lambda connection, _: tuple(list_running(connection)),
+    PicturePart.HOLDS: lambda connection, _: tuple(list_hold_reasons(connection)),
+    PicturePart.CHECKS: lambda connection, _: tuple(list_checks(connection)),
+    PicturePart.SINKS: lambda connection, _: tuple(list_sink_status(connection)),
+    PicturePart.SNAPSHOTS: lambda connection, _: tuple(list_snapshots(connection)),
+    PicturePart.REQUESTS: _requests,
+    PicturePart.SETTINGS: _settings,
+    PicturePart.TIMELINE: lambda connection, _: tuple(list_refreshes(connection, limit=_REFRESHES)),
+    PicturePart.DEFINITION: _definition,
+    PicturePart.HISTORY: _history,
 }
