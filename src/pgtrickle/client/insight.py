@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pgtrickle.catalog.overview import (
@@ -46,9 +46,9 @@ class InsightVerbs(Naming):
 
     def picture(
         self,
-        parts: Collection[PicturePart] | None = None,
+        parts: Sequence[PicturePart] | None = None,
         *,
-        ids: Collection[int] | None = None,
+        ids: Sequence[int] | None = None,
         name: str | None = None,
     ) -> Picture:
         """Return what consoles show, as of one moment: some parts of it, or all.
