@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from psycopg import Connection
 
 from pgtrickle.binding.bound_objects import find_disturbance
-from pgtrickle.binding.functions_used import list_changed_functions
+from pgtrickle.binding.functions.recorded import list_changed_functions
 from pgtrickle.binding.rights import check_readable
 from pgtrickle.capture.fingerprint import (
     explain_difference,
@@ -143,10 +143,17 @@ def gather_facts(
         gaps=list_capture_gaps(buffers.connection, stream_table.id),
         clock_back=now is not None and frontier.time is not None and now.at < frontier.time.at,
         volatile=next(map(str, compiled.binding.volatile), ""),
+        watched=tuple(
+            f"{names[one.relid]} changed, which the function {compiled.binding.watchers[one.relid]}"
+            " reads"
+            for one in changes
+            if one.rows and one.relid in compiled.binding.watched
+        ),
     )
     changed = {str(one.relid): one.rows for one in changes if one.rows}
     if has_work(facts):
         follows = changed and not truncated and not rewritten and not facts.polled
+        follows = follows and not facts.watched
         follows = follows and not facts.gaps and compiled.refusal is None
         if follows or (compiled.follows_time and compiled.refusal is None):
             used = {one.source_relid: one.columns_used for one in prepared.captured}
