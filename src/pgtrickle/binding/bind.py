@@ -17,7 +17,7 @@ import psycopg
 from psycopg import Connection, Rollback
 
 from pgtrickle.binding.bound_objects import read_bound_objects
-from pgtrickle.binding.functions.bodies import read_bodies
+from pgtrickle.binding.functions.bodies import read_bodies, relations_in
 from pgtrickle.binding.functions.called import Functions
 from pgtrickle.binding.rights import check_rights
 from pgtrickle.binding.sql_types import resolve_types
@@ -46,7 +46,6 @@ _VIEW = "pgtrickle_state.__bind"
 _CREATE_VIEW = f"CREATE VIEW {_VIEW} AS "
 _MAX_VIEW_DEPTH = 100  # PostgreSQL has no cycles of views; this limits a chain of them
 
-_RELATION_IN_TREE = re.compile(r":rtekind 0 :relid (\d+)")
 _SUPPORTED_KINDS = frozenset("rpvmf")
 _REFUSED_KINDS = {
     "S": "a sequence",
@@ -172,7 +171,7 @@ def examine_query(connection: Connection, user_sql: str, check: Check | None = N
         objects = read_bound_objects(connection, view, rules, own)
         if check is not None:
             check(objects)
-        check_rights(connection, rules, _relations_in(trees), functions.called)
+        check_rights(connection, rules, relations_in(trees), functions.called)
         problems: list[TrickleError] = []
         definitions = _read_definitions(connection, rules | bodies.rules)
         read = [*trees, *bodies.trees]
@@ -351,7 +350,7 @@ def _read_rules(connection: Connection, relations: Collection[int]) -> dict[int,
                 "has a view of more than", _MAX_TREE, "characters as a tree", _MAX_TREE
             )
         found |= dict(rows)
-        named = _relations_in(tree for _, tree in rows) - found.keys()
+        named = relations_in(tree for _, tree in rows) - found.keys()
     raise QueryRejectedError(
         f"the query nests views more than {_MAX_VIEW_DEPTH} deep", hint="Flatten the views."
     )
@@ -375,7 +374,7 @@ def _read_relations(
     trees: Iterable[str],
     problems: list[TrickleError],
 ) -> dict[int, Relation]:
-    oids = _relations_in(trees) | definitions.keys()
+    oids = relations_in(trees) | definitions.keys()
     columns: dict[int, list[Column]] = {oid: [] for oid in oids}
     collation = default_collation(connection)
     rows = connection.execute(_COLUMNS, {"oids": list(oids)}).fetchall()
@@ -396,10 +395,6 @@ def _read_relations(
             problems.append(problem)
         relations[oid] = Relation(oid, name, tuple(columns[oid]), definitions.get(oid), kind)
     return relations
-
-
-def _relations_in(trees: Iterable[str]) -> set[int]:
-    return {int(oid) for tree in trees for oid in _RELATION_IN_TREE.findall(tree)}
 
 
 def _collated(type_: SqlType, collation: str, collate: str) -> SqlType:

@@ -112,6 +112,13 @@ class Compiled:
         """The columns of the result."""
         return self.binding.query.columns
 
+    @property
+    def scanned(self) -> frozenset[int]:
+        """The sources that the query itself reads, and not only its functions."""
+        if self.refusal is not None:
+            return frozenset(self.binding.query.reads)
+        return frozenset(self.staged.captured_columns())
+
     def columns_used(self) -> dict[int, tuple[str, ...]]:
         """Return, by source, the columns whose changes matter."""
         found = (

@@ -159,14 +159,16 @@ def _read(
         number = function.oid
         if tree is None:
             number, tree = _bind(connection, function.oid, text, path or OWN_PATH)
-        relations = {int(oid) for oid in _RELATION_IN_TREE.findall(tree)}
-        rules = read_views(relations)
+        rules = read_views(relations_in([tree]))
         trees = [tree, *rules.values()]
         nested = Functions.read(connection, trees)
         _check(trees, nested)
         whole = any(map(_WHOLE_ROW_IN_TREE.search, trees))
         values = {"function": number, "views": list(rules), "all": whole}
         found = connection.execute(_COLUMNS, values).fetchall()
+    # PostgreSQL records no dependency on what it brings itself.
+    if relations_in(trees) - {relid for relid, _, _ in found}:
+        raise _UnknownError("which reads a system catalog")
     for relid, kind, columns in found:
         if kind == "v" and relid not in rules:
             raise _UnknownError("which reads a view of the system")
@@ -175,6 +177,11 @@ def _read(
     bodies.rules.update(rules)
     bodies.trees += trees
     return nested
+
+
+def relations_in(trees: Iterable[str]) -> set[int]:
+    """Return the relations that parse trees name."""
+    return {int(oid) for tree in trees for oid in _RELATION_IN_TREE.findall(tree)}
 
 
 def _bind(connection: Connection[TupleRow], function: int, text: str, path: str) -> tuple[int, str]:
