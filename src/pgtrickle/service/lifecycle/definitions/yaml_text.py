@@ -36,6 +36,12 @@ class _Reader(yaml.SafeLoader):  # type: ignore[misc]  # no type information
             raise yaml.YAMLError("references (*) are not read")
         return super().compose_node(parent, index)
 
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - the library's signature
+        found: dict[Any, Any] = super().construct_mapping(node, deep=deep)
+        if len(found) < len(node.value):
+            raise yaml.YAMLError(f"an entry stands twice{node.start_mark}")
+        return found
+
 
 def write_yaml(value: object) -> str:
     r"""Write a value.
@@ -51,15 +57,27 @@ def write_yaml(value: object) -> str:
     return str(text)
 
 
-def read_yaml(text: str, file: str) -> object:
-    """Read a value; raise ST223 if the text is not YAML.
+def parse_yaml(text: str) -> object:
+    r"""Read a value; raise ValueError if the text is not YAML.
 
-    >>> read_yaml("a: [1, '2']", "x.yaml")
+    >>> parse_yaml("a: [1, '2']")
     {'a': [1, '2']}
+    >>> parse_yaml("a: 1\na: 2")
+    Traceback (most recent call last):
+    ...
+    ValueError: an entry stands twice  in "<unicode string>", line 1, column 1
     """
     try:
         return _Reader(text).get_single_data()
     except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise ValueError(str(error)) from error
+
+
+def read_yaml(text: str, file: str) -> object:
+    """Read a value of a dump; raise ST223 if the text is not YAML."""
+    try:
+        return parse_yaml(text)
+    except ValueError as error:
         raise DumpDamagedError(
             f"{file} cannot be read as YAML",
             detail=str(error),
