@@ -96,6 +96,7 @@ def load_project(
     written = []
     for one in _list_written(folder, said):
         full = put_in({**defaults, **one.said}, variables.get)
+        check_shape(full, FRONT_MATTER, one.file)  # with the values of variables, now
         assert isinstance(full, dict)  # noqa: S101 - for the type checker
         if full.get("enabled", True):
             written.append(replace(one, said=full))

@@ -20,7 +20,6 @@ from pgtrickle.service.shapes import (
     Keys,
     Shape,
     anything,
-    is_a,
     list_of,
 )
 

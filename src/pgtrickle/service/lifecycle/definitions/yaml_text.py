@@ -39,7 +39,8 @@ class _Reader(yaml.SafeLoader):  # type: ignore[misc]  # no type information
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - the library's signature
         found: dict[Any, Any] = super().construct_mapping(node, deep=deep)
         if len(found) < len(node.value):
-            raise yaml.YAMLError(f"an entry stands twice{node.start_mark}")
+            line = node.start_mark.line + 1
+            raise yaml.YAMLError(f"an entry stands twice in the mapping that begins in line {line}")
         return found
 
 
@@ -65,7 +66,7 @@ def parse_yaml(text: str) -> object:
     >>> parse_yaml("a: 1\na: 2")
     Traceback (most recent call last):
     ...
-    ValueError: an entry stands twice  in "<unicode string>", line 1, column 1
+    ValueError: an entry stands twice in the mapping that begins in line 1
     """
     try:
         return _Reader(text).get_single_data()
