@@ -1,7 +1,7 @@
 """How a stream table of the database differs from what its file says.
 
-A file says the query and the options in full: one that it leaves out has its default.  What the file
-does not speak of at all, such as indexes and privileges that somebody added, stays.
+A file says the query and the options in full: one that it leaves out has its default.  What the
+file does not speak of at all, such as indexes and privileges that somebody added, stays.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ def _short(value: object) -> str | None:
             return ", ".join(_name(one) for one in value)
         case Mapping():
             return ", ".join(f"{key} = {one}" for key, one in value.items())
-    return str(value)
+        case _:
+            return str(value)
 
 
 def _name(value: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePosixPath
@@ -101,15 +102,29 @@ def load_project(
         if full.get("enabled", True):
             written.append(replace(one, said=full))
     for one in written:
-        name = scope.name(one)
+        with in_file(one.file):
+            name = scope.name(one)
+            named = scope.in_database(name)
         if name in scope.names:
             raise ProjectFileError(
                 f'{one.file}: the project has two stream tables "{name}"',
                 hint="Say another name or schema in one of them.",
             )
-        scope.names[name] = scope.in_database(name)
+        scope.names[name] = named
     tables = [_read_table(one, scope) for one in written]
     return Project(said["project"], str(path), chosen, tuple(_in_order(tables)))
+
+
+@contextmanager
+def in_file(file: str) -> Iterator[None]:
+    """Let an error of a block say in which file its cause is."""
+    try:
+        yield
+    except ProjectFileError:
+        raise
+    except TrickleError as error:
+        message = f"{file}: {error}"
+        raise ProjectFileError(message, detail=error.detail, hint=error.hint) from error
 
 
 def rendered_for(table: ProjectTable, names: Mapping[QualifiedName, QualifiedName]) -> str:
@@ -194,13 +209,9 @@ def _read_table(one: _Written, scope: _Scope) -> ProjectTable:
     if not query:
         raise ProjectFileError(f"{one.file} has no query", hint="Write a SELECT into it.")
     options = {name: said[name] for name in KEPT if said.get(name) is not None}
-    try:
+    with in_file(one.file):
         checked = read_options({**options, "initialize": said.get("initialize")})
         sla_s = None if "sla" not in said else parse_sla(said["sla"])
-    except TrickleError as error:
-        raise ProjectFileError(
-            f"{one.file}: {error}", detail=error.detail, hint=error.hint
-        ) from error
     return ProjectTable(
         name=scope.names[scope.name(one)],
         file=one.file,

@@ -132,7 +132,7 @@ def list_existing(connection: Connection) -> dict[QualifiedName, Found]:
 def applied_of(project: Project, table: ProjectTable, wanted: Described) -> dict[str, Any]:
     """Return what is put on record of a stream table that was applied."""
     said: dict[str, Any] = {
-        "definition": {key: one for key, one in wanted.items() if key not in {"search_path"}},
+        "definition": {key: one for key, one in wanted.items() if key != "search_path"},
         "search_path": table.search_path,
         "owner": table.owner,
         "tags": list(table.tags),
@@ -251,7 +251,7 @@ def _plan_drops(project: Project, existing: Mapping[QualifiedName, Found]) -> It
     """Yield what no file says any more, each before what it reads."""
     said = {one.name for one in project.tables}
     own = (project.name, project.target)
-    for name, found in reversed(existing.items()):
+    for name, found in reversed(list(existing.items())):
         record = found.record
         if record is not None and name not in said and (record.project, record.target) == own:
             locks = list_locks(DROP, name, Rehearsed())

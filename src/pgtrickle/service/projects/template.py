@@ -91,7 +91,8 @@ def literal(value: object) -> str:
             return f"({value!r})" if value < 0 else repr(value)
         case list() | tuple():
             return f"({', '.join(map(literal, value)) or 'NULL'})"
-    return quote_literal(str(value))
+        case _:
+            return quote_literal(str(value))
 
 
 def _check_rest(text: str, start: int, end: int, file: str) -> None:

@@ -44,8 +44,8 @@ def _read(
             for one in columns
         ]
     if kind == "unique":
-        columns = tuple(facts) if isinstance(facts, list) else (facts,)
-        return [ProjectTest(_call(name, kind, *columns), kind, warns, columns)]
+        together = tuple(facts) if isinstance(facts, list) else (facts,)
+        return [ProjectTest(_call(name, kind, *together), kind, warns, together)]
     if kind == "query":
         return [ProjectTest(name or "query", kind, warns, query=render(facts).strip())]
     column = facts["column"]

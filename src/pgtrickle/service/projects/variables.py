@@ -77,9 +77,10 @@ def _like(name: str, declared: object, given: object, file: str) -> object:
                 return float(given)
             case list():
                 return [one for one in given.split(",") if one]
+            case _:
+                return given
     except (KeyError, ValueError) as error:
         raise ProjectFileError(
             f'the variable "{name}" cannot be "{shorten(given)}"',
             hint=f"{file} declares it with the value {declared!r}.",
         ) from error
-    return given
