@@ -111,7 +111,10 @@ def load_project(
                 hint="Say another name or schema in one of them.",
             )
         scope.names[name] = named
-    tables = [_read_table(one, scope) for one in written]
+    tables = []
+    for one in written:
+        with in_file(one.file):
+            tables.append(_read_table(one, scope))
     return Project(said["project"], str(path), chosen, tuple(_in_order(tables)))
 
 
@@ -209,9 +212,8 @@ def _read_table(one: _Written, scope: _Scope) -> ProjectTable:
     if not query:
         raise ProjectFileError(f"{one.file} has no query", hint="Write a SELECT into it.")
     options = {name: said[name] for name in KEPT if said.get(name) is not None}
-    with in_file(one.file):
-        checked = read_options({**options, "initialize": said.get("initialize")})
-        sla_s = None if "sla" not in said else parse_sla(said["sla"])
+    checked = read_options({**options, "initialize": said.get("initialize")})
+    sla_s = None if "sla" not in said else parse_sla(said["sla"])
     return ProjectTable(
         name=scope.names[scope.name(one)],
         file=one.file,
