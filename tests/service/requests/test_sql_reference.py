@@ -31,7 +31,7 @@ INNER = {
     "check_may_group",
     "diff_tables",
     "find_compared",
-    "find_snapshot",
+    *("find_snapshot", "find_service_level", "write_service_level"),
     "list_identities",
     *("describe_database", "describe_definition", "describe_grants", "describe_placeholder"),
     *("describe_scheduling", "describe_table", "describe_view", "is_paused", "list_access"),
