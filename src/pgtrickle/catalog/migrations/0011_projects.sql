@@ -1,4 +1,4 @@
--- 0010 · projects
+-- 0011 · projects
 --
 -- Why:   a stream table can belong to a project of files, which says what it should be.
 -- Reads: nothing that exists.
