@@ -37,6 +37,7 @@ RELEASED = {
     8: "49757c8102aaf3a591730debde93f4092bd492e62b8a750d743b485ffc98c586",
     9: "5aa7cdc58ce4e9c4424c83fe16f228e4e385613c27ec2079d2eee48b703adfcd",
     10: "2fe99808297899cb3b61285367dadd12f333f9d0ccda4576ec6df6a87029fa65",
+    11: "5f77166828b83ccfb6f993adebe50ea1c67d18bde61dee28ee83bf78137e2072",
 }
 ALL = [
     *(f"{migration.version:04d} {migration.description}" for migration in list_migrations()),
