@@ -12,7 +12,7 @@ from pgtrickle.service.capturing.switch import follow_switch
 from tests.labs.lab import Lab
 
 PAUSED = """
-    SELECT coalesce(array_agg(t.source_name ORDER BY 1), '{}')
+    SELECT coalesce(array_agg(t.source_name ORDER BY t.source_name), '{}')
       FROM pgtrickle.pgt_change_tracking AS t WHERE t.paused_at IS NOT NULL
 """
 

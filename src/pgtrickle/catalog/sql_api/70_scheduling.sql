@@ -344,7 +344,8 @@ AS $$
     WITH gone AS (
         DELETE FROM pgtrickle.pgt_scheduler_pauses RETURNING pgt_id
     )
-    SELECT coalesce(array_agg(format('%I.%I', s.pgt_schema, s.pgt_name) ORDER BY 1), '{}')
+    SELECT coalesce(array_agg(format('%I.%I', s.pgt_schema, s.pgt_name)
+                              ORDER BY s.pgt_schema, s.pgt_name), '{}')
       FROM pgtrickle.pgt_stream_tables AS s
      WHERE EXISTS (SELECT FROM gone WHERE gone.pgt_id IS NULL OR gone.pgt_id = s.pgt_id)
        AND s.pgt_schema <> 'pgtrickle_state'
