@@ -38,7 +38,7 @@ COUNT = "SELECT count(*) AS n FROM made"
 MODES = ("DIFFERENTIAL", "DIFFERENTIAL", "DIFFERENTIAL", "AUTO", "FULL")
 
 
-class Different(AssertionError):
+class DifferentError(AssertionError):
     """The contents are not what they have to be."""
 
 
@@ -114,7 +114,7 @@ class Life:
         """Make sure that nothing has changed."""
         found = self.texts("made", lab)
         if found != self.contents:
-            raise Different(f"the rows were {self.contents}, and are {found}")
+            raise DifferentError(f"the rows were {self.contents}, and are {found}")
 
     def check_answer(self) -> None:
         """Make sure that the contents are PostgreSQL's own answer; they are known from here on."""
@@ -123,7 +123,7 @@ class Life:
         except psycopg.Error as error:
             raise Unanswered(str(error).partition("\n")[0]) from error
         if found:
-            raise Different(str(found))
+            raise DifferentError(str(found))
         self.contents = self.texts("made")
 
     def check_count(self) -> None:
@@ -132,7 +132,7 @@ class Life:
             self.lab.trickle.refresh_stream_table("counted")
             found = self.lab.rows("TABLE counted")
             if found != [(len(self.contents),)]:
-                raise Different(f"{found} rows were counted, of {self.contents}")
+                raise DifferentError(f"{found} rows were counted, of {self.contents}")
 
     def texts(self, table: str, lab: Lab | None = None) -> list[Text]:
         """Return the rows as they look."""
@@ -179,10 +179,16 @@ class Life:
         if self.mode == "DIFFERENTIAL" and self.reinitializes is not None:
             wanted = {"REINITIALIZE"} if self.reinitializes else {"DIFFERENTIAL", "NO_DATA"}
             if action not in wanted:
-                raise Different(f"the refresh was {action}: {report.reason}")
+                raise DifferentError(f"the refresh was {action}: {report.reason}")
         self.reinitializes = False
         self.check_answer()
         self.check_count()
+
+    def verify(self) -> None:
+        """Let the product itself compare the stream table with its query."""
+        verified = self.lab.trickle.verify_stream_table("made")
+        if not verified.ok:
+            raise DifferentError(str(verified))
 
     def save(self) -> None:
         """Take a snapshot."""
@@ -191,7 +197,7 @@ class Life:
         self.saved[taken.sql] = Saved(self.contents, self.query.sql, self.mode)
         self.check_held()
         if (found := self.texts(taken.sql)) != self.contents:
-            raise Different(f"the snapshot of {self.contents} is {found}")
+            raise DifferentError(f"the snapshot of {self.contents} is {found}")
 
     def restore(self) -> None:
         """Restore any of the snapshots, if it fits."""
@@ -216,7 +222,7 @@ class Life:
             self.check_held()
             return
         if saved.query != self.query.sql or self.mode == "IMMEDIATE":
-            raise Different("the snapshot does not fit, and was restored")
+            raise DifferentError("the snapshot does not fit, and was restored")
         self.contents = saved.rows
         self.check_held()
         self.check_count()
@@ -283,7 +289,7 @@ class Life:
         self.check_held()
         state = self.lab.trickle.shadows.view_evolution_status("made")
         if state is None or state.state != "ready":
-            raise Different(f"the shadow build is {state}")
+            raise DifferentError(f"the shadow build is {state}")
         self.shadow = query
 
     def follow(self) -> None:
@@ -301,7 +307,7 @@ class Life:
         self.reinitializes = False
         self.check_answer()
         if not found.same_moment or found.rows != len(self.contents):
-            raise Different(f"{found} is compared with {self.contents}")
+            raise DifferentError(f"{found} is compared with {self.contents}")
         self._check_shadow()
         self.check_count()
 
@@ -330,7 +336,7 @@ class Life:
         )
         self._go_on_in(lab)
         self.saved, self.shadow = {}, None
-        if with_data:
+        if with_data and self.mode != "IMMEDIATE":  # whose rows follow from the sources
             self.reinitializes = True
             self.check_held()
         else:
@@ -347,7 +353,7 @@ class Life:
         self.check_held()
         for name, saved in self.saved.items():
             if self.texts(name) != saved.rows:
-                raise Different(f"{name} is not what it was")
+                raise DifferentError(f"{name} is not what it was")
 
     def _go_on_in(self, lab: Lab) -> None:
         lab.trickle._runtime.settings = self.lab.trickle._runtime.settings
@@ -381,4 +387,4 @@ class Life:
     def _check_shadow(self) -> None:
         state = self.lab.trickle.shadows.view_evolution_status("made")
         if state is None or state.state not in {"ready", "following"}:
-            raise Different(f"the shadow build is {state}")
+            raise DifferentError(f"the shadow build is {state}")

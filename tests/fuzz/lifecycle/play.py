@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from pgtrickle.errors import TrickleError
 from tests.fuzz.lifecycle.grounds import Grounds, close
-from tests.fuzz.lifecycle.life import Different, Life, Unanswered
+from tests.fuzz.lifecycle.life import DifferentError, Life, Unanswered
 from tests.fuzz.play import Outcome, Played
 
 _LENGTHS = (8, 10, 12)
@@ -43,7 +44,7 @@ def live(grounds: Grounds, seed: int, number: int, off: Collection[str] = ()) ->
         except Unanswered:
             grounds.drop()
             continue
-        except Different as difference:
+        except DifferentError as difference:
             return Lived(Played(Outcome.DIFFERS, f"the first load: {difference}"))
         return _go_through(life)
     return Lived(Played(Outcome.REFUSED, "no query that can be maintained"))
@@ -58,17 +59,20 @@ def _go_through(life: Life) -> Lived:
             steps[step] += 1
             getattr(life, step)()
         life.refresh()
-        verified = life.lab.trickle.verify_stream_table("made")
-        if not verified.ok:
-            raise Different(str(verified))
+        life.verify()
         played = Played(Outcome.HELD)
     except Unanswered as error:
         played = Played(Outcome.UNANSWERED, str(error))
-    except Different as difference:
+    except DifferentError as difference:
         played = Played(Outcome.DIFFERS, str(difference))
     except Exception as error:  # noqa: BLE001 - any other error is a finding
-        played = Played(Outcome.CRASHED, f"{type(error).__name__}: {error}")
+        played = Played(Outcome.CRASHED, _describe(error))
     finally:
         close(life.lab)
         life.grounds.drop()
     return Lived(played, life.told, steps)
+
+
+def _describe(error: Exception) -> str:
+    detail = error.detail if isinstance(error, TrickleError) else ""
+    return f"{type(error).__name__}: {error} {detail}".strip()
