@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pgtrickle.client.definitions import DefinitionVerbs
     from pgtrickle.client.insight import InsightVerbs
     from pgtrickle.client.lake import LakeVerbs
+    from pgtrickle.client.outbox import OutboxVerbs
     from pgtrickle.client.scheduler import SchedulerVerbs
     from pgtrickle.client.shadows import ShadowVerbs
     from pgtrickle.client.snapshots import SnapshotVerbs
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from pgtrickle.model.lake.past_rows import PastRows
     from pgtrickle.model.lake.sink import DeliveryStatus, LakeCare, SinkStatus
     from pgtrickle.model.lake.source import LakeSource
+    from pgtrickle.model.outbox import Outbox, OutboxChange, OutboxPosition
     from pgtrickle.model.report import Progress, RefreshReport, SourceRead, VerifyReport
     from pgtrickle.model.scheduling.diamonds import DiamondConsistency, DiamondSchedulePolicy
     from pgtrickle.model.scheduling.fuse import FuseMode
@@ -118,6 +120,10 @@ __all__ = [
     "ModeAdvice",
     "MovedCatalog",
     "Notice",
+    "Outbox",
+    "OutboxChange",
+    "OutboxPosition",
+    "OutboxVerbs",
     "Outcome",
     "PastRows",
     "Progress",
@@ -204,6 +210,10 @@ _HOMES = {
     "ModeAdvice": "pgtrickle.model.scheduling.recommendation",
     "MovedCatalog": "pgtrickle.model.lake.catalog",
     "Notice": "pgtrickle.service.insight.channels",
+    "Outbox": "pgtrickle.model.outbox",
+    "OutboxChange": "pgtrickle.model.outbox",
+    "OutboxPosition": "pgtrickle.model.outbox",
+    "OutboxVerbs": "pgtrickle.client.outbox",
     "Outcome": "pgtrickle.service.lifecycle.create_or_replace",
     "PastRows": "pgtrickle.model.lake.past_rows",
     "Progress": "pgtrickle.model.report",

@@ -12,11 +12,13 @@ from pgtrickle.client.capture import CaptureVerbs
 from pgtrickle.client.definitions import DefinitionVerbs
 from pgtrickle.client.insight import InsightVerbs
 from pgtrickle.client.lake import LakeVerbs
+from pgtrickle.client.outbox import OutboxVerbs
 from pgtrickle.client.scheduler import SchedulerVerbs, check_watermark
 from pgtrickle.client.shadows import ShadowVerbs
 from pgtrickle.client.snapshots import SnapshotVerbs
 from pgtrickle.model.lake.catalog import ShownCatalog
 from pgtrickle.model.lake.past_rows import PastRows
+from pgtrickle.model.outbox import INLINE_THRESHOLD_ROWS, RETENTION_HOURS
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.scheduling.refresh_group import DEFAULT_ISOLATION
 from pgtrickle.model.scheduling.service_level import AgreedLevel, parse_sla
@@ -182,6 +184,29 @@ class GuestSnapshots(_OfGuest, SnapshotVerbs):
         """Ask for a snapshot to be dropped."""
         dropped = self._means.ask("drop_snapshot", table=self._name(table).sql)
         return QualifiedName.parse(dropped["dropped"])
+
+
+class GuestOutbox(_OfGuest, OutboxVerbs):
+    """The verbs on outboxes, for a guest."""
+
+    def enable_outbox(
+        self,
+        name: str,
+        retention_hours: float = RETENTION_HOURS,
+        inline_threshold_rows: int = INLINE_THRESHOLD_ROWS,
+    ) -> None:
+        """Ask for an outbox."""
+        self._means.ask(
+            "enable_outbox",
+            self._get(name).name,
+            retention_hours=retention_hours,
+            inline_threshold_rows=inline_threshold_rows,
+        )
+
+    def disable_outbox(self, name: str, *, if_exists: bool = False) -> bool:
+        """Ask for an outbox to be taken away."""
+        found = self._means.ask("disable_outbox", self._get(name).name, if_exists=if_exists)
+        return bool(found["ended"])
 
 
 class GuestShadows(_OfGuest, ShadowVerbs):

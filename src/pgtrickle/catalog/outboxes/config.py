@@ -1,0 +1,131 @@
+"""Queries over ``pgt_outbox_config`` and ``pgt_outbox_schemas``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from psycopg import Connection
+from psycopg.rows import TupleRow
+from psycopg.types.json import Jsonb
+
+from pgtrickle.model.sql_type import Column
+
+_ENABLE = """
+    INSERT INTO pgtrickle.pgt_outbox_config AS c
+        (pgt_id, started, retention_hours, inline_threshold_rows)
+    VALUES (%(id)s, %(started)s, %(hours)s, %(threshold)s)
+        ON CONFLICT (pgt_id) DO UPDATE
+       SET retention_hours = excluded.retention_hours,
+           inline_threshold_rows = excluded.inline_threshold_rows,
+           started = CASE WHEN %(again)s THEN c.started ELSE excluded.started END,
+           enabled_at = CASE WHEN %(again)s THEN c.enabled_at ELSE excluded.enabled_at END
+"""
+_MARK = """
+    UPDATE pgtrickle.pgt_stream_tables
+       SET has_outbox = %(enabled)s, updated_at = pg_catalog.now()
+     WHERE pgt_id = %(id)s
+"""
+
+
+def enable_outbox(
+    connection: Connection[TupleRow],
+    stream_table_id: int,
+    *,
+    retention_hours: float,
+    inline_threshold_rows: int,
+    started: bool,
+    again: bool,
+) -> None:
+    """Record an outbox, or what one keeps that exists; ``again``: it is enabled already."""
+    values = {
+        "id": stream_table_id,
+        "hours": retention_hours,
+        "threshold": inline_threshold_rows,
+        "started": started,
+        "again": again,
+    }
+    connection.execute(_ENABLE, values)
+    connection.execute(_MARK, {"id": stream_table_id, "enabled": True})
+
+
+_STOP = """
+    UPDATE pgtrickle.pgt_outbox_config SET started = false, floor_id = last_id
+     WHERE pgt_id = %(id)s
+"""
+_FORGET_GROUPS = "DELETE FROM pgtrickle.pgt_consumer_groups WHERE pgt_id = %(id)s"
+
+
+def disable_outbox(connection: Connection[TupleRow], stream_table_id: int) -> None:
+    """End an outbox and its consumer groups; pruning deletes its entries (see ``prune.py``)."""
+    values = {"id": stream_table_id}
+    connection.execute(_MARK, {**values, "enabled": False})
+    connection.execute(_STOP, values)
+    connection.execute(_FORGET_GROUPS, values)
+
+
+@dataclass(frozen=True, slots=True)
+class NextEntry:
+    """The number of an entry that is about to be appended, and the last known schema."""
+
+    outbox_id: int
+    inline_threshold_rows: int
+    started: bool
+    schema_version: int
+    columns: list[dict[str, str]] | None
+    key_columns: list[str] | None
+
+
+# The row stays locked until the commit, so entries become visible in the order of their numbers.
+_TAKE_NUMBER = """
+    WITH taken AS (
+        UPDATE pgtrickle.pgt_outbox_config AS c
+           SET last_id = c.last_id + CASE WHEN c.started THEN 1 ELSE 0 END, started = true
+          FROM (SELECT o.pgt_id, o.started FROM pgtrickle.pgt_outbox_config AS o
+                 WHERE o.pgt_id = %(id)s) AS before
+         WHERE c.pgt_id = before.pgt_id
+        RETURNING c.pgt_id, c.last_id, c.inline_threshold_rows, before.started, c.schema_version
+    )
+    SELECT t.last_id, t.inline_threshold_rows, t.started, t.schema_version, s.columns, s.key_columns
+      FROM taken AS t
+      LEFT JOIN pgtrickle.pgt_outbox_schemas AS s
+        ON s.pgt_id = t.pgt_id AND s.schema_version = t.schema_version
+"""
+
+
+def take_number(connection: Connection[TupleRow], stream_table_id: int) -> NextEntry | None:
+    """Take the number of the next entry; one that has not ``started`` starts, and takes none."""
+    row = connection.execute(_TAKE_NUMBER, {"id": stream_table_id}).fetchone()
+    return None if row is None else NextEntry(*row)
+
+
+_ADD_SCHEMA = """
+    WITH changed AS (
+        UPDATE pgtrickle.pgt_outbox_config SET schema_version = schema_version + 1
+         WHERE pgt_id = %(id)s
+        RETURNING schema_version
+    )
+    INSERT INTO pgtrickle.pgt_outbox_schemas (pgt_id, schema_version, columns, key_columns)
+    SELECT %(id)s, c.schema_version, %(columns)s, %(key)s::pg_catalog.text[] FROM changed AS c
+    RETURNING schema_version
+"""
+
+
+def describe_columns(columns: Sequence[Column]) -> list[dict[str, str]]:
+    """Return the columns as they are recorded."""
+    return [{"name": one.name, "type": one.type.display} for one in columns]
+
+
+def add_schema(
+    connection: Connection[TupleRow],
+    stream_table_id: int,
+    columns: Sequence[Column],
+    key: Sequence[str] | None,
+) -> int:
+    """Record other columns, or another key, than those of the last entry; return the version."""
+    values = {
+        "id": stream_table_id,
+        "columns": Jsonb(describe_columns(columns)),
+        "key": None if key is None else list(key),
+    }
+    return int(connection.execute(_ADD_SCHEMA, values).fetchall()[0][0])
