@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from pgtrickle.model.lake.past_rows import PastRows
     from pgtrickle.model.lake.sink import DeliveryStatus, LakeCare, SinkStatus
     from pgtrickle.model.lake.source import LakeSource
-    from pgtrickle.model.outbox import Outbox, OutboxChange, OutboxPosition
     from pgtrickle.model.report import Progress, RefreshReport, SourceRead, VerifyReport
     from pgtrickle.model.scheduling.diamonds import DiamondConsistency, DiamondSchedulePolicy
     from pgtrickle.model.scheduling.fuse import FuseMode
@@ -62,6 +61,7 @@ if TYPE_CHECKING:
         WatermarkGroup,
     )
     from pgtrickle.model.stream_table import Action, InitiatedBy, RefreshMode, Status, StreamTable
+    from pgtrickle.model.streams.outbox import Outbox, OutboxChange, OutboxPosition
     from pgtrickle.model.table_snapshot import ListedSnapshot, RowChange, SnapshotDiff
     from pgtrickle.model.text.names import QualifiedName
     from pgtrickle.model.text.shown import Listing
@@ -210,9 +210,9 @@ _HOMES = {
     "ModeAdvice": "pgtrickle.model.scheduling.recommendation",
     "MovedCatalog": "pgtrickle.model.lake.catalog",
     "Notice": "pgtrickle.service.insight.channels",
-    "Outbox": "pgtrickle.model.outbox",
-    "OutboxChange": "pgtrickle.model.outbox",
-    "OutboxPosition": "pgtrickle.model.outbox",
+    "Outbox": "pgtrickle.model.streams.outbox",
+    "OutboxChange": "pgtrickle.model.streams.outbox",
+    "OutboxPosition": "pgtrickle.model.streams.outbox",
     "OutboxVerbs": "pgtrickle.client.outbox",
     "Outcome": "pgtrickle.service.lifecycle.create_or_replace",
     "PastRows": "pgtrickle.model.lake.past_rows",

@@ -18,13 +18,13 @@ from pgtrickle.client.shadows import ShadowVerbs
 from pgtrickle.client.snapshots import SnapshotVerbs
 from pgtrickle.model.lake.catalog import ShownCatalog
 from pgtrickle.model.lake.past_rows import PastRows
-from pgtrickle.model.outbox import INLINE_THRESHOLD_ROWS, RETENTION_HOURS
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.scheduling.refresh_group import DEFAULT_ISOLATION
 from pgtrickle.model.scheduling.service_level import AgreedLevel, parse_sla
 from pgtrickle.model.scheduling.tier import Tier
 from pgtrickle.model.shadows.difference import ShadowDiff, read_difference
 from pgtrickle.model.stream_table import Action
+from pgtrickle.model.streams.outbox import INLINE_THRESHOLD_ROWS, RETENTION_HOURS
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.model.text.shown import Listing
 from pgtrickle.model.words import AnyFuseMode, AnyIsolation

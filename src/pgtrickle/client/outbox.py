@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgtrickle.catalog.outboxes.entries import get_position, list_changes, list_outboxes
-from pgtrickle.model.outbox import (
+from pgtrickle.model.streams.outbox import (
     INLINE_THRESHOLD_ROWS,
     RETENTION_HOURS,
     Outbox,
@@ -29,8 +29,8 @@ class OutboxVerbs(Naming):
         """Let every refresh of a stream table append its changes to an outbox.
 
         Entries are kept for ``retention_hours``, and for as long as a consumer group needs them.
-        An entry with more than ``inline_threshold_rows`` changes keeps them apart from it.  If there
-        is an outbox already, these two change.
+        An entry with more than ``inline_threshold_rows`` changes keeps them apart from it.  If
+        there is an outbox already, these two change.
         """
         from pgtrickle.service.outboxes.enable import enable
 

@@ -127,7 +127,7 @@ REMEDIES: Final = {
     "ST801": "Give it one: pgtrickle outbox enable NAME.",
     "ST802": "Begin again: take the contents and the position at one moment (outbox_position), and"
     " follow the changes after it.",
-    "ST803": "Look at the groups: SELECT * FROM pgtrickle.consumer_lag().",
+    "ST803": "Name a consumer group that is yours, or create one under another name.",
     "ST804": "Poll again: another consumer has the entries now, or they were committed.",
     "ST901": "Rebuild it: pgtrickle repair NAME. If that does not help, drop and create it"
     " again, and report the error: it is a bug in pgtrickle.",

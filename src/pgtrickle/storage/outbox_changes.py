@@ -87,23 +87,19 @@ def write_changes(
         f"         pg_catalog.array_agg({document}) FILTER (WHERE {weight} > 0) AS come\n"
         f"    FROM {relation} AS r, {copies}\n"
         f"   GROUP BY {grouped or '()'}\n"
-        f") AS keys, pg_catalog.unnest(keys.gone, keys.come) AS pair (before, after)"
+        f") AS keys,"
+        f" ROWS FROM (pg_catalog.unnest(keys.gone), pg_catalog.unnest(keys.come))"
+        f" AS pair (before, after)"
     )
 
 
-def append_entry(
-    connection: Connection,
-    changes: str,
-    values: dict[str, object],
-) -> tuple[int, bool]:
-    """Append an entry with the changes of a query; return how many rows, and whether inline.
+def append_entry(connection: Connection, changes: str, values: dict[str, object]) -> None:
+    """Append an entry with the changes of a query, under the next number.
 
     ``values`` are the other columns of the entry, and ``most``, the changes that it may hold.
     """
-    [(rows, inline)] = connection.execute(
-        trusted(_APPEND.replace("{changes}", changes)), {**values, "bytes": _INLINE_BYTES}
-    ).fetchall()
-    return int(rows), bool(inline)
+    statement = trusted(_APPEND.replace("{changes}", changes.replace("%", "%%")))
+    connection.execute(statement, {**values, "bytes": _INLINE_BYTES})
 
 
 _APPEND = """
@@ -121,15 +117,19 @@ _APPEND = """
                AND coalesce(sum(coalesce(pg_column_size(before), 0)
                                 + coalesce(pg_column_size(after), 0)), 0) <= %(bytes)s AS inline
           FROM numbered
+    ), taken AS (
+        -- Locked until the commit: entries become visible in the order of their numbers.
+        UPDATE pgtrickle.pgt_outbox_config SET last_id = last_id + 1 WHERE pgt_id = %(pgt_id)s
+        RETURNING last_id
     ), claimed AS (
         INSERT INTO pgtrickle.pgt_outbox_rows (pgt_id, outbox_id, row_number, before, after)
-        SELECT %(pgt_id)s, %(outbox_id)s, n.row_number, n.before, n.after
-          FROM numbered AS n WHERE NOT (SELECT s.inline FROM size AS s)
+        SELECT %(pgt_id)s, t.last_id, n.row_number, n.before, n.after
+          FROM numbered AS n, taken AS t WHERE NOT (SELECT s.inline FROM size AS s)
     )
     INSERT INTO pgtrickle.pgt_outbox_entries AS e
         (pgt_id, outbox_id, refresh_id, action, reset, frontier, data_timestamp, schema_version,
          inserted, updated, deleted, changes)
-    SELECT %(pgt_id)s, %(outbox_id)s, %(refresh_id)s, %(action)s, %(reset)s, %(frontier)s,
+    SELECT %(pgt_id)s, t.last_id, %(refresh_id)s, %(action)s, %(reset)s, %(frontier)s,
            %(data_timestamp)s, %(schema_version)s, s.inserted, s.updated, s.deleted,
            CASE WHEN s.inline THEN
                (SELECT coalesce(jsonb_agg(CASE WHEN n.before IS NULL
@@ -140,6 +140,5 @@ _APPEND = """
                                                               'after', n.after) END
                                  ORDER BY n.row_number), '[]')
                   FROM numbered AS n) END
-      FROM size AS s
-    RETURNING e.inserted + 2 * e.updated + e.deleted, e.changes IS NOT NULL
+      FROM size AS s, taken AS t
 """

@@ -74,7 +74,8 @@ class Replica:
 
     def check(self) -> None:
         """Compare with the stream table."""
-        assert self.rows == Counter(self._contents())
+        present = Counter(self._contents())
+        assert (self.rows - present, present - self.rows) == (Counter(), Counter())
 
     def _columns(self) -> list[Row]:
         return self.lab.connection.execute(
@@ -102,7 +103,10 @@ class Replica:
         width = len(columns)
         return [
             Change(
-                *row[:4],
+                row[0],
+                row[1],
+                row[2],
+                row[3],
                 row[6 : 6 + width] if row[4] else None,
                 row[6 + width :] if row[5] else None,
             )

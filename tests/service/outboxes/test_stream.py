@@ -7,7 +7,7 @@ import random
 import psycopg
 import pytest
 
-from pgtrickle.errors import ChangesGoneError, OutboxMissingError, SettingError
+from pgtrickle.errors import ChangesGoneError, OutboxMissingError, SettingError, TrickleError
 from tests.labs.lab import Lab
 from tests.seeds import seed_of
 from tests.service.outboxes.replica import Replica
@@ -24,9 +24,9 @@ TABLES = (
 QUERIES = {
     "keyed": ("SELECT id, k, v + 0.5 AS v, w, note FROM t WHERE v > 1", ["id"]),
     "duplicates": ("SELECT n.name, t.v FROM t LEFT JOIN names AS n ON n.k = t.k", None),
-    "groups": ("SELECT k, count(*) AS n, sum(v) AS total, avg(w) AS mean FROM t GROUP BY k", ["k"]),
+    "groups": ("SELECT k, count(*) AS n, sum(v) AS total, max(w) AS w FROM t GROUP BY k", ["k"]),
     "one_row": ("SELECT count(*) AS n, max(v) AS top FROM t", []),
-    "distinct_rows": ("SELECT DISTINCT k, note FROM t", None),
+    "distinct_rows": ("SELECT DISTINCT k, note FROM t", ["k", "note"]),
     "ranks": ("SELECT id, row_number() OVER (PARTITION BY k ORDER BY v, id) AS r FROM t", None),
     "joined": ("SELECT t.id, n.name FROM t JOIN names AS n ON n.k = t.k", None),
 }
@@ -110,11 +110,11 @@ def test_every_type_can_be_read_back(postgres_lab: Lab) -> None:
         "CREATE DOMAIN small AS int CHECK (VALUE < 100)",
         "CREATE TABLE t (id int PRIMARY KEY, a numeric, b float8, c float4, d text, e char(4),"
         " f jsonb, g json, h int[], i bytea, j interval, k timestamptz, l tstzrange, m mood,"
-        ' n uuid, o boolean, p date, q numeric[], r small, s "char", u time, "We ird""x" int)',
+        ' n uuid, o boolean, p date, q numeric[], r small, s "char", u time, "We ird""x %s" int)',
         "INSERT INTO t (id) VALUES (0)",
     )
-    columns = 'id, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, u, "We ird""x"'
-    lab.create("every", f"SELECT {columns} FROM t")
+    columns = 'id, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, u, "We ird""x %s"'
+    lab.trickle.create_stream_table("every", f"SELECT {columns} FROM t")
     database = lab.value("SELECT current_database()")
     lab.run(f"ALTER DATABASE {database} SET datestyle = 'SQL, DMY'")
     lab.run(f"ALTER DATABASE {database} SET intervalstyle = 'iso_8601'")
@@ -213,7 +213,7 @@ def test_an_outbox_that_is_enabled_again_goes_on_counting(postgres_lab: Lab) -> 
     assert not outbox.disable_outbox("one", if_exists=True)
     for refused in (outbox.outbox_rows, outbox.outbox_position, outbox.disable_outbox):
         with pytest.raises(OutboxMissingError):
-            refused("one")  # type: ignore[operator]  # each takes a name
+            refused("one")
     lab.run("DELETE FROM t WHERE id = 2")
     lab.trickle.refresh_stream_table("one")
     outbox.enable_outbox("one")
@@ -249,7 +249,7 @@ def test_a_refresh_that_fails_leaves_no_entry(postgres_lab: Lab) -> None:
         "ALTER TABLE one ADD CONSTRAINT few CHECK (n < 7)",
         "UPDATE t SET k = 1",
     )
-    with pytest.raises(Exception, match="few"):
+    with pytest.raises(TrickleError):
         lab.trickle.refresh_stream_table("one")
     assert replica.follow() == []
     lab.run("ALTER TABLE one DROP CONSTRAINT few")

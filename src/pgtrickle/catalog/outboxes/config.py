@@ -65,10 +65,9 @@ def disable_outbox(connection: Connection[TupleRow], stream_table_id: int) -> No
 
 
 @dataclass(frozen=True, slots=True)
-class NextEntry:
-    """The number of an entry that is about to be appended, and the last known schema."""
+class Recorded:
+    """An outbox to which an entry may be appended, and the schema of its last one."""
 
-    outbox_id: int
     inline_threshold_rows: int
     started: bool
     schema_version: int
@@ -76,27 +75,27 @@ class NextEntry:
     key_columns: list[str] | None
 
 
-# The row stays locked until the commit, so entries become visible in the order of their numbers.
-_TAKE_NUMBER = """
-    WITH taken AS (
-        UPDATE pgtrickle.pgt_outbox_config AS c
-           SET last_id = c.last_id + CASE WHEN c.started THEN 1 ELSE 0 END, started = true
-          FROM (SELECT o.pgt_id, o.started FROM pgtrickle.pgt_outbox_config AS o
-                 WHERE o.pgt_id = %(id)s) AS before
-         WHERE c.pgt_id = before.pgt_id
-        RETURNING c.pgt_id, c.last_id, c.inline_threshold_rows, before.started, c.schema_version
-    )
-    SELECT t.last_id, t.inline_threshold_rows, t.started, t.schema_version, s.columns, s.key_columns
-      FROM taken AS t
+_FIND = """
+    SELECT c.inline_threshold_rows, c.started, c.schema_version, s.columns, s.key_columns
+      FROM pgtrickle.pgt_outbox_config AS c
       LEFT JOIN pgtrickle.pgt_outbox_schemas AS s
-        ON s.pgt_id = t.pgt_id AND s.schema_version = t.schema_version
+        ON s.pgt_id = c.pgt_id AND s.schema_version = c.schema_version
+     WHERE c.pgt_id = %(id)s
 """
 
 
-def take_number(connection: Connection[TupleRow], stream_table_id: int) -> NextEntry | None:
-    """Take the number of the next entry; one that has not ``started`` starts, and takes none."""
-    row = connection.execute(_TAKE_NUMBER, {"id": stream_table_id}).fetchone()
-    return None if row is None else NextEntry(*row)
+def find_outbox(connection: Connection[TupleRow], stream_table_id: int) -> Recorded | None:
+    """Return the outbox of a stream table."""
+    row = connection.execute(_FIND, {"id": stream_table_id}).fetchone()
+    return None if row is None else Recorded(*row)
+
+
+_START = "UPDATE pgtrickle.pgt_outbox_config SET started = true WHERE pgt_id = %(id)s"
+
+
+def start_outbox(connection: Connection[TupleRow], stream_table_id: int) -> None:
+    """Let an outbox begin after the changes of this transaction."""
+    connection.execute(_START, {"id": stream_table_id})
 
 
 _ADD_SCHEMA = """

@@ -11,7 +11,7 @@ from psycopg import Connection
 from psycopg.rows import TupleRow, class_row
 from psycopg.types.json import set_json_loads
 
-from pgtrickle.model.outbox import Outbox, OutboxChange, OutboxPosition
+from pgtrickle.model.streams.outbox import Outbox, OutboxChange, OutboxPosition
 from pgtrickle.model.text.names import QualifiedName
 
 _STATUS = "SELECT * FROM pgtrickle.outbox_status(%(name)s, '{}')"

@@ -137,7 +137,7 @@ AS $$
      WHERE e.outbox_id >= coalesce($2, pgtrickle.first_outbox_id(k.pgt_id))
        AND e.outbox_id <= coalesce($3, 9223372036854775807)
      ORDER BY e.outbox_id
-     LIMIT greatest($4, 0)
+     LIMIT $4
 $$;
 
 COMMENT ON FUNCTION pgtrickle.outbox_entries(text, bigint, bigint, integer, name[]) IS
@@ -193,7 +193,7 @@ AS $$
       FROM pgtrickle.check_outbox($1, $6, $2) AS k (pgt_id)
      CROSS JOIN LATERAL pgtrickle.list_changes(
                k.pgt_id, coalesce($2, pgtrickle.first_outbox_id(k.pgt_id)),
-               coalesce($3, 9223372036854775807), coalesce($4, 0), greatest($5, 0)) AS r
+               coalesce($3, 9223372036854775807), coalesce($4, 0), $5) AS r
 $$;
 
 COMMENT ON FUNCTION pgtrickle.outbox_rows(text, bigint, bigint, bigint, bigint, name[]) IS

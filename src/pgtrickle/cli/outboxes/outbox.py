@@ -12,7 +12,12 @@ from pgtrickle.cli.documents import values_document
 from pgtrickle.cli.options import Dsn, Json, Name
 from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout
 from pgtrickle.cli.waiting import Wait, when_free
-from pgtrickle.model.outbox import INLINE_THRESHOLD_ROWS, RETENTION_HOURS, Outbox, OutboxChange
+from pgtrickle.model.streams.outbox import (
+    INLINE_THRESHOLD_ROWS,
+    RETENTION_HOURS,
+    Outbox,
+    OutboxChange,
+)
 from pgtrickle.model.text.printable import printable_line
 
 outbox = typer.Typer(

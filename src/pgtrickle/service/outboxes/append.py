@@ -14,7 +14,12 @@ from datetime import datetime
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from pgtrickle.catalog.outboxes.config import add_schema, describe_columns, take_number
+from pgtrickle.catalog.outboxes.config import (
+    add_schema,
+    describe_columns,
+    find_outbox,
+    start_outbox,
+)
 from pgtrickle.delta.layout import WEIGHT
 from pgtrickle.model.frontier import Frontier
 from pgtrickle.model.stream_table import Action
@@ -38,17 +43,18 @@ def append_to_outbox(
 ) -> None:
     """Append the entry of a refresh that changed rows; other refreshes leave none."""
     stream_table, columns = prepared.stream_table, prepared.compiled.columns
-    entry = take_number(writer, stream_table.id)
-    if entry is None:
+    outbox = find_outbox(writer, stream_table.id)
+    if outbox is None:
+        return
+    described, version = describe_columns(columns), outbox.schema_version
+    reset = outbox.columns != described
+    if not (written.changed or reset or not outbox.started):
         return
     key = find_unique_key(writer, prepared.compiled)
-    described, version = describe_columns(columns), entry.schema_version
-    if entry.columns != described or entry.key_columns != (None if key is None else list(key)):
+    if reset or outbox.key_columns != (None if key is None else list(key)):
         version = add_schema(writer, stream_table.id, columns, key)
-    if not entry.started:
-        return
-    reset = entry.columns is not None and entry.columns != described
-    if not (written.changed or reset):
+    if not outbox.started:
+        start_outbox(writer, stream_table.id)
         return
     relation, weight = (RESULT, f"r.{WEIGHT}")
     if reset or written.filled:
@@ -56,14 +62,13 @@ def append_to_outbox(
     changes = write_changes(columns, key, relation, weight)
     values: dict[str, object] = {
         "pgt_id": stream_table.id,
-        "outbox_id": entry.outbox_id,
         "refresh_id": refresh_id,
         "action": action.value,
         "reset": reset,
         "frontier": Jsonb(frontier.to_json()),
         "data_timestamp": data_timestamp,
         "schema_version": version,
-        "most": entry.inline_threshold_rows,
+        "most": outbox.inline_threshold_rows,
     }
     with _fixed_texts(writer, wanted=depends_on_settings(columns)):
         append_entry(writer, changes, values)

@@ -11,8 +11,8 @@ from pgtrickle.binding.planning_bounds import Bounds
 from pgtrickle.catalog.outboxes.config import add_schema, disable_outbox, enable_outbox
 from pgtrickle.catalog.refreshes.leases import check_lease
 from pgtrickle.errors import OutboxMissingError, SettingError
-from pgtrickle.model.outbox import INLINE_THRESHOLD_ROWS, RETENTION_HOURS
 from pgtrickle.model.stream_table import InitiatedBy, StreamTable
+from pgtrickle.model.streams.outbox import INLINE_THRESHOLD_ROWS, RETENTION_HOURS
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import compile_stream_table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pgtrickle.model.outbox import INLINE_THRESHOLD_ROWS, RETENTION_HOURS
+from pgtrickle.model.streams.outbox import INLINE_THRESHOLD_ROWS, RETENTION_HOURS
 from pgtrickle.service.lease_waits import when_free
 from pgtrickle.service.outboxes.enable import disable, enable
 from pgtrickle.service.requests.ask_daemon import WAITING
