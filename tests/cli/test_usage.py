@@ -20,7 +20,8 @@ COMMANDS = [
     "export", "dump", "restore", "repair", "drop", "run", "config", "demo", "doctor", "version",
 ]  # fmt: skip
 GROUPS = [
-    "bulk", "snapshot", "shadow", "outbox", "scheduler", "gate", "watermark", "fuse", "sla", "group", "cdc",
+    "bulk", "snapshot", "shadow", "outbox", "scheduler", "gate", "watermark", "fuse", "sla",
+    "group", "cdc",
     "sink",
     "lake",
 ]  # fmt: skip
