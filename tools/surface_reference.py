@@ -19,6 +19,7 @@ from pgtrickle import (
     InsightVerbs,
     LakeVerbs,
     OutboxVerbs,
+    ProjectVerbs,
     SchedulerVerbs,
     ShadowVerbs,
     SnapshotVerbs,
@@ -37,6 +38,7 @@ SUBJECTS = {
     "snapshots": SnapshotVerbs,
     "shadows": ShadowVerbs,
     "definitions": DefinitionVerbs,
+    "projects": ProjectVerbs,
     "insight": InsightVerbs,
 }  # by the attribute of the client that holds their verbs
 _PYTHON_INTRODUCTION = (

@@ -21,6 +21,7 @@ class Verb:
 
 
 _OF_SESSIONS = "of use to a session of SQL only"
+_FILES = "the files are where the client is; in SQL, the view project_tables"
 
 VERBS: dict[str, tuple[Verb, ...]] = {
     "Life of a stream table": (
@@ -67,6 +68,10 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("definitions.dump_definitions", "dump", "dump_definitions"),
         Verb("definitions.restore_definitions", "restore", "", "in SQL, psql runs the script"),
     ),
+    "Projects of files": (
+        Verb("projects.plan_project", "plan", "", _FILES),
+        Verb("projects.apply_project", "apply", "", _FILES),
+    ),
     "How a query is maintained": (
         Verb("validate_query", "validate", "validate_query"),
         Verb("explain_stream_table", "explain", "explain_stream_table"),
@@ -88,6 +93,7 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("status", "status", "daemons"),
         Verb("status", "status", "running_refreshes"),
         Verb("status", "status", "request_queue"),
+        Verb("insight.picture", "", "", "what consoles read, in one value"),
         Verb("health_check", "health", "health_check"),
         Verb("doctor", "doctor", "", "looks at the machine, too"),
         Verb("refresh_history", "history", "get_refresh_history"),

@@ -14,6 +14,7 @@ from pgtrickle.client.guest_subjects import (
     GuestInsight,
     GuestLake,
     GuestOutbox,
+    GuestProjects,
     GuestScheduler,
     GuestShadows,
     GuestSnapshots,
@@ -83,6 +84,11 @@ class Guest(Visiting, Trickle):
     def definitions(self) -> GuestDefinitions:
         """The verbs on the definitions of a whole database."""
         return GuestDefinitions(self._runtime, self._schema, self._means)
+
+    @cached_property
+    def projects(self) -> GuestProjects:
+        """The verbs on projects."""
+        return GuestProjects(self._runtime, self._schema, self._means)
 
     @cached_property
     def insight(self) -> GuestInsight:

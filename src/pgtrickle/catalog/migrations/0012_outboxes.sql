@@ -1,4 +1,4 @@
--- 0010 · outboxes
+-- 0012 · outboxes
 --
 -- Why:   the changes of a stream table can be followed: every refresh appends its own to an outbox,
 --        and consumer groups read it (docs/change-streams.md).
