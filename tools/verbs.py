@@ -21,6 +21,7 @@ class Verb:
 
 
 _OF_SESSIONS = "of use to a session of SQL only"
+_FILES = "the files are where the client is; in SQL, the view project_tables"
 
 VERBS: dict[str, tuple[Verb, ...]] = {
     "Life of a stream table": (
@@ -47,6 +48,15 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("snapshots.diff_snapshots", "snapshot diff", "diff_snapshots"),
         Verb("snapshots.drop_snapshot", "snapshot drop", "drop_snapshot"),
     ),
+    "Change streams": (
+        Verb("outbox.enable_outbox", "outbox enable", "enable_outbox"),
+        Verb("outbox.disable_outbox", "outbox disable", "disable_outbox"),
+        Verb("outbox.outbox_status", "outbox status", "outbox_status"),
+        Verb("outbox.outbox_rows", "outbox rows", "outbox_rows"),
+        Verb("outbox.outbox_position", "", "outbox_position", "in the shell, outbox status"),
+        Verb("", "", "outbox_entries", "in Python and the shell, outbox_rows"),
+        Verb("", "", "outbox_schema", "in Python and the shell, the columns of the table"),
+    ),
     "Shadow builds": (
         Verb("shadows.view_evolution_status", "shadow status", "view_evolution_status"),
         Verb("shadows.compare_shadow", "shadow compare", "compare_shadow"),
@@ -57,6 +67,10 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("export_definition", "export", "export_definition"),
         Verb("definitions.dump_definitions", "dump", "dump_definitions"),
         Verb("definitions.restore_definitions", "restore", "", "in SQL, psql runs the script"),
+    ),
+    "Projects of files": (
+        Verb("projects.plan_project", "plan", "", _FILES),
+        Verb("projects.apply_project", "apply", "", _FILES),
     ),
     "How a query is maintained": (
         Verb("validate_query", "validate", "validate_query"),
@@ -79,6 +93,7 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("status", "status", "daemons"),
         Verb("status", "status", "running_refreshes"),
         Verb("status", "status", "request_queue"),
+        Verb("insight.picture", "", "", "what consoles read, in one value"),
         Verb("health_check", "health", "health_check"),
         Verb("doctor", "doctor", "", "looks at the machine, too"),
         Verb("refresh_history", "history", "get_refresh_history"),

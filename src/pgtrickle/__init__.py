@@ -13,11 +13,14 @@ if TYPE_CHECKING:
     from pgtrickle import errors
     from pgtrickle.bootstrap import connect
     from pgtrickle.catalog.capture.health import CaptureHealth
+    from pgtrickle.catalog.console.picture import Picture, PicturePart
     from pgtrickle.catalog.refreshes.history import Refresh, RefreshStatus
     from pgtrickle.client.capture import CaptureVerbs
     from pgtrickle.client.definitions import DefinitionVerbs
     from pgtrickle.client.insight import InsightVerbs
     from pgtrickle.client.lake import LakeVerbs
+    from pgtrickle.client.outbox import OutboxVerbs
+    from pgtrickle.client.projects import ProjectVerbs
     from pgtrickle.client.scheduler import SchedulerVerbs
     from pgtrickle.client.shadows import ShadowVerbs
     from pgtrickle.client.snapshots import SnapshotVerbs
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from pgtrickle.model.lake.past_rows import PastRows
     from pgtrickle.model.lake.sink import DeliveryStatus, LakeCare, SinkStatus
     from pgtrickle.model.lake.source import LakeSource
+    from pgtrickle.model.projects.plan import AppliedStep, FieldChange, ProjectPlan, ProjectStep
     from pgtrickle.model.report import Progress, RefreshReport, SourceRead, VerifyReport
     from pgtrickle.model.scheduling.diamonds import DiamondConsistency, DiamondSchedulePolicy
     from pgtrickle.model.scheduling.fuse import FuseMode
@@ -60,6 +64,7 @@ if TYPE_CHECKING:
         WatermarkGroup,
     )
     from pgtrickle.model.stream_table import Action, InitiatedBy, RefreshMode, Status, StreamTable
+    from pgtrickle.model.streams.outbox import Outbox, OutboxChange, OutboxPosition
     from pgtrickle.model.table_snapshot import ListedSnapshot, RowChange, SnapshotDiff
     from pgtrickle.model.text.names import QualifiedName
     from pgtrickle.model.text.shown import Listing
@@ -83,6 +88,7 @@ __all__ = [
     "AgreedLevel",
     "AlterOptions",
     "AlterWords",
+    "AppliedStep",
     "BufferSize",
     "CacheStats",
     "CaptureHealth",
@@ -99,6 +105,7 @@ __all__ = [
     "DiamondSchedulePolicy",
     "Efficiency",
     "EvolutionStatus",
+    "FieldChange",
     "FuseMode",
     "FuseStatus",
     "GateStatus",
@@ -118,9 +125,18 @@ __all__ = [
     "ModeAdvice",
     "MovedCatalog",
     "Notice",
+    "Outbox",
+    "OutboxChange",
+    "OutboxPosition",
+    "OutboxVerbs",
     "Outcome",
     "PastRows",
+    "Picture",
+    "PicturePart",
     "Progress",
+    "ProjectPlan",
+    "ProjectStep",
+    "ProjectVerbs",
     "QualifiedName",
     "Refresh",
     "RefreshGroup",
@@ -169,6 +185,7 @@ _HOMES = {
     "AgreedLevel": "pgtrickle.model.scheduling.service_level",
     "AlterOptions": "pgtrickle.options.words",
     "AlterWords": "pgtrickle.options.words",
+    "AppliedStep": "pgtrickle.model.projects.plan",
     "BufferSize": "pgtrickle.model.status_report",
     "CacheStats": "pgtrickle.model.status_report",
     "CaptureHealth": "pgtrickle.catalog.capture.health",
@@ -185,6 +202,7 @@ _HOMES = {
     "DiamondSchedulePolicy": "pgtrickle.model.scheduling.diamonds",
     "Efficiency": "pgtrickle.model.status_report",
     "EvolutionStatus": "pgtrickle.model.shadows.build",
+    "FieldChange": "pgtrickle.model.projects.plan",
     "FuseMode": "pgtrickle.model.scheduling.fuse",
     "FuseStatus": "pgtrickle.model.status_report",
     "GateStatus": "pgtrickle.model.status_report",
@@ -204,9 +222,18 @@ _HOMES = {
     "ModeAdvice": "pgtrickle.model.scheduling.recommendation",
     "MovedCatalog": "pgtrickle.model.lake.catalog",
     "Notice": "pgtrickle.service.insight.channels",
+    "Outbox": "pgtrickle.model.streams.outbox",
+    "OutboxChange": "pgtrickle.model.streams.outbox",
+    "OutboxPosition": "pgtrickle.model.streams.outbox",
+    "OutboxVerbs": "pgtrickle.client.outbox",
     "Outcome": "pgtrickle.service.lifecycle.create_or_replace",
+    "Picture": "pgtrickle.catalog.console.picture",
+    "PicturePart": "pgtrickle.catalog.console.picture",
     "PastRows": "pgtrickle.model.lake.past_rows",
     "Progress": "pgtrickle.model.report",
+    "ProjectPlan": "pgtrickle.model.projects.plan",
+    "ProjectStep": "pgtrickle.model.projects.plan",
+    "ProjectVerbs": "pgtrickle.client.projects",
     "QualifiedName": "pgtrickle.model.text.names",
     "Refresh": "pgtrickle.catalog.refreshes.history",
     "RefreshGroup": "pgtrickle.model.status_report",

@@ -17,10 +17,12 @@ from tests.fakes.engine import DuckDbEngine
 COMMANDS = [
     "init", "migrate", "create", "validate", "refresh", "verify", "explain", "list", "status",
     "health", "tree", "show", "history", "advise", "errors", "subscribe", "alter", "rename",
-    "export", "dump", "restore", "repair", "drop", "run", "config", "demo", "doctor", "version",
+    "export", "dump", "restore", "plan", "apply", "repair", "drop",
+    "run", "config", "demo", "doctor", "version",
 ]  # fmt: skip
 GROUPS = [
-    "bulk", "snapshot", "shadow", "scheduler", "gate", "watermark", "fuse", "sla", "group", "cdc",
+    "bulk", "snapshot", "shadow", "outbox", "scheduler", "gate", "watermark", "fuse", "sla",
+    "group", "cdc",
     "sink",
     "lake",
 ]  # fmt: skip

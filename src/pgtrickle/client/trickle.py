@@ -1,7 +1,8 @@
 """The client: a connection to the stream tables of one database, with the verbs on them.
 
 What most programs need is a method of the client; the verbs on one subject are behind an attribute:
-``scheduler``, ``capture``, ``lake``, ``snapshots``, ``shadows``, ``definitions`` and ``insight``.
+``scheduler``, ``capture``, ``lake``, ``outbox``, ``snapshots``, ``shadows``, ``definitions``,
+``projects`` and ``insight``.
 All have the names that they have in SQL (tools/verbs.py).
 
 Each verb imports its use case when it is called: most processes only look at the catalog, and need
@@ -60,6 +61,8 @@ if TYPE_CHECKING:
     from pgtrickle.client.definitions import DefinitionVerbs
     from pgtrickle.client.insight import InsightVerbs
     from pgtrickle.client.lake import LakeVerbs
+    from pgtrickle.client.outbox import OutboxVerbs
+    from pgtrickle.client.projects import ProjectVerbs
     from pgtrickle.client.scheduler import SchedulerVerbs
     from pgtrickle.client.shadows import ShadowVerbs
     from pgtrickle.client.snapshots import SnapshotVerbs
@@ -198,11 +201,25 @@ class Trickle(Naming):
         return SnapshotVerbs(self._runtime, self._schema)
 
     @cached_property
+    def outbox(self) -> OutboxVerbs:
+        """The verbs on outboxes: record what refreshes change, and read it."""
+        from pgtrickle.client.outbox import OutboxVerbs
+
+        return OutboxVerbs(self._runtime, self._schema)
+
+    @cached_property
     def definitions(self) -> DefinitionVerbs:
         """The verbs on the definitions of a whole database: dump them, and restore them."""
         from pgtrickle.client.definitions import DefinitionVerbs
 
         return DefinitionVerbs(self._runtime, self._schema)
+
+    @cached_property
+    def projects(self) -> ProjectVerbs:
+        """The verbs on projects, which define stream tables by files: plan, apply, test them."""
+        from pgtrickle.client.projects import ProjectVerbs
+
+        return ProjectVerbs(self._runtime, self._schema)
 
     @cached_property
     def insight(self) -> InsightVerbs:
@@ -555,19 +572,29 @@ class Trickle(Naming):
             return get_versions(connection)
 
     def list_settings(self) -> Listing[SettingInEffect]:
-        """Return every setting of this process, and where its value comes from."""
+        """Return every setting of this process, where its value comes from, and whether to restart.
+
+        Settings without ``needs_restart`` are followed while the process runs.
+        """
+        self._runtime.look_at_settings()
         with self._runtime.connection() as connection:
             session, table = list_stored_settings(connection)
+        if self._runtime.live is not None:  # a session of the pool may have what is gone
+            session = dict(self._runtime.live.session)
         return Listing(settings_in_effect(self._runtime.settings, session, table))
 
     def set_setting(self, name: str, value: str | None) -> None:
-        """Set a setting for this database; processes that start later use the value."""
+        """Set a setting for this database; None takes its value away.
+
+        Every running process follows within two seconds, except where a restart is needed.
+        """
         if name == "ducklake_catalog_dsn" and value:
             from pgtrickle.lake.write.other_database import check_catalog_dsn
 
             check_catalog_dsn(value)
         with self._runtime.connection() as connection:
             set_setting(connection, name, value)
+        self._runtime.look_at_settings()
 
     def grant_access(self, role: str, level: AccessLevel) -> None:
         """Let a role read (``reader``), make requests (``operator``) or do all (``admin``)."""

@@ -25,11 +25,13 @@ class Facts:
     polled: tuple[str, ...]  # sources without triggers whose rows changed
     time_dependent: bool  # and how the rows move as time passes is not known
     requested_full: bool
+    forced_full: bool  # by a setting, whatever the mode
     max_change_ratio: float
     gaps: tuple[str, ...] = ()  # why changes of a source are in no buffer
     forecast: Forecast | None = None  # if there is work to do
     clock_back: bool = False  # the clock shows an earlier time than that of the contents
     volatile: str = ""  # which function gives other rows for the same data
+    watched: tuple[str, ...] = ()  # changed sources that functions of the query read, in words
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,8 @@ def _first_rule(facts: Facts) -> Decision:
         return Decision(Action.FULL, "refresh_mode is FULL")
     if facts.truncated:
         return Decision(Action.FULL, f"{', '.join(facts.truncated)} was truncated")
+    if facts.watched:
+        return Decision(Action.FULL, "; ".join(facts.watched))
     if table.refresh_mode is RefreshMode.AUTO:
         return _by_cost(facts)
     return Decision(Action.DIFFERENTIAL, _changes(facts))
@@ -143,6 +147,8 @@ def _anew(facts: Facts) -> Decision | None:
         return Decision(Action.FULL, f"{', '.join(facts.polled)} changed, as polling shows")
     if facts.truncated:
         return Decision(Action.FULL, f"{', '.join(facts.truncated)} was truncated")
+    if facts.watched:
+        return Decision(Action.FULL, "; ".join(facts.watched))
     if facts.changed_rows and table.refresh_mode is RefreshMode.FULL:
         return Decision(Action.FULL, "refresh_mode is FULL")
     return None
@@ -157,6 +163,8 @@ def _without_contents(facts: Facts) -> Decision | None:
         return Decision(Action.REINITIALIZE, reason)
     if facts.requested_full:
         return Decision(Action.FULL, "requested")
+    if facts.forced_full:
+        return Decision(Action.FULL, "force_full_refresh is set")
     return None
 
 

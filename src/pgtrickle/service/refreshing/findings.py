@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from psycopg import Connection
 
 from pgtrickle.binding.bound_objects import find_disturbance
-from pgtrickle.binding.functions_used import list_changed_functions
+from pgtrickle.binding.functions.recorded import list_changed_functions
 from pgtrickle.binding.rights import check_readable
 from pgtrickle.capture.fingerprint import (
     explain_difference,
@@ -16,12 +16,12 @@ from pgtrickle.capture.fingerprint import (
     list_fingerprints,
 )
 from pgtrickle.capture.polling import add_up_rows
-from pgtrickle.capture.windows import SourceChanges, changed_sources
+from pgtrickle.capture.windows import SourceChanges, changed_sources, leaves_a_change
 from pgtrickle.catalog.capture.gaps import list_capture_gaps, note_crashes, tells_of_crash
 from pgtrickle.catalog.dependencies import Dependency
 from pgtrickle.catalog.stream_tables import find_plan
 from pgtrickle.model.frontier import Frontier, FrontierTime
-from pgtrickle.model.stream_table import Action, RefreshMode, StreamTable
+from pgtrickle.model.stream_table import Action, StreamTable
 from pgtrickle.plan.decide import Decision, Facts, has_work, only_time_passed
 from pgtrickle.service.refreshing.costing.forecast import make_forecast
 from pgtrickle.service.refreshing.foreign_frontier import is_foreign
@@ -104,6 +104,9 @@ def gather_facts(
     reshaped = refresh.lessons.reshaped
     names = {one.source_relid: str(one.source) for one in prepared.captured}
     changes = [] if reshaped else _changes(stream_table, snapshot, buffers, list(names))
+    watched = _watched(prepared, buffers, changes)
+    scanned = compiled.scanned
+    changes = [one for one in changes if one.relid in scanned or one.relid in watched]
     truncated = {one.relid for one in changes if one.truncated}
     rows = {
         str(one.source_relid): add_up_rows(snapshot.connection, one.source, one.columns_used)
@@ -122,7 +125,6 @@ def gather_facts(
         if relid not in truncated and str(stored.get(str(relid))) != files.get(str(relid))
     ]
     settings = refresh.runtime.settings
-    forced = settings.force_full_refresh and stream_table.refresh_mode is RefreshMode.AUTO
     facts = Facts(
         stream_table=stream_table,
         frontier=frontier,
@@ -138,15 +140,21 @@ def gather_facts(
         refusal=str(compiled.refusal) if compiled.refusal else None,
         reshaped=reshaped,
         time_dependent=compiled.binding.time_dependent and not compiled.follows_time,
-        requested_full=refresh.requested_full or forced,
+        requested_full=refresh.requested_full,
+        forced_full=settings.force_full_refresh,
         max_change_ratio=_max_change_ratio(settings, stream_table),
         gaps=list_capture_gaps(buffers.connection, stream_table.id),
         clock_back=now is not None and frontier.time is not None and now.at < frontier.time.at,
         volatile=next(map(str, compiled.binding.volatile), ""),
+        watched=tuple(
+            f"{names[relid]} changed, which the function {compiled.binding.watchers[relid]} reads"
+            for relid in watched
+        ),
     )
     changed = {str(one.relid): one.rows for one in changes if one.rows}
     if has_work(facts):
         follows = changed and not truncated and not rewritten and not facts.polled
+        follows = follows and not facts.watched
         follows = follows and not facts.gaps and compiled.refusal is None
         if follows or (compiled.follows_time and compiled.refusal is None):
             used = {one.source_relid: one.columns_used for one in prepared.captured}
@@ -159,6 +167,7 @@ def gather_facts(
                 compiled,
                 list(names),
                 changed if follows else None,
+                prepared.engine_mode,
             )
             facts = replace(facts, forecast=forecast, source_rows=statistics.source_rows)
     weighted = {names[one.relid]: one.rows for one in changes if one.rows}
@@ -171,6 +180,30 @@ def gather_facts(
         all_files,
     )
     return Findings(facts, frozenset(changed), weighted, basis)
+
+
+def _watched(
+    prepared: Prepared, buffers: BufferView, changes: Sequence[SourceChanges]
+) -> list[int]:
+    """Return the changed tables that functions of the query read, by what those read."""
+    before = prepared.stream_table.frontier
+    columns = prepared.compiled.binding.watched
+    return [
+        one.relid
+        for one in changes
+        if one.relid in columns
+        and before is not None
+        and (
+            one.truncated
+            or leaves_a_change(
+                buffers.connection,
+                one.relid,
+                columns[one.relid],
+                before.snapshot,
+                buffers.upper,
+            )
+        )
+    ]
 
 
 def _frontier(

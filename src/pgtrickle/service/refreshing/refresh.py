@@ -47,6 +47,8 @@ class Refresh:
     requested_full: bool = False
     hold_snapshot: bool = False  # until the caller has compared something under it
     lessons: Lessons = field(default_factory=Lessons)
+    # Of the settings when it began: they may change meanwhile, and its stages agree on one.
+    default_engine: EngineMode = EngineMode.SPARK
 
     @classmethod
     def begin(
@@ -68,6 +70,7 @@ class Refresh:
             Account(runtime.engine),
             requested_full,
             hold_snapshot,
+            default_engine=runtime.engine_mode(None),
         )
 
     def learned(self, **lessons: Any) -> Refresh:
@@ -113,7 +116,8 @@ class Prepared:
         """The engine of the stream table."""
         if self.immediate:
             return EngineMode.POSTGRES
-        return self.refresh.runtime.engine_mode(self.stream_table.engine)
+        own = self.stream_table.engine
+        return self.refresh.default_engine if own is None else own
 
     @property
     def computes_in_postgres(self) -> bool:
@@ -122,8 +126,16 @@ class Prepared:
 
     @property
     def reads_and_writes(self) -> bool:
-        """Whether one transaction reads and writes, because PostgreSQL may compute a stage."""
-        return self.computes_in_postgres or self.engine_mode is EngineMode.AUTO
+        """Whether one transaction reads and writes.
+
+        So it must if PostgreSQL may compute a stage.  And a function that reads tables, and that is
+        evaluated when the result is written, must see them as they were read.
+        """
+        return (
+            self.computes_in_postgres
+            or self.engine_mode is EngineMode.AUTO
+            or bool(self.compiled.binding.watched)
+        )
 
     @property
     def immediate(self) -> bool:
