@@ -1,4 +1,4 @@
--- 0012 · pauses by the setting
+-- 0014 · pauses by the setting
 --
 -- Why:   while the setting cdc_paused is on, the capture of every source is paused; when it goes
 --        off, exactly those pauses end, and not those that somebody asked for.
