@@ -42,7 +42,7 @@ def prepare(refresh: Refresh) -> Prepared:
         check_types(connection, compiled.binding.types)
         runtime.remembered.keep_shape(stream_table, _shape(dependencies))
         refresh = replace(refresh, stream_table=stream_table)
-        if missing := _missing_state(connection, refresh, compiled, new=not known):
+        if missing := find_missing_state(connection, refresh, compiled, new=not known):
             refresh = _reshaped(refresh, missing)
             prepare_reinitialize(runtime, stream_table, refresh.lessons.reshaped)
     with refresh.account.timed("lake_sources"):
@@ -106,7 +106,7 @@ def _compile(
     return stream_table, compiled
 
 
-def _missing_state(
+def find_missing_state(
     connection: Connection, refresh: Refresh, compiled: Compiled, *, new: bool
 ) -> str:
     """Return why state that the compiled query needs is missing; empty if it exists.
