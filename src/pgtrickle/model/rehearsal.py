@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from pgtrickle.model.report import SourceRead
+from pgtrickle.model.text.shown import Shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +95,18 @@ class Rehearsal:
     timings_ms: Mapping[str, float] = field(default_factory=dict)  # of the refresh, by step
     predicted_ms: float | None = None
     total_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Profile(Shown):
+    """The kept figures of a rehearsal."""
+
+    in_listing: ClassVar[tuple[str, ...]] = ("profile_id", "taken_at", "action", "total_ms")
+
+    profile_id: int
+    stream_table: str
+    taken_at: datetime
+    action: str
+    reason: str
+    total_ms: float
+    figures: Mapping[str, Any]  # those of a Rehearsal

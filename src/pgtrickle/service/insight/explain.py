@@ -21,6 +21,7 @@ from pgtrickle.service.insight.explanation.html import explanation_html
 from pgtrickle.service.insight.explanation.mermaid import explanation_mermaid
 from pgtrickle.service.insight.explanation.model import Explanation
 from pgtrickle.service.insight.explanation.text import explanation_text
+from pgtrickle.service.insight.rehearsed.keep import keep_figures
 from pgtrickle.service.insight.rehearsed.show import show_rehearsal
 from pgtrickle.service.refreshing.rehearsal.rehearse import rehearse_refresh
 from pgtrickle.service.runtime import Runtime
@@ -34,7 +35,7 @@ def explain_stream_table(
     """Explain the refresh in which every source has changed, in one of the forms.
 
     ``with_analyze`` runs the reads and stages of the next refresh instead, measures them, and
-    rolls them back.
+    rolls them back; the figures are kept as a profile.
     """
     writers: dict[str, _Writer] = {
         "text": _as_text,
@@ -49,7 +50,9 @@ def explain_stream_table(
             f'the format "{output}" does not exist', hint=f"Choose {', '.join(others)} or {last}."
         )
     if with_analyze:
-        return show_rehearsal(rehearse_refresh(runtime, name), output)
+        rehearsal = rehearse_refresh(runtime, name)
+        keep_figures(runtime, name, rehearsal)
+        return show_rehearsal(rehearsal, output)
     with runtime.connection() as connection:
         table = get_stream_table(connection, name)
         compiled = compile_stream_table(connection, table, Bounds.of(runtime.settings))

@@ -10,7 +10,8 @@ body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem
        color: #1b1f24; background: #fff; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; vertical-align: top; padding: .3rem .6rem; border-bottom: 1px solid #d0d7de; }
+th, td { text-align: left; vertical-align: top; padding: .3rem .6rem;
+         border-bottom: 1px solid #d0d7de; }
 pre { background: #f6f8fa; padding: .8rem; overflow-x: auto; }
 details { margin: .4rem 0; } summary { cursor: pointer; }
 """.strip()

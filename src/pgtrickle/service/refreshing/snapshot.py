@@ -136,9 +136,7 @@ def open_moment(
 
 
 @contextmanager
-def open_writer(
-    runtime: Runtime, snapshot: Snapshot, *, kept: bool = True
-) -> Iterator[Session]:
+def open_writer(runtime: Runtime, snapshot: Snapshot, *, kept: bool = True) -> Iterator[Session]:
     """Open the transaction that writes everything, and commit it at the end.
 
     If it is not ``kept``, it is rolled back.

@@ -60,7 +60,7 @@ def _nodes(rehearsal: Rehearsal) -> Iterator[_Node]:
         into = f"stage_{names.index(takers[0])}" if takers else "result"
         if not takers and later:
             into = f"stage_{number + 1}"
-        told = (f"{stage.name}, {stage.engine}", words.flow(stage), words.steps(stage))
+        told = (f"{stage.name}, {stage.engine}", words.flow(stage), words.steps(stage.timings_ms))
         pruned = tuple(f"pruned: {source}" for source in stage.pruned)
         yield _Node(key, (*told, *pruned), read=False, into=into)
         for place, one in enumerate(stage.reads):

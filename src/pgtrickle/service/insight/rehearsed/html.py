@@ -48,7 +48,7 @@ def _parts(rehearsal: Rehearsal) -> Iterator[str]:
 
 
 def _stage(stage: StageFigures) -> Iterator[str]:
-    yield html.paragraph(words.steps(stage))
+    yield html.paragraph(words.steps(stage.timings_ms))
     if stage.pruned:
         yield html.paragraph(f"Pruned, without changes: {', '.join(stage.pruned)}")
     yield html.table(

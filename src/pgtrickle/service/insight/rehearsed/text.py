@@ -26,7 +26,7 @@ def _head(rehearsal: Rehearsal) -> Iterator[str]:
     predicted = rehearsal.predicted_ms
     told = "" if predicted is None else f", predicted {predicted:.1f} ms"
     yield f"  took {rehearsal.total_ms:.1f} ms{told}; everything was rolled back"
-    yield f"  steps: {', '.join(f'{step} {ms:.1f} ms' for step, ms in rehearsal.timings_ms.items())}"
+    yield f"  steps: {words.steps(rehearsal.timings_ms)}"
 
 
 def _stages(rehearsal: Rehearsal) -> Iterator[str]:
@@ -39,7 +39,7 @@ def _stages(rehearsal: Rehearsal) -> Iterator[str]:
 
 def _details(stage: StageFigures) -> Iterator[str]:
     if stage.timings_ms:
-        yield f"  steps: {words.steps(stage)}"
+        yield f"  steps: {words.steps(stage.timings_ms)}"
     for one in stage.reads:
         yield f"  {words.read(one)}"
     for source in stage.pruned:
@@ -64,8 +64,7 @@ def _apply(rehearsal: Rehearsal) -> Iterator[str]:
 
 def _statement(one: StatementFigures, indent: str) -> Iterator[str]:
     yield (
-        f"{indent}{one.step}: {words.rows(one.rows)} in {one.ms:.2f} ms;"
-        f" pages {words.buffers(one)}"
+        f"{indent}{one.step}: {words.rows(one.rows)} in {one.ms:.2f} ms; pages {words.buffers(one)}"
     )
     yield f"{indent}  {' '.join(one.sql.split())[:_LONGEST_STATEMENT]}"
     for table in one.tables:

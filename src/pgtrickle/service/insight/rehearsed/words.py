@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from pgtrickle.model.rehearsal import ScannedTable, SparkStageFigures, StageFigures, StatementFigures
+from collections.abc import Mapping
+
+from pgtrickle.model.rehearsal import (
+    ScannedTable,
+    SparkStageFigures,
+    StageFigures,
+    StatementFigures,
+)
 from pgtrickle.model.report import SourceRead
 
 _KILO = 1024
@@ -40,9 +47,13 @@ def flow(stage: StageFigures) -> str:
     return f"{into}, {rows(stage.rows_out)} out ({size(stage.bytes_out)}), {stage.ms:.1f} ms"
 
 
-def steps(stage: StageFigures) -> str:
-    """Say how long each step of a stage took."""
-    return ", ".join(f"{step} {ms:.1f} ms" for step, ms in stage.timings_ms.items())
+def steps(timings_ms: Mapping[str, float]) -> str:
+    """Say how long each step took.
+
+    >>> steps({"read": 1.25, "compute": 12.0})
+    'read 1.2 ms, compute 12.0 ms'
+    """
+    return ", ".join(f"{step} {ms:.1f} ms" for step, ms in timings_ms.items())
 
 
 def read(one: SourceRead) -> str:

@@ -59,7 +59,8 @@ def open_writing_moment(
 ) -> Iterator[tuple[Snapshot, BufferView]]:
     """Open a transaction that reads and writes for one stream table, and commit it at the end.
 
-    If it is not ``kept``, it is rolled back. What the log has lost goes back to triggers, and the refresh starts again.
+    If it is not ``kept``, it is rolled back. What the log has lost goes back to triggers, and the
+    refresh starts again.
     """
     runtime = refresh.runtime
     with runtime.connection() as connection, rolled_back(connection):

@@ -29,7 +29,9 @@ _MOST_CHARACTERS = 20_000  # of a statement that is kept; lists of keys may be l
 Measure = Callable[[Connection[Any], str, Any], None]
 
 
-def measure(connection: Connection[Any], step: str, sql: str, values: Any) -> StatementFigures | None:
+def measure(
+    connection: Connection[Any], step: str, sql: str, values: Any
+) -> StatementFigures | None:
     """Run a statement, undo it, and return its figures; None if it touches no table.
 
     An error of the statement itself is raised, as it would be without a measurement.

@@ -45,6 +45,11 @@ from pgtrickle.service.refreshing.start_again import StartAgainError
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.service.sources.entry import list_positions
 
+_CAPTURED_ANEW = (
+    "its sources changed their form, or its frontier belongs to another server: the refresh captures"
+    " them anew"
+)
+
 
 class _NotRehearsedError(Exception):
     """The next refresh commits something before it reads."""
@@ -68,10 +73,7 @@ def rehearse_refresh(runtime: Runtime, name: QualifiedName) -> Rehearsal:
         except _NotRehearsedError as found:
             action, reason = found.action, found.reason
         except StartAgainError:
-            action, reason = Action.REINITIALIZE, (
-                "its sources changed their form, or the frontier is of another server: the refresh"
-                " captures them anew, which cannot be rolled back"
-            )
+            action, reason = Action.REINITIALIZE, _CAPTURED_ANEW
         return Rehearsal(job, began, action.value, reason, ran=False)
 
 
