@@ -46,8 +46,8 @@ from pgtrickle.service.runtime import Runtime
 from pgtrickle.service.sources.entry import list_positions
 
 _CAPTURED_ANEW = (
-    "its sources changed their form, or its frontier belongs to another server: the refresh captures"
-    " them anew"
+    "its sources changed their form, or its frontier belongs to another server: the refresh"
+    " captures them anew"
 )
 
 
