@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 if TYPE_CHECKING:  # commands that only read the catalog need neither Arrow nor the compiler
     import pyarrow as pa
 
-    from pgtrickle.model.rehearsal import SparkStageFigures
+    from pgtrickle.model.insight.rehearsal import SparkStageFigures
     from pgtrickle.model.text.names import QualifiedName
     from pgtrickle.sql.translate import Dialect
 

@@ -19,7 +19,7 @@ from pgtrickle.catalog.scheduling.planner import (
     list_schedule_advice,
     recommend_schedule,
 )
-from pgtrickle.model.rehearsal import Profile
+from pgtrickle.model.insight.rehearsal import Profile
 from pgtrickle.model.scheduling.recommendation import ModeAdvice, ScheduleAdvice
 from pgtrickle.model.status_report import (
     CacheStats,

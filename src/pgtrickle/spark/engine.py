@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # see the docstring
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from pgtrickle.model.rehearsal import SparkStageFigures
+    from pgtrickle.model.insight.rehearsal import SparkStageFigures
     from pgtrickle.spark.executors.large_read import LargeRead
     from pgtrickle.sql.translate import Dialect
 

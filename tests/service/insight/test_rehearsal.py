@@ -159,7 +159,7 @@ class _Texts(HTMLParser):
 
 
 @pytest.mark.parametrize("analyze", [False, True])
-def test_names_are_text_in_every_form(lab: Lab, analyze: bool) -> None:
+def test_names_are_text_in_every_form(lab: Lab, *, analyze: bool) -> None:
     nasty = '"<script>""#;-->[x]"'
     lab.run(f"CREATE TABLE {nasty} (id int PRIMARY KEY, v int)")
     lab.create("s", f"SELECT v, count(*) AS n FROM {nasty} GROUP BY v")

@@ -36,7 +36,7 @@ def test_explain_st_measures_and_changes_nothing(shop: Lab) -> None:
 
 def test_explain_st_shows_the_plan_and_the_facts(shop: Lab) -> None:
     plan = shop.value("CALL pgtrickle.explain_st('counts', with_analyze => false)")
-    facts = dict(shop.rows("SELECT * FROM pgtrickle.explain_st('counts')"))
+    facts: dict[str, str] = dict(shop.rows("SELECT * FROM pgtrickle.explain_st('counts')"))
 
     assert plan["operators"]["operator"] == "Result"
     assert facts["name"] == "public.counts"

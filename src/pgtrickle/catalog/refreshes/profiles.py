@@ -9,7 +9,7 @@ from typing import Any
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
-from pgtrickle.model.rehearsal import Profile, Rehearsal
+from pgtrickle.model.insight.rehearsal import Profile, Rehearsal
 from pgtrickle.model.text.names import QualifiedName
 
 _INSERT = """

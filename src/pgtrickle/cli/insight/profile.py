@@ -16,7 +16,7 @@ from pgtrickle.cli.waiting import Wait, when_free
 
 if TYPE_CHECKING:  # the package takes longer to import than --help should
     from pgtrickle import Trickle
-    from pgtrickle.model.rehearsal import Profile
+    from pgtrickle.model.insight.rehearsal import Profile
 
 
 def profile(

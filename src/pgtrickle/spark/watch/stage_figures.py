@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from pgtrickle.model.rehearsal import SparkStageFigures
+from pgtrickle.model.insight.rehearsal import SparkStageFigures
 from pgtrickle.spark.job_tags import tag_of
 
 if TYPE_CHECKING:  # importing pyspark costs a second

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from pgtrickle.model.rehearsal import Rehearsal
+from pgtrickle.model.insight.rehearsal import Rehearsal
 
 Document = dict[str, object]
 

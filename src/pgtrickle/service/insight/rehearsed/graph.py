@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pgtrickle.model.rehearsal import Rehearsal
+from pgtrickle.model.insight.rehearsal import Rehearsal
 from pgtrickle.service.insight.explanation.dot import quoted
 from pgtrickle.service.insight.explanation.mermaid import mermaid_label
 from pgtrickle.service.insight.rehearsed import words

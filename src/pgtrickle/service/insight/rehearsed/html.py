@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from pgtrickle.model.rehearsal import Rehearsal, StageFigures, StatementFigures
+from pgtrickle.model.insight.rehearsal import Rehearsal, StageFigures, StatementFigures
 from pgtrickle.service.insight import html_page as html
 from pgtrickle.service.insight.rehearsed import words
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from pgtrickle.catalog.refreshes.profiles import keep_profile
-from pgtrickle.model.rehearsal import Rehearsal
+from pgtrickle.model.insight.rehearsal import Rehearsal
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.service.insight.rehearsed.document import rehearsal_document
 from pgtrickle.service.runtime import Runtime

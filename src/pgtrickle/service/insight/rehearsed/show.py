@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from pgtrickle.model.rehearsal import Rehearsal
+from pgtrickle.model.insight.rehearsal import Rehearsal
 from pgtrickle.service.insight.rehearsed.document import rehearsal_document
 from pgtrickle.service.insight.rehearsed.graph import rehearsal_dot, rehearsal_mermaid
 from pgtrickle.service.insight.rehearsed.html import rehearsal_html

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pgtrickle.model.rehearsal import Rehearsal, StageFigures, StatementFigures
+from pgtrickle.model.insight.rehearsal import Rehearsal, StageFigures, StatementFigures
 from pgtrickle.service.insight.rehearsed import words
 
 _LONGEST_STATEMENT = 400  # characters; JSON has all of it

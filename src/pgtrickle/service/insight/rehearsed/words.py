@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pgtrickle.model.rehearsal import (
+from pgtrickle.model.insight.rehearsal import (
     ScannedTable,
     SparkStageFigures,
     StageFigures,

@@ -13,7 +13,7 @@ from typing import Any
 
 from psycopg import Connection
 
-from pgtrickle.model.rehearsal import SparkStageFigures, StageFigures, StatementFigures
+from pgtrickle.model.insight.rehearsal import SparkStageFigures, StageFigures, StatementFigures
 from pgtrickle.model.report import SourceRead
 from pgtrickle.model.text.trusted import trusted
 from pgtrickle.service.refreshing.account import Account

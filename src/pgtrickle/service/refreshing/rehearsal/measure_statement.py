@@ -16,7 +16,7 @@ from psycopg import Connection, Cursor
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from pgtrickle.model.rehearsal import ScannedTable, StatementFigures
+from pgtrickle.model.insight.rehearsal import ScannedTable, StatementFigures
 from pgtrickle.model.text.trusted import trusted
 from pgtrickle.session import OwnCursor, Session
 

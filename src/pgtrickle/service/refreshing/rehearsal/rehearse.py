@@ -19,7 +19,7 @@ from pgtrickle.binding.planning_bounds import Bounds
 from pgtrickle.binding.untrusted_types import check_types
 from pgtrickle.catalog.circles import list_members
 from pgtrickle.catalog.dependencies import list_dependencies
-from pgtrickle.model.rehearsal import Rehearsal
+from pgtrickle.model.insight.rehearsal import Rehearsal
 from pgtrickle.model.stream_table import Action, InitiatedBy, RefreshMode, StreamTable
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.plan.decide import decide
