@@ -47,4 +47,4 @@ def test_profile_says_what_it_cannot_rehearse(
     ).fetchall()
     user.execute(f"ALTER TABLE items ALTER {column} TYPE text".encode())
 
-    assert cli("profile", cheap).stdout.startswith("not rehearsed: public.items")
+    assert cli("profile", cheap).stdout.startswith("not rehearsed: columns of public.items")
