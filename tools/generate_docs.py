@@ -213,8 +213,13 @@ _SETTINGS_INTRODUCTION = (
     "4. the settings table: `SELECT pgtrickle.set_setting('lease_seconds', '60')` or `pgtrickle"
     " config lease_seconds 60`, reserved for the owner of the catalog;\n"
     "5. its default.\n\n"
-    "A process reads them when it starts; `pgtrickle config` shows the values in effect and their"
-    " sources, `SELECT * FROM pgtrickle.show_settings()` the values in the database. `dsn` and"
+    "A change in PostgreSQL (3, 4, or a line of `postgresql.conf` after a reload) takes effect"
+    " in every running process within two seconds, and its log tells old and new value; a refresh"
+    " in progress keeps its engine. A value that cannot be changes nothing in running processes. A"
+    " setting marked *restart* is followed by processes that start later. `kill -HUP` makes"
+    " `pgtrickle run` look at once.\n\n"
+    "`pgtrickle config` shows the values in effect, their sources and which need a restart,"
+    " `SELECT * FROM pgtrickle.show_settings()` the values in the database. `dsn` and"
     " `connection_timeout_seconds` cannot come from the database. A value outside its type or range"
     " is refused with ST501. Booleans are written `true`, `on`, `1`, `false`, `off` or `0`.\n\n"
     "Secrets: `${ENV:NAME}` in a value stands for the environment variable `NAME`, as in"
@@ -485,6 +490,8 @@ def _setting_row(one: Field[object]) -> list[str]:
     meaning = str(one.metadata["doc"])
     if not _is_read(one.name):
         meaning += " **Not in effect yet:** nothing reads it."
+    if one.metadata["restart"]:
+        meaning += " *Restart.*"
     return [
         f"`{one.name}`",
         f"`PGTRICKLE_{one.name.upper()}`",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pgtrickle import errors
     from pgtrickle.bootstrap import connect
     from pgtrickle.catalog.capture.health import CaptureHealth
+    from pgtrickle.catalog.console.picture import Picture, PicturePart
     from pgtrickle.catalog.refreshes.history import Refresh, RefreshStatus
     from pgtrickle.client.capture import CaptureVerbs
     from pgtrickle.client.definitions import DefinitionVerbs
@@ -121,6 +122,8 @@ __all__ = [
     "Notice",
     "Outcome",
     "PastRows",
+    "Picture",
+    "PicturePart",
     "Profile",
     "Progress",
     "QualifiedName",
@@ -207,6 +210,8 @@ _HOMES = {
     "MovedCatalog": "pgtrickle.model.lake.catalog",
     "Notice": "pgtrickle.service.insight.channels",
     "Outcome": "pgtrickle.service.lifecycle.create_or_replace",
+    "Picture": "pgtrickle.catalog.console.picture",
+    "PicturePart": "pgtrickle.catalog.console.picture",
     "PastRows": "pgtrickle.model.lake.past_rows",
     "Progress": "pgtrickle.model.report",
     "QualifiedName": "pgtrickle.model.text.names",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from functools import partial
@@ -21,6 +21,7 @@ from pgtrickle.client.guest import Guest
 from pgtrickle.client.trickle import Trickle
 from pgtrickle.errors import CatalogMissingError, CatalogOutdatedError, TrickleError
 from pgtrickle.model.lost_servers import noticing_lost_server
+from pgtrickle.service.configuration.live import LiveSettings
 from pgtrickle.service.lazy import Late
 from pgtrickle.service.remembered import Remembered
 from pgtrickle.service.runtime import Runtime, translated_errors, withheld_words
@@ -92,6 +93,12 @@ def connect(
         kind, trusting = _kind_of_session(standing, settings)
         adapters = _Adapters(watched, settings, engine, found.users_path, spark, kind)
         runtime = stack.enter_context(adapters).runtime
+        if not fixed:
+
+            def load(stored: Mapping[str, str]) -> Settings:
+                return load_settings(stored=stored, dsn=dsn)
+
+            runtime.live = LiveSettings(load, found.stored)
         if not standing.works_as_owner:
             with runtime.connection() as connection:
                 check_tables(connection)

@@ -30,6 +30,7 @@ from pgtrickle.scheduler.timetable import Timetable
 from pgtrickle.scheduler.units import Shape
 from pgtrickle.scheduler.wakeup import Bell
 from pgtrickle.service.capturing.mode import tend_capture
+from pgtrickle.service.configuration.follow import following_settings
 from pgtrickle.service.immediate.status import list_followed
 from pgtrickle.service.insight.metric_values import FigureReader, Figures
 from pgtrickle.service.insight.status import show_shape, show_stream_tables, show_time_zone
@@ -192,6 +193,7 @@ class Daemon:
             watching_service_levels(self._runtime),
             self.standing_for_leader() as leadership,
             self.listening_for_changes() as loop.bell,
+            following_settings(self._runtime, loop.bell.ring),
         ):
 
             def leads() -> bool:
@@ -214,6 +216,11 @@ class Daemon:
                 finally:
                     attendant.stops()
 
+    def expire_settings(self) -> None:
+        """Let the settings be looked at at once; a signal handler may call this."""
+        if self._runtime.live is not None:
+            self._runtime.live.expire()
+
     def cancel_refreshes(self) -> list[str]:
         """Cancel every refresh that a thread of this process works on; return of which."""
         return self._runtime.jobs.cancel(self._runtime.engine)
@@ -235,7 +242,7 @@ class Daemon:
             follow_renames(self._runtime, renamed)
             with self._runtime.connection() as connection:
                 token, self._renamed = get_schedule_token(connection)
-        return token
+        return f"{token} {self._runtime.settings_version}"
 
     def list_stream_tables(self) -> list[StreamTable]:
         """Return every stream table, by name."""
@@ -263,8 +270,11 @@ class Daemon:
         """Return the ids of the stream tables that the scheduler leaves alone, and why."""
         with self._runtime.connection() as connection:
             switched_off = "its capture is paused, or pg_trickle.enabled is off"
-            held_back = dict.fromkeys(list_held_back(connection), switched_off)
-            return held_back | list_holds(connection) | list_followed(connection)
+            held = dict.fromkeys(list_held_back(connection), switched_off)
+            held |= list_holds(connection)
+            if self._runtime.settings.force_full_refresh:
+                return held
+            return held | list_followed(connection)
 
     def check_primary(self) -> None:
         """Raise ST504 on a standby, where nothing can be refreshed."""

@@ -2,8 +2,9 @@
 
 A setting comes from the first of these that gives it: an argument of ``pgtrickle.connect``; the
 environment variable ``PGTRICKLE_<NAME>`` in capitals; ``pg_trickle.<name>``, set for the role or
-the database; the table ``pgtrickle.pgt_settings``; its default.  docs/configuration.md and the
-rows of that table are generated from this file.
+the database; the table ``pgtrickle.pgt_settings``; its default.  Processes look at what the
+database says again and again, and follow it, unless the setting needs a restart.
+docs/configuration.md and the rows of that table are generated from this file.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ def _setting(
     low: float | None = None,
     high: float | None = None,
     choices: tuple[str, ...] = (),
+    *,
+    restart: bool = False,  # a process that runs goes on with the value it started with
 ) -> Any:
-    return field(
-        default=default, metadata={"doc": doc, "low": low, "high": high, "choices": choices}
-    )
+    metadata = {"doc": doc, "low": low, "high": high, "choices": choices, "restart": restart}
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,9 @@ class Settings:
     """The settings of one process."""
 
     dsn: str = _setting(
-        "", "The connection string of the database; empty: the embedded server is started."
+        "",
+        "The connection string of the database; empty: the embedded server is started.",
+        restart=True,
     )
     lease_seconds: float = _setting(
         30.0,
@@ -78,6 +82,7 @@ class Settings:
         " longest is compiled again when it is needed. 0: no limit.",
         0,
         1000000,
+        restart=True,
     )
     immediate_max_delta_rows: int = _setting(
         100_000,
@@ -92,10 +97,12 @@ class Settings:
         choices=("defer", "error"),
     )
     force_full_refresh: bool = _setting(
-        default=False, doc="Under AUTO, recompute in full at every refresh."
+        default=False,
+        doc="Recompute in full at every refresh, in every refresh mode and even if nothing has"
+        " changed. IMMEDIATE stream tables are recomputed on their schedule too.",
     )
     max_concurrent_refreshes: int = _setting(
-        4, "How many refreshes `pgtrickle run` runs at a time.", 1, 64
+        4, "How many refreshes `pgtrickle run` runs at a time.", 1, 64, restart=True
     )
     per_database_worker_quota: int = _setting(
         0,
@@ -103,16 +110,19 @@ class Settings:
         " 0: all.",
         0,
         64,
+        restart=True,
     )
     auto_backoff: bool = _setting(
         default=True,
         doc="Refresh a stream table half as often after three consecutive refreshes that took"
         " longer than its schedule, down to an eighth, until one takes no longer.",
+        restart=True,
     )
     event_wakeup: bool = _setting(
         default=True,
         doc="Let a captured change wake `pgtrickle run`, if its session on the server does not go"
         " through a pooler; otherwise it looks for changes when a stream table is due.",
+        restart=True,
     )
     fuse_default_ceiling: int = _setting(
         0,
@@ -205,6 +215,7 @@ class Settings:
         "2g",
         "The heap of Spark's driver, in Spark's notation; with a local master the executors"
         " use it too.",
+        restart=True,
     )
     spark_class_archive: bool = _setting(
         default=True,
@@ -212,11 +223,13 @@ class Settings:
         " (about 150 MB): Spark then starts in half the time. The archive is written when Spark"
         " stops for the first time, which takes some seconds, or by a separate process beside a"
         " daemon.",
+        restart=True,
     )
     spark_auth_secret_file: str = _setting(
         "",
         "Your file, with mode 0600, that contains the `spark.authenticate.secret` of a"
         " standalone Spark cluster. With a local master Spark creates its own secret.",
+        restart=True,
     )
     refresh_stall_seconds: float = _setting(
         600.0,
@@ -225,6 +238,7 @@ class Settings:
         " restarted if it does not answer; 0: never.",
         0,
         86400,
+        restart=True,
     )
     shutdown_seconds: float = _setting(
         30.0,
@@ -232,6 +246,7 @@ class Settings:
         " Refreshes in progress have the first half to finish and are then cancelled.",
         1,
         3600,
+        restart=True,
     )
     driver_result_bytes: int = _setting(
         128 * 2**20,
@@ -239,6 +254,7 @@ class Settings:
         " computed again and written by the executors.",
         2**20,
         None,
+        restart=True,
     )
     progress_seconds: float = _setting(
         2.0, "How often a large refresh reports its progress.", 0.05, 3600
@@ -442,9 +458,10 @@ class Settings:
         "The role whose catalog you use without being its owner, and whose functions may run with"
         " your rights; `pg_trickle.trusted_owner` sets it for a role or a database; the catalog"
         " cannot set it. Superusers and the owner of the database are trusted.",
+        restart=True,
     )
     connection_timeout_seconds: float = _setting(
-        30.0, "How long to wait for a connection to PostgreSQL.", 1, 3600
+        30.0, "How long to wait for a connection to PostgreSQL.", 1, 3600, restart=True
     )
 
     @property
@@ -542,6 +559,11 @@ def storable_settings() -> list[str]:
     return [one.name for one in fields(Settings) if one.name not in _NOT_STORED]
 
 
+def settings_for_restart() -> list[str]:
+    """Return the names of the settings that a running process does not follow."""
+    return [one.name for one in fields(Settings) if one.metadata["restart"]]
+
+
 def unit_of(name: str) -> str:
     """Return the unit of a setting, taken from the end of its name; empty if it has none.
 
@@ -625,6 +647,7 @@ class SettingInEffect:
     default: str
     unit: str
     doc: str
+    needs_restart: bool  # a process that runs goes on with the value it started with
 
 
 def settings_in_effect(
@@ -645,18 +668,27 @@ def settings_in_effect(
             source = "table"
         else:
             source = "default" if value == default else "argument"
-        shown = "***" if one.name.endswith("dsn") and value else show_value(value)
         found.append(
             SettingInEffect(
                 one.name,
-                shown,
+                hide_secret(one.name, value),
                 source,
                 show_value(default),
                 unit_of(one.name),
                 one.metadata["doc"],
+                one.metadata["restart"],
             )
         )
     return found
+
+
+def hide_secret(name: str, value: object) -> str:
+    """Write the value of a setting for a human, without a connection string.
+
+    >>> hide_secret("dsn", "password=x"), hide_secret("lease_seconds", 5.0)
+    ('***', '5.0')
+    """
+    return "***" if name.endswith("dsn") and value else show_value(value)
 
 
 def _parse(name: str, text: str, kind: type) -> Any:

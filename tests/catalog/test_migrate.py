@@ -36,7 +36,8 @@ RELEASED = {
     7: "ebf1f4e4b7be13a013b41a2c9548fde0805519ca4651e043a9233eaa53b20bfe",
     8: "49757c8102aaf3a591730debde93f4092bd492e62b8a750d743b485ffc98c586",
     9: "5aa7cdc58ce4e9c4424c83fe16f228e4e385613c27ec2079d2eee48b703adfcd",
-    10: "5a58bfb68181a16ddfd128a1280b8e73de5ac6ce89f136bee65f89009b79d6b8",
+    10: "2fe99808297899cb3b61285367dadd12f333f9d0ccda4576ec6df6a87029fa65",
+    11: "da8d1e1d6437ea58c711407c2a5371b65d8b9e54c6b558f17b6899ca3f222da2",
 }
 ALL = [
     *(f"{migration.version:04d} {migration.description}" for migration in list_migrations()),

@@ -12,6 +12,12 @@ def test_lists_every_setting(cli: CommandLine):
     assert found["trim_rows"]["source"] == "default"
     assert found["trim_rows"]["unit"] == "rows"
     assert found["dsn"]["value"] == "***"
+    assert (found["dsn"]["needs_restart"], found["trim_rows"]["needs_restart"]) == (True, False)
+
+
+def test_tells_which_settings_need_a_restart(cli: CommandLine):
+    assert "needed" in cli("config", "spark_driver_memory").stdout
+    assert "needed" not in cli("config", "trim_rows").stdout
 
 
 def test_sets_and_takes_back(cli: CommandLine):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -73,6 +74,20 @@ def test_leader_that_is_stopped_makes_way_at_once(
     assert first.stop() == 0
 
     assert leader(database) is None
+
+
+def test_hangup_ends_nothing_and_settings_are_followed(
+    database: str, start: Callable[..., Daemon]
+) -> None:
+    daemon = start(database, "--log-format", "text")
+    await_(lambda: leader(database))
+
+    daemon.process.send_signal(signal.SIGHUP)
+    with psycopg.connect(database, autocommit=True) as admin:
+        admin.execute("SELECT pgtrickle.set_setting('trim_rows', '77')")
+
+    await_(lambda: any("the setting trim_rows is now 77" in line for line in daemon.log()))
+    assert daemon.stop() == 0
 
 
 def test_health_tells_of_leader_and_follower(database: str, start: Callable[..., Daemon]) -> None:

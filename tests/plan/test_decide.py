@@ -51,6 +51,7 @@ _FACTS = Facts(
     rewritten=(),
     time_dependent=False,
     requested_full=False,
+    forced_full=False,
     max_change_ratio=0.15,
 )
 
@@ -89,6 +90,18 @@ _NOTHING: dict[str, int] = {}
             "marked after an error or a change of a source",
         ),
         ({}, {"requested_full": True, "changed_rows": _NOTHING}, Action.FULL, "requested"),
+        (
+            {},
+            {"forced_full": True, "changed_rows": _NOTHING},
+            Action.FULL,
+            "force_full_refresh is set",
+        ),
+        (
+            {"refresh_mode": RefreshMode.DIFFERENTIAL},
+            {"forced_full": True},
+            Action.FULL,
+            "force_full_refresh is set",
+        ),
         (
             {},
             {"time_dependent": True, "changed_rows": _NOTHING},

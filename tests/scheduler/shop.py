@@ -91,6 +91,9 @@ class ByHand:
     def sure_of(self, stream_table_ids: Collection[int]) -> set[int]:
         return self.watched.intersection(stream_table_ids) if self.sure else set()
 
+    def ring(self) -> None:
+        """Ring for nobody."""
+
     def wait(self, stop: threading.Event, seconds: float) -> None:
         end = self.clock.at + timedelta(seconds=seconds)
         while self.rings and self.rings[0] <= end:

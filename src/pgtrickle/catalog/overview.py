@@ -31,10 +31,10 @@ from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.model.version import VERSION, spark_version
 
 
-def _named(text: str) -> str:
+def named(text: str) -> str:
     """Write a name that SQL has written as it is written elsewhere in Python.
 
-    >>> _named('public."both"'), _named('app."Daily Sales"'), _named("16384")
+    >>> named('public."both"'), named('app."Daily Sales"'), named("16384")
     ('public.both', 'app."Daily Sales"', '16384')
     """
     return str(QualifiedName.parse(text, "")) if "." in text else text
@@ -77,7 +77,7 @@ _RUNNING = """
 def list_running(connection: Connection[TupleRow]) -> list[RunningRefresh]:
     """Return what is worked on, what has run for longest first."""
     rows = connection.execute(_RUNNING)
-    return [RunningRefresh(_named(name), *facts) for name, *facts in rows]
+    return [RunningRefresh(named(name), *facts) for name, *facts in rows]
 
 
 _COUNT_TABLES = "SELECT pg_catalog.count(*) FROM pgtrickle.stream_tables_info"
@@ -124,7 +124,7 @@ _HOLDS = """
 
 def list_hold_reasons(connection: Connection[TupleRow]) -> list[Hold]:
     """Return the stream tables that the scheduler leaves alone, with each reason."""
-    return [Hold(_named(name), reason) for name, reason in connection.execute(_HOLDS)]
+    return [Hold(named(name), reason) for name, reason in connection.execute(_HOLDS)]
 
 
 _TREE = """
@@ -146,7 +146,7 @@ _FUSES = """
 
 def list_fuses(connection: Connection[TupleRow]) -> list[FuseStatus]:
     """Return the fuse of each stream table."""
-    return [FuseStatus(_named(name), *facts) for name, *facts in connection.execute(_FUSES)]
+    return [FuseStatus(named(name), *facts) for name, *facts in connection.execute(_FUSES)]
 
 
 _GATES = """
@@ -159,7 +159,7 @@ def list_gates(connection: Connection[TupleRow]) -> list[GateStatus]:
     """Return the sources that are or were gated."""
     rows = connection.execute(_GATES)
     return [
-        GateStatus(_named(source), gated, since, until, by, [_named(one) for one in readers])
+        GateStatus(named(source), gated, since, until, by, [named(one) for one in readers])
         for source, gated, since, until, by, readers in rows
     ]
 
@@ -171,7 +171,7 @@ _WATERMARKS = """
 
 def list_watermarks(connection: Connection[TupleRow]) -> list[Watermark]:
     """Return up to when sources are said to be complete."""
-    return [Watermark(_named(name), *facts) for name, *facts in connection.execute(_WATERMARKS)]
+    return [Watermark(named(name), *facts) for name, *facts in connection.execute(_WATERMARKS)]
 
 
 _WATERMARK_GROUPS = """
@@ -184,7 +184,7 @@ def list_watermark_groups(connection: Connection[TupleRow]) -> list[WatermarkGro
     """Return the watermark groups, and whether their watermarks agree."""
     rows = connection.execute(_WATERMARK_GROUPS)
     return [
-        WatermarkGroup(name, [_named(one) for one in sources], *facts)
+        WatermarkGroup(name, [named(one) for one in sources], *facts)
         for name, sources, *facts in rows
     ]
 
@@ -196,7 +196,7 @@ def list_groups(connection: Connection[TupleRow]) -> list[RefreshGroup]:
     """Return the refresh groups and their members."""
     rows = connection.execute(_GROUPS)
     return [
-        RefreshGroup(name, [_named(one) for one in members], *facts)
+        RefreshGroup(name, [named(one) for one in members], *facts)
         for name, members, *facts in rows
     ]
 
@@ -211,7 +211,7 @@ _SOURCES = """
 def list_sources(connection: Connection[TupleRow], name: QualifiedName) -> list[ListedSource]:
     """Return what a stream table reads."""
     rows = connection.execute(_SOURCES, [name.sql])
-    return [ListedSource(_named(one), *facts) for one, *facts in rows]
+    return [ListedSource(named(one), *facts) for one, *facts in rows]
 
 
 _STALENESS = "SELECT pgtrickle.get_staleness(%s, '{}')"
@@ -240,7 +240,7 @@ _BUFFERS = """
 
 def list_buffer_sizes(connection: Connection[TupleRow]) -> list[BufferSize]:
     """Return how many changes each source keeps."""
-    return [BufferSize(_named(name), *facts) for name, *facts in connection.execute(_BUFFERS)]
+    return [BufferSize(named(name), *facts) for name, *facts in connection.execute(_BUFFERS)]
 
 
 _EFFICIENCY = """
@@ -252,7 +252,7 @@ _EFFICIENCY = """
 
 def list_efficiency(connection: Connection[TupleRow]) -> list[Efficiency]:
     """Return how often each stream table followed its changes, and at what cost."""
-    return [Efficiency(_named(name), *facts) for name, *facts in connection.execute(_EFFICIENCY)]
+    return [Efficiency(named(name), *facts) for name, *facts in connection.execute(_EFFICIENCY)]
 
 
 _SERVICE_LEVELS = """
@@ -265,7 +265,7 @@ _SERVICE_LEVELS = """
 def list_service_levels(connection: Connection[TupleRow], hours: float) -> list[ServiceLevel]:
     """Return how each stream table did in the last hours."""
     rows = connection.execute(_SERVICE_LEVELS, [float(hours)])
-    return [ServiceLevel(_named(name), *facts) for name, *facts in rows]
+    return [ServiceLevel(named(name), *facts) for name, *facts in rows]
 
 
 _DRAW_GRAPH = "SELECT pgtrickle.explain_dag(%s)"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
 from pgtrickle.model.text.names import quote_literal
+from pgtrickle.session import Session
 from pgtrickle.settings import (
     Settings,
     UnknownSetting,
@@ -45,6 +46,50 @@ def list_stored_settings(connection: Connection[TupleRow]) -> tuple[dict[str, st
     return session, dict(connection.execute(list_table()).fetchall())
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the database says of one setting at this moment."""
+
+    name: str
+    session: str | None  # in a session, which may be older than what is assigned
+    assigned: str | None  # to the role or the database, as a new session would get it
+    table: str | None
+
+
+_LIST_SAID = sql.SQL("""
+    WITH assigned AS (
+        SELECT DISTINCT ON (a.name) a.name, a.value
+          FROM pg_catalog.pg_db_role_setting AS s, pg_catalog.unnest(s.setconfig) AS c (entry),
+               LATERAL (SELECT pg_catalog.lower(pg_catalog.split_part(c.entry, '=', 1)),
+                               pg_catalog.substr(c.entry, pg_catalog.strpos(c.entry, '=') + 1)
+                       ) AS a (name, value)
+         WHERE s.setdatabase IN (0, (SELECT d.oid FROM pg_catalog.pg_database AS d
+                                      WHERE d.datname = pg_catalog.current_database()))
+           AND s.setrole IN (0, (SELECT r.oid FROM pg_catalog.pg_roles AS r
+                                  WHERE r.rolname = session_user))
+         -- As PostgreSQL weighs them.
+         ORDER BY a.name, s.setrole <> 0 AND s.setdatabase <> 0 DESC, s.setrole <> 0 DESC,
+                  s.setdatabase <> 0 DESC
+    )
+    SELECT n.name, nullif(pg_catalog.current_setting('pg_trickle.' || n.name, true), ''),
+           nullif(a.value, ''), {table}
+      FROM pg_catalog.unnest({names}::pg_catalog.text[]) AS n (name)
+      LEFT JOIN assigned AS a ON a.name = 'pg_trickle.' || n.name{join}
+""")
+_FROM_TABLE = sql.SQL(" LEFT JOIN pgtrickle.pgt_settings AS t ON t.name = n.name")
+
+
+def list_said(connection: Connection[TupleRow]) -> list[Said]:
+    """Return what the database says of each setting; to a guest the table says nothing."""
+    told = not (isinstance(connection, Session) and connection.of_guest)
+    query = _LIST_SAID.format(
+        names=storable_settings(),
+        table=sql.SQL("t.value" if told else "NULL::pg_catalog.text"),
+        join=_FROM_TABLE if told else sql.SQL(""),
+    )
+    return [Said(*row) for row in connection.execute(query)]
+
+
 # Of this role and this database; names of parameters have no case.
 LIST_PARAMETERS = """
     SELECT DISTINCT pg_catalog.lower(pg_catalog.split_part(c.entry, '=', 1))
@@ -65,11 +110,12 @@ def list_unknown_parameters(connection: Connection[TupleRow]) -> list[UnknownSet
 
 _KNOW = """
 INSERT INTO pgtrickle.pgt_settings AS s
-    (name, type, default_value, unit, low, high, choices, doc)
+    (name, type, default_value, unit, low, high, choices, doc, needs_restart)
 VALUES {rows}
     ON CONFLICT (name) DO UPDATE
    SET type = excluded.type, default_value = excluded.default_value, unit = excluded.unit,
-       low = excluded.low, high = excluded.high, choices = excluded.choices, doc = excluded.doc;
+       low = excluded.low, high = excluded.high, choices = excluded.choices, doc = excluded.doc,
+       needs_restart = excluded.needs_restart;
 """
 
 
@@ -86,6 +132,7 @@ def list_known_settings() -> str:
             _number(one.metadata["high"]),
             f"ARRAY[{', '.join(map(quote_literal, one.metadata['choices']))}]::text[]",
             quote_literal(one.metadata["doc"]),
+            show_value(one.metadata["restart"]),
         )
         for one in fields(Settings)
         if one.name in storable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pgtrickle.catalog.overview import (
@@ -35,6 +36,7 @@ from pgtrickle.service.insight.status import show_dependencies, show_diamond_gro
 from pgtrickle.service.naming import Naming
 
 if TYPE_CHECKING:  # each verb imports its use case when it is called
+    from pgtrickle.catalog.console.picture import Picture, PicturePart
     from pgtrickle.service.insight.diagnose import Diagnosis
 
 
@@ -43,6 +45,23 @@ class InsightVerbs(Naming):
 
     It is ``trickle.insight``; ``trickle.status`` and ``trickle.doctor`` give the first look.
     """
+
+    def picture(
+        self,
+        parts: Sequence[PicturePart] | None = None,
+        *,
+        ids: Sequence[int] | None = None,
+        name: str | None = None,
+    ) -> Picture:
+        """Return what consoles show, as of one moment: some parts of it, or all.
+
+        ``ids`` limits the latencies to these stream tables; ``name`` adds the definition and the
+        history of one.  ``Picture.document()`` is its form in JSON.
+        """
+        from pgtrickle.service.insight.console import show_picture
+
+        subject = None if name is None else self._name(name)
+        return show_picture(self._runtime, parts, ids=ids, subject=subject)
 
     def dependency_tree(self) -> Listing[TreeLine]:
         """Return the sources of the stream tables, as the lines of a tree."""

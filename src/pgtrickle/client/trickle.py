@@ -566,19 +566,29 @@ class Trickle(Naming):
             return get_versions(connection)
 
     def list_settings(self) -> Listing[SettingInEffect]:
-        """Return every setting of this process, and where its value comes from."""
+        """Return every setting of this process, where its value comes from, and whether to restart.
+
+        Settings without ``needs_restart`` are followed while the process runs.
+        """
+        self._runtime.look_at_settings()
         with self._runtime.connection() as connection:
             session, table = list_stored_settings(connection)
+        if self._runtime.live is not None:  # a session of the pool may have what is gone
+            session = dict(self._runtime.live.session)
         return Listing(settings_in_effect(self._runtime.settings, session, table))
 
     def set_setting(self, name: str, value: str | None) -> None:
-        """Set a setting for this database; processes that start later use the value."""
+        """Set a setting for this database; None takes its value away.
+
+        Every running process follows within two seconds, except where a restart is needed.
+        """
         if name == "ducklake_catalog_dsn" and value:
             from pgtrickle.lake.write.other_database import check_catalog_dsn
 
             check_catalog_dsn(value)
         with self._runtime.connection() as connection:
             set_setting(connection, name, value)
+        self._runtime.look_at_settings()
 
     def grant_access(self, role: str, level: AccessLevel) -> None:
         """Let a role read (``reader``), make requests (``operator``) or do all (``admin``)."""

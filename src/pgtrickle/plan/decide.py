@@ -25,6 +25,7 @@ class Facts:
     polled: tuple[str, ...]  # sources without triggers whose rows changed
     time_dependent: bool  # and how the rows move as time passes is not known
     requested_full: bool
+    forced_full: bool  # by a setting, whatever the mode
     max_change_ratio: float
     gaps: tuple[str, ...] = ()  # why changes of a source are in no buffer
     forecast: Forecast | None = None  # if there is work to do
@@ -157,6 +158,8 @@ def _without_contents(facts: Facts) -> Decision | None:
         return Decision(Action.REINITIALIZE, reason)
     if facts.requested_full:
         return Decision(Action.FULL, "requested")
+    if facts.forced_full:
+        return Decision(Action.FULL, "force_full_refresh is set")
     return None
 
 

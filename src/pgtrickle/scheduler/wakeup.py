@@ -10,6 +10,8 @@ import threading
 from collections.abc import Collection
 from typing import Protocol
 
+_RING_NOTICED = 0.25  # seconds
+
 
 class Bell(Protocol):
     """The bell that rings when a source of a stream table changes."""
@@ -31,18 +33,29 @@ class Bell(Protocol):
         """Return the given ones for which it has not rung and is sure to ring from now on."""
         ...
 
+    def ring(self) -> None:
+        """Ring for the loop itself, which has to look at what has changed."""
+        ...
+
     def wait(self, stop: threading.Event, seconds: float) -> None:
         """Wait until it rings, or ``stop`` is set, or the time is over."""
         ...
 
 
 class NoBell:
-    """No bell: every check comes at its usual time."""
+    """No bell for changes: every check comes at its usual time."""
 
-    rung = False
+    def __init__(self) -> None:
+        self._rung = False
+
+    @property
+    def rung(self) -> bool:
+        """Whether the loop has to look."""
+        return self._rung
 
     def answer(self) -> Collection[int]:
         """Return nothing."""
+        self._rung = False
         return ()
 
     def watch(self, stream_table_ids: Collection[int]) -> None:
@@ -52,6 +65,12 @@ class NoBell:
         """Return nothing."""
         return ()
 
+    def ring(self) -> None:
+        """Ring for the loop itself."""
+        self._rung = True
+
     def wait(self, stop: threading.Event, seconds: float) -> None:
-        """Wait until the time is over or ``stop`` is set."""
-        stop.wait(seconds)
+        """Wait until the time is over, or ``stop`` is set, or somebody rings for the loop."""
+        left = seconds
+        while left > 0 and not self._rung and not stop.wait(min(left, _RING_NOTICED)):
+            left -= _RING_NOTICED

@@ -22,6 +22,7 @@ from pgtrickle.errors import ConnectionLostError, SettingError, TrickleError
 from pgtrickle.model.engine import EngineMode
 from pgtrickle.model.report import Progress
 from pgtrickle.model.text.connection_string import HINT, may_be_misread
+from pgtrickle.service.configuration.live import LiveSettings
 from pgtrickle.service.lazy import Late
 from pgtrickle.service.remembered import Remembered
 from pgtrickle.service.running_refreshes import Jobs
@@ -92,6 +93,12 @@ class Runtime:
     gap: TrickleError | None = None  # why the catalog cannot be used
     remembered: Remembered = field(default_factory=Remembered)
     clock: Callable[[datetime], datetime] = _as_told  # the current time, given the server's
+    live: LiveSettings | None = None  # what the settings follow; None: the caller has fixed them
+
+    @property
+    def settings_version(self) -> int:
+        """A number that grows whenever the settings change."""
+        return 0 if self.live is None else self.live.version
 
     @property
     def simulated_time(self) -> datetime | None:
@@ -131,7 +138,25 @@ class Runtime:
         if self.gap is not None:
             raise self.gap
         with self.connection_before_catalog() as connection:
+            self._follow_settings(connection)
             yield connection
+
+    def look_at_settings(self) -> None:
+        """Follow what the database says of the settings at this moment."""
+        if self.live is not None:
+            self.live.expire()
+            with self.connection():
+                pass
+
+    def _follow_settings(self, connection: Session) -> None:
+        """Take over the settings that have changed, if it is time to look at them."""
+        if self.live is None:
+            return
+        before = self.settings
+        after = self.live.follow(connection, before)
+        if after is not before and self.settings is before:
+            self.settings = after
+            self.live.tell()
 
     @contextmanager
     def connection_before_catalog(self) -> Iterator[Session]:

@@ -161,7 +161,8 @@ def predicted(lab: Lab, name: str, changed: dict[str, int]) -> float | None:
     rows = {str(relids[one]): number for one, number in changed.items()}
     with runtime.connection() as connection:
         forecast, _ = make_forecast(
-            runtime, table, connection, compiled, list(relids.values()), rows
+            *(runtime, table, connection, compiled, list(relids.values()), rows),
+            runtime.engine_mode(table.engine),
         )
     return forecast.ms(Action.DIFFERENTIAL)
 

@@ -94,6 +94,24 @@ $$;
 COMMENT ON FUNCTION pgtrickle.note_gap(oid, text) IS
     'Note that this transaction changes a source and is not captured.';
 
+-- In PL/pgSQL, which plans what it runs: a standby cannot even plan a query of an unlogged table.
+CREATE OR REPLACE FUNCTION pgtrickle.is_emptied(source oid)
+RETURNS boolean
+LANGUAGE plpgsql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF pg_is_in_recovery() THEN
+        RETURN false;
+    END IF;
+    RETURN NOT EXISTS (SELECT FROM pgtrickle.pgt_unlogged_buffers AS u
+                        WHERE u.source_relid = is_emptied.source);
+END
+$$;
+
+COMMENT ON FUNCTION pgtrickle.is_emptied(oid) IS
+    'Whether a crash has emptied the unlogged buffer of a source; a standby does not know.';
+
 CREATE OR REPLACE FUNCTION pgtrickle.list_gaps(stream_tables bigint[])
 RETURNS TABLE (stream_table bigint, source text, reason text)
 LANGUAGE sql STABLE
@@ -105,8 +123,7 @@ AS $$
          UNION ALL
         SELECT t.source_relid, NULL, NULL, 'a crash emptied its buffer'
           FROM pgtrickle.pgt_change_tracking AS t
-         WHERE t.durability = 'unlogged'
-           AND t.source_relid NOT IN (SELECT u.source_relid FROM pgtrickle.pgt_unlogged_buffers AS u)
+         WHERE t.durability = 'unlogged' AND pgtrickle.is_emptied(t.source_relid)
          UNION ALL
         SELECT g.source_relid, g.pgt_id, g.xid, g.reason FROM pgtrickle.pgt_capture_gaps AS g
          UNION ALL
@@ -240,9 +257,7 @@ AS $$
         SELECT s.source_relid, 'paused' FROM sources AS s WHERE s.paused_at IS NOT NULL
          UNION ALL
         SELECT s.source_relid, 'emptied_by_crash' FROM sources AS s
-         WHERE s.durability = 'unlogged' AND NOT EXISTS (
-                   SELECT FROM pgtrickle.pgt_unlogged_buffers AS u
-                    WHERE u.source_relid = s.source_relid)
+         WHERE s.durability = 'unlogged' AND pgtrickle.is_emptied(s.source_relid)
          UNION ALL
         SELECT s.source_relid, 'buffer_growth' FROM sources AS s WHERE s.alerted_at IS NOT NULL
          UNION ALL

@@ -43,25 +43,26 @@ END
 $$;
 
 COMMENT ON FUNCTION pgtrickle.set_setting(text, text, text) IS
-    'Give a setting a value for this database, or NULL for its default; processes read it when they start.';
+    'Give a setting a value for this database, or NULL for its default; processes follow within two seconds.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.show_settings()
 RETURNS TABLE (name text, value text, source text, default_value text, unit text,
-               low double precision, high double precision, choices text[], doc text)
+               low double precision, high double precision, choices text[], doc text,
+               needs_restart boolean)
 LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT s.name, coalesce(own.value, s.value, s.default_value),
            CASE WHEN own.value IS NOT NULL THEN 'session' WHEN s.value IS NOT NULL THEN 'table'
                 ELSE 'default' END,
-           s.default_value, s.unit, s.low, s.high, s.choices, s.doc
+           s.default_value, s.unit, s.low, s.high, s.choices, s.doc, s.needs_restart
       FROM pgtrickle.pgt_settings AS s,
            nullif(current_setting('pg_trickle.' || s.name, true), '') AS own (value)
      ORDER BY s.name
 $$;
 
 COMMENT ON FUNCTION pgtrickle.show_settings() IS
-    'Every setting with its value in the database, and where that comes from.';
+    'Every setting with its value in the database, where that comes from, and whether it needs a restart.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.number_setting(name text)
 RETURNS double precision

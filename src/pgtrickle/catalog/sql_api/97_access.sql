@@ -9,7 +9,8 @@ SELECT CASE WHEN p.proname = ANY (l.readers) THEN 'reader' ELSE 'operator' END, 
               p.oid::regprocedure)
   FROM (VALUES (
            ARRAY['bootstrap_gate_status', 'change_buffer_sizes', 'check_cdc_health',
-                 'daemons', 'dependency_tree', 'describe_database', 'describe_definition',
+                 'console_requests', 'console_tables', 'daemons', 'dependency_tree',
+                 'describe_database', 'describe_definition',
                  'describe_grants', 'describe_placeholder', 'describe_scheduling', 'describe_table',
                  'describe_view', 'diff_snapshots', 'diff_tables', 'ducklake_catalogs', 'dump_definitions',
                  'ducklake_sink_status', 'ducklake_sources', 'explain_dag', 'explain_refresh_mode',

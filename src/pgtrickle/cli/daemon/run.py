@@ -32,6 +32,7 @@ from pgtrickle.settings import load_settings
 if TYPE_CHECKING:  # the package takes longer to import than --help should
     from pgtrickle import Trickle
     from pgtrickle.cli.daemon.metrics import Metrics
+    from pgtrickle.daemon import Daemon
     from pgtrickle.service.insight.metric_values import Figures
     from pgtrickle.service.scheduling.leadership import Leadership
 
@@ -73,7 +74,8 @@ def run(
     within ten seconds. On a standby the daemon waits for the promotion.
     With --json, each refresh is one line of JSON; with --log-format json, so is every line of both
     standard streams. With --once, the exit code is 1 if a refresh failed. The exit code is 124 if
-    something still hung after a signal and was abandoned.
+    something still hung after a signal and was abandoned. SIGHUP makes it look at the settings at
+    once.
     """
     from pgtrickle.cli.daemon.metrics import Metrics  # noqa: PLC0415 - takes longer than --help should
 
@@ -87,6 +89,7 @@ def run(
         errors_as_exit_codes(ctx, as_json=as_json, compact=log_format is LogFormat.JSON),
         serving_health(health, health_port, metrics.page, health_address) as port,
         _stopped_by_signals() as stop,
+        _reloaded_by_signal() as reload,
         leaving_on_time(load_settings().shutdown_seconds) as leaving,
     ):
         if port is not None and not once:
@@ -96,7 +99,7 @@ def run(
             if trickle is not None:
                 if log_format is None:  # which tells of them too
                     _tell_unknown(ctx, trickle)
-                daemon = trickle.daemon
+                daemon = reload.daemon = trickle.daemon
                 leaving.seconds = daemon.shutdown_seconds
                 leaving.cancel, leaving.kill = daemon.cancel_refreshes, daemon.kill_engine
                 attendant = _Attendant(metrics, _Lead(logged=log_format is not None))
@@ -253,6 +256,27 @@ class _Printer:
             print_json(sink_news_document(news), indent=None)
         else:
             stderr().print(sink_line(news), markup=False, soft_wrap=True)
+
+
+@dataclass(slots=True)
+class _Reload:
+    """Makes a daemon look at its settings when somebody sends SIGHUP, which does not end it."""
+
+    daemon: Daemon | None = None
+
+    def __call__(self, _number: int, _frame: object) -> None:
+        if self.daemon is not None:
+            self.daemon.expire_settings()
+
+
+@contextmanager
+def _reloaded_by_signal() -> Iterator[_Reload]:
+    reload = _Reload()
+    previous = signal.signal(signal.SIGHUP, reload)
+    try:
+        yield reload
+    finally:
+        signal.signal(signal.SIGHUP, previous)
 
 
 @contextmanager

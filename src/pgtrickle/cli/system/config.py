@@ -29,7 +29,8 @@ def config(
 ) -> None:
     """Show settings with their values and where these come from, or change one.
 
-    A value is kept in the database, for every process that starts on it from now on.
+    A value is kept in the database. Running processes follow within two seconds, except settings
+    that need a restart: those are followed by processes that start later.
     """
     if reset and (name is None or value is not None):
         raise typer.BadParameter("--reset takes the name of a setting, and no value")
@@ -44,7 +45,9 @@ def config(
         if as_json:
             print_json({"settings": [asdict(one) for one in found]})
             return
-        listing = plain_table("setting", "value", "from", "unit", "meaning")
+        listing = plain_table("setting", "value", "from", "unit", "restart", "meaning")
         for one in found:
-            listing.add_row(one.name, Text(one.value), one.source, one.unit, Text(one.doc))
+            restart = "needed" if one.needs_restart else ""
+            shown = (Text(one.value), one.source, one.unit, restart, Text(one.doc))
+            listing.add_row(one.name, *shown)
         stdout().print(listing)

@@ -21,7 +21,7 @@ from pgtrickle.catalog.capture.gaps import list_capture_gaps, note_crashes, tell
 from pgtrickle.catalog.dependencies import Dependency
 from pgtrickle.catalog.stream_tables import find_plan
 from pgtrickle.model.frontier import Frontier, FrontierTime
-from pgtrickle.model.stream_table import Action, RefreshMode, StreamTable
+from pgtrickle.model.stream_table import Action, StreamTable
 from pgtrickle.plan.decide import Decision, Facts, has_work, only_time_passed
 from pgtrickle.service.refreshing.costing.forecast import make_forecast
 from pgtrickle.service.refreshing.foreign_frontier import is_foreign
@@ -122,7 +122,6 @@ def gather_facts(
         if relid not in truncated and str(stored.get(str(relid))) != files.get(str(relid))
     ]
     settings = refresh.runtime.settings
-    forced = settings.force_full_refresh and stream_table.refresh_mode is RefreshMode.AUTO
     facts = Facts(
         stream_table=stream_table,
         frontier=frontier,
@@ -138,7 +137,8 @@ def gather_facts(
         refusal=str(compiled.refusal) if compiled.refusal else None,
         reshaped=reshaped,
         time_dependent=compiled.binding.time_dependent and not compiled.follows_time,
-        requested_full=refresh.requested_full or forced,
+        requested_full=refresh.requested_full,
+        forced_full=settings.force_full_refresh,
         max_change_ratio=_max_change_ratio(settings, stream_table),
         gaps=list_capture_gaps(buffers.connection, stream_table.id),
         clock_back=now is not None and frontier.time is not None and now.at < frontier.time.at,
@@ -159,6 +159,7 @@ def gather_facts(
                 compiled,
                 list(names),
                 changed if follows else None,
+                prepared.engine_mode,
             )
             facts = replace(facts, forecast=forecast, source_rows=statistics.source_rows)
     weighted = {names[one.relid]: one.rows for one in changes if one.rows}

@@ -47,6 +47,8 @@ class Refresh:
     requested_full: bool = False
     hold_snapshot: bool = False  # until the caller has compared something under it
     lessons: Lessons = field(default_factory=Lessons)
+    # Of the settings when it began: they may change meanwhile, and its stages agree on one.
+    default_engine: EngineMode = EngineMode.SPARK
 
     @classmethod
     def begin(
@@ -68,6 +70,7 @@ class Refresh:
             Account(runtime.engine),
             requested_full,
             hold_snapshot,
+            default_engine=runtime.engine_mode(None),
         )
 
     def learned(self, **lessons: Any) -> Refresh:
@@ -113,7 +116,8 @@ class Prepared:
         """The engine of the stream table."""
         if self.immediate:
             return EngineMode.POSTGRES
-        return self.refresh.runtime.engine_mode(self.stream_table.engine)
+        own = self.stream_table.engine
+        return self.refresh.default_engine if own is None else own
 
     @property
     def computes_in_postgres(self) -> bool:

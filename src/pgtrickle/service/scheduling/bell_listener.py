@@ -97,6 +97,10 @@ class ChangeBell:
             able = self._watched.difference(self._silent).intersection(stream_table_ids)
             return {one for one in able if one in self._sources and self._flags(one) <= self._held}
 
+    def ring(self) -> None:
+        """Ring for the loop itself."""
+        self._rung.set()
+
     def wait(self, stop: threading.Event, seconds: float) -> None:
         """Wait until it rings or ``stop`` is set, at most ``seconds``."""
         end = time.monotonic() + seconds

@@ -80,7 +80,7 @@ def _read_log(runtime: Runtime) -> datetime | None:
 
 def _told_by_catalog(runtime: Runtime, stream_table: StreamTable) -> bool:
     """Return whether unchanged sources mean that there is nothing to do."""
-    if runtime.settings.force_full_refresh and stream_table.refresh_mode is RefreshMode.AUTO:
+    if runtime.settings.force_full_refresh:
         return False
     if stream_table.effective_refresh_mode is RefreshMode.DIFFERENTIAL:
         return True

@@ -42,10 +42,11 @@ def make_forecast(
     compiled: Compiled,
     relids: Sequence[int],
     changed: Mapping[str, int] | None,
+    mode: EngineMode,
 ) -> tuple[Forecast, Statistics]:
     """Predict a refresh after the given changes; None if only FULL is possible.
 
-    On the engine of the stream table; if that is to be chosen, on each of them.
+    On the given engine; if that is to be chosen, on each of them.
     """
     memory = _remember(runtime, stream_table, compiled)
     statistics = _statistics(runtime, memory, stream_table, relids, changed or {})
@@ -61,7 +62,6 @@ def make_forecast(
         differential = count_differential(outlines, statistics, changed)
         work[Action.DIFFERENTIAL] = differential.work
     work[Action.FULL] = count_full(memory.full, statistics, differential)
-    mode = runtime.engine_mode(stream_table.engine)
     engines = [EngineMode.SPARK, EngineMode.POSTGRES] if mode is EngineMode.AUTO else [mode]
     margin = runtime.settings.cost_model_safety_margin
     starts = {EngineMode.SPARK: runtime.engine.start_ms}
