@@ -151,6 +151,7 @@ LONG = {
     "tests/queries/test_any_content.py::test_literals_in_every_place": 4,
     "tests/queries/test_every_aggregate.py::test_an_aggregate_follows_its_group": 4,
     "tests/queries/test_own_aggregates.py": 4,
+    "tests/queries/test_stable_functions.py": 4,
     "tests/queries/test_hostile_queries.py::test_text_ends_with_an_answer_or_a_clear_error": 10,
     "tests/queries/test_limits.py::test_too_large_is_st108_in_every_mode_and_soon": 4,
     "tests/queries/test_select_grammar.py": 3,

@@ -18,6 +18,7 @@ from pgtrickle import (
     DefinitionVerbs,
     InsightVerbs,
     LakeVerbs,
+    ProjectVerbs,
     SchedulerVerbs,
     ShadowVerbs,
     SnapshotVerbs,
@@ -35,6 +36,7 @@ SUBJECTS = {
     "snapshots": SnapshotVerbs,
     "shadows": ShadowVerbs,
     "definitions": DefinitionVerbs,
+    "projects": ProjectVerbs,
     "insight": InsightVerbs,
 }  # by the attribute of the client that holds their verbs
 _PYTHON_INTRODUCTION = (

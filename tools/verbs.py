@@ -21,6 +21,7 @@ class Verb:
 
 
 _OF_SESSIONS = "of use to a session of SQL only"
+_FILES = "the files are where the client is; in SQL, the view project_tables"
 
 VERBS: dict[str, tuple[Verb, ...]] = {
     "Life of a stream table": (
@@ -57,6 +58,10 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("export_definition", "export", "export_definition"),
         Verb("definitions.dump_definitions", "dump", "dump_definitions"),
         Verb("definitions.restore_definitions", "restore", "", "in SQL, psql runs the script"),
+    ),
+    "Projects of files": (
+        Verb("projects.plan_project", "plan", "", _FILES),
+        Verb("projects.apply_project", "apply", "", _FILES),
     ),
     "How a query is maintained": (
         Verb("validate_query", "validate", "validate_query"),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pgtrickle.client.definitions import DefinitionVerbs
     from pgtrickle.client.insight import InsightVerbs
     from pgtrickle.client.lake import LakeVerbs
+    from pgtrickle.client.projects import ProjectVerbs
     from pgtrickle.client.scheduler import SchedulerVerbs
     from pgtrickle.client.shadows import ShadowVerbs
     from pgtrickle.client.snapshots import SnapshotVerbs
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pgtrickle.model.lake.past_rows import PastRows
     from pgtrickle.model.lake.sink import DeliveryStatus, LakeCare, SinkStatus
     from pgtrickle.model.lake.source import LakeSource
+    from pgtrickle.model.projects.plan import AppliedStep, FieldChange, ProjectPlan, ProjectStep
     from pgtrickle.model.report import Progress, RefreshReport, SourceRead, VerifyReport
     from pgtrickle.model.scheduling.diamonds import DiamondConsistency, DiamondSchedulePolicy
     from pgtrickle.model.scheduling.fuse import FuseMode
@@ -85,6 +87,7 @@ __all__ = [
     "AgreedLevel",
     "AlterOptions",
     "AlterWords",
+    "AppliedStep",
     "BufferSize",
     "CacheStats",
     "CaptureHealth",
@@ -101,6 +104,7 @@ __all__ = [
     "DiamondSchedulePolicy",
     "Efficiency",
     "EvolutionStatus",
+    "FieldChange",
     "FuseMode",
     "FuseStatus",
     "GateStatus",
@@ -126,6 +130,9 @@ __all__ = [
     "PicturePart",
     "Profile",
     "Progress",
+    "ProjectPlan",
+    "ProjectStep",
+    "ProjectVerbs",
     "QualifiedName",
     "Refresh",
     "RefreshGroup",
@@ -174,6 +181,7 @@ _HOMES = {
     "AgreedLevel": "pgtrickle.model.scheduling.service_level",
     "AlterOptions": "pgtrickle.options.words",
     "AlterWords": "pgtrickle.options.words",
+    "AppliedStep": "pgtrickle.model.projects.plan",
     "BufferSize": "pgtrickle.model.status_report",
     "CacheStats": "pgtrickle.model.status_report",
     "CaptureHealth": "pgtrickle.catalog.capture.health",
@@ -190,6 +198,7 @@ _HOMES = {
     "DiamondSchedulePolicy": "pgtrickle.model.scheduling.diamonds",
     "Efficiency": "pgtrickle.model.status_report",
     "EvolutionStatus": "pgtrickle.model.shadows.build",
+    "FieldChange": "pgtrickle.model.projects.plan",
     "FuseMode": "pgtrickle.model.scheduling.fuse",
     "FuseStatus": "pgtrickle.model.status_report",
     "GateStatus": "pgtrickle.model.status_report",
@@ -214,6 +223,9 @@ _HOMES = {
     "PicturePart": "pgtrickle.catalog.console.picture",
     "PastRows": "pgtrickle.model.lake.past_rows",
     "Progress": "pgtrickle.model.report",
+    "ProjectPlan": "pgtrickle.model.projects.plan",
+    "ProjectStep": "pgtrickle.model.projects.plan",
+    "ProjectVerbs": "pgtrickle.client.projects",
     "QualifiedName": "pgtrickle.model.text.names",
     "Refresh": "pgtrickle.catalog.refreshes.history",
     "RefreshGroup": "pgtrickle.model.status_report",

@@ -418,6 +418,14 @@ class SlaTooSmallError(ConfigurationError, code="ST505"):
     """A service level is shorter than refreshes were measured to allow."""
 
 
+class ProjectFileError(ConfigurationError, code="ST506"):
+    """A file of a project is damaged, too large, or says something that nobody understands."""
+
+
+class ProjectRefusedError(ConfigurationError, code="ST507"):
+    """A project cannot be applied to this database; nothing was changed."""
+
+
 class DaemonMissingError(RequestError, code="ST601"):
     """A call from SQL needs a daemon, and none serves the database."""
 

@@ -37,7 +37,8 @@ RELEASED = {
     8: "49757c8102aaf3a591730debde93f4092bd492e62b8a750d743b485ffc98c586",
     9: "5aa7cdc58ce4e9c4424c83fe16f228e4e385613c27ec2079d2eee48b703adfcd",
     10: "2fe99808297899cb3b61285367dadd12f333f9d0ccda4576ec6df6a87029fa65",
-    11: "da8d1e1d6437ea58c711407c2a5371b65d8b9e54c6b558f17b6899ca3f222da2",
+    11: "5f77166828b83ccfb6f993adebe50ea1c67d18bde61dee28ee83bf78137e2072",
+    12: "c319b3dced92d26f6a8f27abe4ecf83157524acb80abfbae2c9335aa0cfd835a",
 }
 ALL = [
     *(f"{migration.version:04d} {migration.description}" for migration in list_migrations()),

@@ -38,6 +38,8 @@ COMMANDS = {
     "export": "stream_tables.export:export",
     "dump": "stream_tables.dump:dump",
     "restore": "stream_tables.dump:restore",
+    "plan": "projects.plan:plan",
+    "apply": "projects.apply:apply",
     "repair": "stream_tables.repair:repair",
     "drop": "stream_tables.drop:drop",
     "run": "daemon.run:run",

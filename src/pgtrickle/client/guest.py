@@ -13,6 +13,7 @@ from pgtrickle.client.guest_subjects import (
     GuestDefinitions,
     GuestInsight,
     GuestLake,
+    GuestProjects,
     GuestScheduler,
     GuestShadows,
     GuestSnapshots,
@@ -77,6 +78,11 @@ class Guest(Visiting, Trickle):
     def definitions(self) -> GuestDefinitions:
         """The verbs on the definitions of a whole database."""
         return GuestDefinitions(self._runtime, self._schema, self._means)
+
+    @cached_property
+    def projects(self) -> GuestProjects:
+        """The verbs on projects."""
+        return GuestProjects(self._runtime, self._schema, self._means)
 
     @cached_property
     def insight(self) -> GuestInsight:

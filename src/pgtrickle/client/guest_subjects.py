@@ -12,6 +12,7 @@ from pgtrickle.client.capture import CaptureVerbs
 from pgtrickle.client.definitions import DefinitionVerbs
 from pgtrickle.client.insight import InsightVerbs
 from pgtrickle.client.lake import LakeVerbs
+from pgtrickle.client.projects import ProjectVerbs
 from pgtrickle.client.scheduler import SchedulerVerbs, check_watermark
 from pgtrickle.client.shadows import ShadowVerbs
 from pgtrickle.client.snapshots import SnapshotVerbs
@@ -218,6 +219,10 @@ class GuestDefinitions(_OfGuest, DefinitionVerbs):
     """The verbs on the definitions of a whole database, for a guest: who may read may dump."""
 
 
+class GuestProjects(_OfGuest, ProjectVerbs):
+    """The verbs on projects, for a guest: the owner of the catalog plans and applies them."""
+
+
 class GuestInsight(_OfGuest, InsightVerbs):
     """The verbs that explain, for a guest."""
 
@@ -238,6 +243,7 @@ _OWNERS_VERBS: dict[type[_OfGuest], tuple[str, ...]] = {
         "retry_sink",
     ),
     GuestDefinitions: ("restore_definitions",),
+    GuestProjects: ("plan_project", "apply_project"),
     GuestInsight: ("explain_query_rewrite",),
 }
 for _kind, _verbs in _OWNERS_VERBS.items():

@@ -1,7 +1,8 @@
 """The client: a connection to the stream tables of one database, with the verbs on them.
 
 What most programs need is a method of the client; the verbs on one subject are behind an attribute:
-``scheduler``, ``capture``, ``lake``, ``snapshots``, ``shadows``, ``definitions`` and ``insight``.
+``scheduler``, ``capture``, ``lake``, ``snapshots``, ``shadows``, ``definitions``, ``projects`` and
+``insight``.
 All have the names that they have in SQL (tools/verbs.py).
 
 Each verb imports its use case when it is called: most processes only look at the catalog, and need
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from pgtrickle.client.definitions import DefinitionVerbs
     from pgtrickle.client.insight import InsightVerbs
     from pgtrickle.client.lake import LakeVerbs
+    from pgtrickle.client.projects import ProjectVerbs
     from pgtrickle.client.scheduler import SchedulerVerbs
     from pgtrickle.client.shadows import ShadowVerbs
     from pgtrickle.client.snapshots import SnapshotVerbs
@@ -203,6 +205,13 @@ class Trickle(Naming):
         from pgtrickle.client.definitions import DefinitionVerbs
 
         return DefinitionVerbs(self._runtime, self._schema)
+
+    @cached_property
+    def projects(self) -> ProjectVerbs:
+        """The verbs on projects, which define stream tables by files: plan, apply, test them."""
+        from pgtrickle.client.projects import ProjectVerbs
+
+        return ProjectVerbs(self._runtime, self._schema)
 
     @cached_property
     def insight(self) -> InsightVerbs:

@@ -104,6 +104,8 @@ REMEDIES: Final = {
     "ST502": "Upgrade the server to PostgreSQL 15 or newer.",
     "ST503": "Read the server's log in the directory that the error names.",
     "ST504": "Connect to the primary, or wait until this server is promoted.",
+    "ST506": "Correct the file that the error names.",
+    "ST507": "Correct the files as the error says, and apply the project again.",
     "ST505": "Promise the age that the error names or more, or make the refresh quicker.",
     "ST601": "Start a daemon: pgtrickle run.",
     "ST602": "Raise pg_trickle.request_timeout, or submit the request and check it later.",

@@ -29,7 +29,7 @@ from pgtrickle.service.lease_keeper import keep_lease
 from pgtrickle.service.refreshing.contents import Written
 from pgtrickle.service.refreshing.execute import Work
 from pgtrickle.service.refreshing.findings import look, look_at_ground
-from pgtrickle.service.refreshing.prepare import find_missing_state
+from pgtrickle.service.refreshing.prepare import find_missing_sources, find_missing_state
 from pgtrickle.service.refreshing.refresh import Prepared, Refresh
 from pgtrickle.service.refreshing.rehearsal.gauge import Gauge
 from pgtrickle.service.refreshing.rehearsal.measure_statement import measured
@@ -129,8 +129,9 @@ def _prepare(refresh: Refresh) -> Prepared:
             bounds = Bounds.of(runtime.settings)
             compiled = compile_stream_table(connection, stream_table, bounds)
         check_types(connection, compiled.binding.types)
-        if missing := find_missing_state(connection, refresh, compiled, new=True):
-            raise _NotRehearsedError(Action.REINITIALIZE, f"{missing}: it is created anew")
+        missing = find_missing_state(connection, refresh, compiled, new=True)
+        if missing := missing or find_missing_sources(compiled, dependencies):
+            raise _NotRehearsedError(Action.REINITIALIZE, f"{missing}: the refresh sees to that")
         positions = list_positions(connection, [one.source_relid for one in dependencies])
     return Prepared(refresh, compiled, dependencies, positions)
 

@@ -1,4 +1,4 @@
--- 0011 · profiles
+-- 0012 · profiles
 --
 -- Why:   the figures of rehearsed refreshes are kept, the last few of each stream table;
 --        explain_stream_table() takes with_analyze.
