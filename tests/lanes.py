@@ -144,6 +144,7 @@ LONG = {
     "tests/fuzz/test_fuzz.py::test_a_delta_leads_to_the_answer": 4,
     "tests/lake/test_types.py::test_values_of_every_type_are_the_same_in_the_lake": 5,
     "tests/service/lifecycle/test_killed_shadows.py": 12,
+    "tests/service/lifecycle/test_lives.py": 4,
     "tests/service/lifecycle/test_killed_snapshots.py": 8,
     "tests/service/requests/test_access.py::test_hostile_names_are_names": 6,
     "tests/queries/test_digits.py::test_numerics_show_the_digits_of_postgresql": 2,

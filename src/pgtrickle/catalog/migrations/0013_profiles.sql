@@ -1,4 +1,4 @@
--- 0012 · profiles
+-- 0013 · profiles
 --
 -- Why:   the figures of rehearsed refreshes are kept, the last few of each stream table;
 --        explain_stream_table() takes with_analyze.
