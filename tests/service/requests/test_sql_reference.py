@@ -118,7 +118,8 @@ def test_the_page_shows_what_the_database_has(lab: Lab):
             kind = "p" if routines[name].kind == "procedure" else "f"
             [(names, comment)] = lab.rows(
                 "SELECT proargnames[1:pronargs], obj_description(oid, 'pg_proc') FROM pg_proc"
-                f" WHERE pronamespace = 'pgtrickle'::regnamespace AND proname = '{name}' AND prokind = '{kind}'"
+                f" WHERE pronamespace = 'pgtrickle'::regnamespace AND proname = '{name}'"
+                f" AND prokind = '{kind}'"
             )
             given = [
                 one.removeprefix("OUT ").split()[0].strip('"') for one in routines[name].arguments
