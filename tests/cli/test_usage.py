@@ -17,8 +17,8 @@ from tests.fakes.engine import DuckDbEngine
 COMMANDS = [
     "init", "migrate", "create", "validate", "refresh", "verify", "explain", "list", "status",
     "health", "tree", "show", "history", "advise", "errors", "subscribe", "alter", "rename",
-    "export", "dump", "restore", "plan", "apply", "repair", "drop",
-    "run", "config", "demo", "doctor", "version",
+    "export", "dump", "restore", "plan", "apply", "diff",
+    "test", "import", "init-project", "repair", "drop", "run", "config", "demo", "doctor", "version",
 ]  # fmt: skip
 GROUPS = [
     "bulk", "snapshot", "shadow", "scheduler", "gate", "watermark", "fuse", "sla", "group", "cdc",
