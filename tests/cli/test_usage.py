@@ -18,7 +18,8 @@ COMMANDS = [
     "init", "migrate", "create", "validate", "refresh", "verify", "explain", "list", "status",
     "health", "tree", "show", "history", "advise", "errors", "subscribe", "alter", "rename",
     "export", "dump", "restore", "plan", "apply", "diff",
-    "test", "import", "init-project", "repair", "drop", "run", "config", "demo", "doctor", "version",
+    "test", "import", "init-project", "repair", "drop", "run", "config", "demo",
+    "doctor", "version",
 ]  # fmt: skip
 GROUPS = [
     "bulk", "snapshot", "shadow", "scheduler", "gate", "watermark", "fuse", "sla", "group", "cdc",

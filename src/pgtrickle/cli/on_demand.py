@@ -40,7 +40,7 @@ COMMANDS = {
     "plan": "projects.plan:plan",
     "apply": "projects.apply:apply",
     "diff": "projects.diff:diff",
-    "test": "projects.test:test",
+    "test": "projects.run_tests:run_tests",
     "import": "projects.write:import_",
     "init-project": "projects.write:init_project",
     "repair": "stream_tables.repair:repair",

@@ -96,13 +96,13 @@ def run_test(
 
 
 def contradictions(name: QualifiedName, test: ProjectTest) -> str:
-    """Return the query whose rows contradict a statement.
+    r"""Return the query whose rows contradict a statement.
 
     >>> table = QualifiedName("public", "t")
     >>> contradictions(table, ProjectTest("n", "not_null", columns=("a",)))
     'SELECT * FROM "public"."t" AS t WHERE "a" IS NULL'
     >>> contradictions(table, ProjectTest("n", "accepted_values", columns=("a",), values=("x", 1)))
-    'SELECT * FROM "public"."t" AS t WHERE "a" NOT IN (\\'x\\', 1)'
+    'SELECT * FROM "public"."t" AS t WHERE "a" NOT IN (\'x\', 1)'
     """
     columns = [quote_identifier(one) for one in test.columns]
     listed = ", ".join(columns)

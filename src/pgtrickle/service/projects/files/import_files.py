@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pgtrickle.catalog.definitions import describe_database
+from pgtrickle.catalog.stream_tables import list_stream_tables
 from pgtrickle.errors import SettingError
 from pgtrickle.model.definitions.dump import STREAM_TABLE, VIEW, Described
 from pgtrickle.model.projects.findings import WrittenProject
@@ -37,6 +38,7 @@ def import_project(
         )
     with runtime.connection() as connection:
         described, _, _ = describe_database(connection)
+        circles = {one.name for one in list_stream_tables(connection) if one.circle is not None}
     items = {
         QualifiedName.parse(one["name"]): one
         for one in described["items"]
@@ -45,12 +47,11 @@ def import_project(
     for name in names:
         if name not in items:
             raise SettingError(f'there is no stream table "{name}"', hint="See: pgtrickle list.")
-    half_made = {one["name"] for one in described["items"] if one["kind"] == "placeholder"}
     chosen, notes = {}, []
     for name, item in items.items():
         if names and name not in names:
             continue
-        if item["name"] in half_made:
+        if name in circles:
             notes.append(f"{name} is left out: it forms a circle, which a project cannot have")
         else:
             chosen[name] = item

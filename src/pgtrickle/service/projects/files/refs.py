@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 
 import sqlglot
@@ -10,15 +11,17 @@ from sqlglot.errors import SqlglotError
 
 from pgtrickle.model.text.names import QualifiedName
 
+_UNQUOTED = re.compile("['\n]")  # what ref('...') cannot hold
+
 
 def write_refs(query: str, names: Collection[QualifiedName], schemas: Collection[str]) -> str:
-    """Return the query with ``ref()`` for each of these names; ``schemas`` is its search path.
+    r"""Return the query with ``ref()`` for each of these names; ``schemas`` is its search path.
 
     A text that cannot be parsed stays as it is.
 
     >>> names = {QualifiedName("app", "big"), QualifiedName("app", "Odd")}
     >>> write_refs('SELECT * FROM big AS b JOIN app."Odd" o USING (id)', names, ["app"])
-    "SELECT * FROM {{ ref('app.big') }} AS b JOIN {{ ref('app.\\"Odd\\"') }} o USING (id)"
+    'SELECT * FROM {{ ref(\'app.big\') }} AS b JOIN {{ ref(\'app."Odd"\') }} o USING (id)'
     >>> write_refs("WITH big AS (SELECT 1) SELECT * FROM big", names, ["app"])
     'WITH big AS (SELECT 1) SELECT * FROM big'
     """
@@ -30,12 +33,14 @@ def write_refs(query: str, names: Collection[QualifiedName], schemas: Collection
     places = []
     for table in tree.find_all(exp.Table):
         found = _meant(table, names, schemas, hidden)
-        if found is not None and (place := _place(table)) is not None:
+        if (
+            found is not None
+            and not _UNQUOTED.search(str(found))
+            and (place := _place(table)) is not None
+        ):
             places.append((*place, found))
     for start, end, name in sorted(places, reverse=True):
-        # The name of a column that is written after that of its table needs it to be there.
-        alias = "" if _has_alias(tree, start) else f" AS {_bare(name)}"
-        query = f"{query[:start]}{{{{ ref('{name}') }}}}{alias}{query[end:]}"
+        query = f"{query[:start]}{{{{ ref('{name}') }}}}{query[end:]}"
     return query
 
 
@@ -65,13 +70,3 @@ def _place(table: exp.Table) -> tuple[int, int] | None:
     first = table.args.get("db") or table.this
     start, end = first.meta.get("start"), table.this.meta.get("end")
     return None if start is None or end is None else (start, end + 1)
-
-
-def _has_alias(tree: exp.Expression, start: int) -> bool:
-    return any(
-        bool(one.alias) for one in tree.find_all(exp.Table) if (_place(one) or (-1,))[0] == start
-    )
-
-
-def _bare(name: QualifiedName) -> str:
-    return str(name).removeprefix(str(QualifiedName(name.schema, "x")).removesuffix("x"))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # the package takes longer to import than --help should
 _SHOWN = 3
 
 
-def test(
+def run_tests(
     ctx: typer.Context,
     folder: Folder = Path(),
     target: Target = None,
