@@ -159,6 +159,18 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             " 'revenue_before')",
             "drop_snapshot": "CALL pgtrickle.drop_snapshot('revenue_before')",
         },
+        "Change streams": {
+            "enable_outbox": "CALL pgtrickle.enable_outbox('revenue', retention_hours => 48)",
+            "outbox_status": "SELECT stream_table, first_id, last_id, blocked_by"
+            "\n  FROM pgtrickle.outbox_status()",
+            "outbox_position": "SELECT last_id, frontier FROM pgtrickle.outbox_position('revenue')",
+            "outbox_rows": "SELECT outbox_id, op, key, after"
+            "\n  FROM pgtrickle.outbox_rows('revenue', from_id => 1)",
+            "outbox_entries": "SELECT outbox_id, inserted, updated, deleted, changes"
+            "\n  FROM pgtrickle.outbox_entries('revenue')",
+            "outbox_schema": "SELECT columns, key_columns FROM pgtrickle.outbox_schema('revenue')",
+            "disable_outbox": "CALL pgtrickle.disable_outbox('revenue')",
+        },
         "Shadow builds": {
             "view_evolution_status": "SELECT state, rows_loaded, lag_changes, converged"
             "\n  FROM pgtrickle.view_evolution_status('revenue')",

@@ -48,6 +48,15 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("snapshots.diff_snapshots", "snapshot diff", "diff_snapshots"),
         Verb("snapshots.drop_snapshot", "snapshot drop", "drop_snapshot"),
     ),
+    "Change streams": (
+        Verb("outbox.enable_outbox", "outbox enable", "enable_outbox"),
+        Verb("outbox.disable_outbox", "outbox disable", "disable_outbox"),
+        Verb("outbox.outbox_status", "outbox status", "outbox_status"),
+        Verb("outbox.outbox_rows", "outbox rows", "outbox_rows"),
+        Verb("outbox.outbox_position", "", "outbox_position", "in the shell, outbox status"),
+        Verb("", "", "outbox_entries", "in Python and the shell, outbox_rows"),
+        Verb("", "", "outbox_schema", "in Python and the shell, the columns of the table"),
+    ),
     "Shadow builds": (
         Verb("shadows.view_evolution_status", "shadow status", "view_evolution_status"),
         Verb("shadows.compare_shadow", "shadow compare", "compare_shadow"),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pgtrickle.client.definitions import DefinitionVerbs
     from pgtrickle.client.insight import InsightVerbs
     from pgtrickle.client.lake import LakeVerbs
+    from pgtrickle.client.outbox import OutboxVerbs
     from pgtrickle.client.projects import ProjectVerbs
     from pgtrickle.client.scheduler import SchedulerVerbs
     from pgtrickle.client.shadows import ShadowVerbs
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
         WatermarkGroup,
     )
     from pgtrickle.model.stream_table import Action, InitiatedBy, RefreshMode, Status, StreamTable
+    from pgtrickle.model.streams.outbox import Outbox, OutboxChange, OutboxPosition
     from pgtrickle.model.table_snapshot import ListedSnapshot, RowChange, SnapshotDiff
     from pgtrickle.model.text.names import QualifiedName
     from pgtrickle.model.text.shown import Listing
@@ -128,6 +130,10 @@ __all__ = [
     "ModeAdvice",
     "MovedCatalog",
     "Notice",
+    "Outbox",
+    "OutboxChange",
+    "OutboxPosition",
+    "OutboxVerbs",
     "Outcome",
     "PastRows",
     "Picture",
@@ -224,6 +230,10 @@ _HOMES = {
     "ModeAdvice": "pgtrickle.model.scheduling.recommendation",
     "MovedCatalog": "pgtrickle.model.lake.catalog",
     "Notice": "pgtrickle.service.insight.channels",
+    "Outbox": "pgtrickle.model.streams.outbox",
+    "OutboxChange": "pgtrickle.model.streams.outbox",
+    "OutboxPosition": "pgtrickle.model.streams.outbox",
+    "OutboxVerbs": "pgtrickle.client.outbox",
     "Outcome": "pgtrickle.service.lifecycle.create_or_replace",
     "PastRows": "pgtrickle.model.lake.past_rows",
     "Picture": "pgtrickle.catalog.console.picture",

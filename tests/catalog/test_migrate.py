@@ -38,6 +38,7 @@ RELEASED = {
     9: "5aa7cdc58ce4e9c4424c83fe16f228e4e385613c27ec2079d2eee48b703adfcd",
     10: "2fe99808297899cb3b61285367dadd12f333f9d0ccda4576ec6df6a87029fa65",
     11: "5f77166828b83ccfb6f993adebe50ea1c67d18bde61dee28ee83bf78137e2072",
+    12: "ac982a9e15587d1cf46300d48c5949309aa04d92a4f639a54449951b02d4331f",
 }
 ALL = [
     *(f"{migration.version:04d} {migration.description}" for migration in list_migrations()),

@@ -22,7 +22,8 @@ COMMANDS = [
     "doctor", "version",
 ]  # fmt: skip
 GROUPS = [
-    "bulk", "snapshot", "shadow", "scheduler", "gate", "watermark", "fuse", "sla", "group", "cdc",
+    "bulk", "snapshot", "shadow", "outbox", "scheduler", "gate", "watermark", "fuse", "sla",
+    "group", "cdc",
     "sink",
     "lake",
 ]  # fmt: skip

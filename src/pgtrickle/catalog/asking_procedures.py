@@ -79,6 +79,21 @@ _PROCEDURES = (
         "Drop a snapshot and its table.",
     ),
     Procedure(
+        "enable_outbox",
+        (
+            _NAME,
+            ("retention_hours", "float8", "24"),
+            ("inline_threshold_rows", "int4", "10000"),
+        ),
+        "Let every refresh of a stream table append its changes to an outbox, or change what its"
+        " outbox keeps.",
+    ),
+    Procedure(
+        "disable_outbox",
+        (_NAME, ("if_exists", "bool", "false")),
+        "Take the outbox of a stream table away, with its entries and its consumer groups.",
+    ),
+    Procedure(
         "promote_shadow",
         (_NAME,),
         "Put the query of a stream table's shadow in force, with its contents.",

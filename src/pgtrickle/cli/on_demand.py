@@ -53,6 +53,7 @@ COMMANDS = {
     "bulk": "stream_tables.bulk:bulk",
     "snapshot": "stream_tables.snapshot:snapshot",
     "shadow": "stream_tables.shadow:shadow",
+    "outbox": "outboxes.outbox:outbox",
     "scheduler": "scheduling.scheduler:scheduler",
     "gate": "scheduling.gate:gate",
     "watermark": "scheduling.watermark:watermark",

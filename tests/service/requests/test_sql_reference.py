@@ -39,6 +39,10 @@ INNER = {
     *("list_definitions", "list_table_objects", "quote_name", "write_block", "write_definition"),
     *("write_definition_calls", "write_dump", "write_object", "write_removal", "write_scheduling"),
     *(
+        "check_outbox",
+        "first_outbox_id",
+        "list_changes",
+        "list_followable",
         "present_name",
         "resolve_path",
         "write_suspension",

@@ -28,7 +28,7 @@ from pgtrickle.service.runtime import translated_errors
 from pgtrickle.sql.emit import changes_view
 from pgtrickle.sql.text.current_time import Moments
 from pgtrickle.sql.translate import Dialect
-from pgtrickle.storage.fill import copy_state, fill_state, state_is_empty
+from pgtrickle.storage.fill import copy_state, empty_state, fill_state, state_is_empty
 from pgtrickle.storage.merge import merge_aggregate
 from pgtrickle.storage.recompute import merge_recompute
 
@@ -154,6 +154,10 @@ class _Stages:
     def recompute(self) -> None:
         """Compute every stage from all rows of its sources."""
         staged = self._prepared.compiled.staged
+        if self._prepared.compiled.binding.watched:
+            # The same rows may have another answer now, and a merge looks only at rows that differ.
+            for stage in staged.stateful:
+                empty_state(self.writer, self._prepared.stream_table.id, stage)
         rows = _state_rows(self._prepared)
         plan = plan_full(staged, self._prepared.dialect, rows, merged=True)
         # PostgreSQL reads the state itself; another engine reads a copy.

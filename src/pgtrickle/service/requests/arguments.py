@@ -44,6 +44,9 @@ _TYPES: Mapping[str, tuple[type, ...]] = MappingProxyType(
         "isolation": (str,),
         "action": (str,),
         "sla_s": (int, float),
+        "retention_hours": (int, float),
+        "inline_threshold_rows": (int,),
+        "if_exists": (bool,),
     }
 )
 

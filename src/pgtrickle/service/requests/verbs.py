@@ -40,6 +40,7 @@ from pgtrickle.service.requests import capture_verbs as capture
 from pgtrickle.service.requests import explain_verbs as explanations
 from pgtrickle.service.requests import hold_verbs as control
 from pgtrickle.service.requests import lake_verbs as lake
+from pgtrickle.service.requests import outbox_verbs as outboxes
 from pgtrickle.service.requests import shadow_verbs as shadows
 from pgtrickle.service.requests import snapshot_verbs as snapshots
 from pgtrickle.service.requests.arguments import check_arguments, read_arguments
@@ -322,6 +323,13 @@ VERBS: Mapping[str, Verb] = MappingProxyType(
             ),
             Verb("restore_from_snapshot", snapshots.restore, _FROM, ("wait_seconds",)),
             Verb("drop_snapshot", snapshots.drop, ("table",)),
+            Verb(
+                "enable_outbox",
+                outboxes.enable_outbox,
+                _ONE,
+                ("retention_hours", "inline_threshold_rows", "wait_seconds"),
+            ),
+            Verb("disable_outbox", outboxes.disable_outbox, _ONE, ("if_exists", "wait_seconds")),
             Verb("promote_shadow", shadows.promote, _ONE),
             Verb("cancel_shadow", shadows.cancel, _ONE),
             Verb("compare_shadow", shadows.compare, _ONE, ("max_rows",)),
