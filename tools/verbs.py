@@ -80,6 +80,8 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("validate_query", "validate", "validate_query"),
         Verb("explain_stream_table", "explain", "explain_stream_table"),
         Verb("explain_stream_table", "explain", "explain"),
+        Verb("explain_stream_table", "explain", "explain_st"),
+        Verb("insight.list_profiles", "profile", "list_profiles"),
         Verb("insight.explain_delta", "", "explain_delta", "in the shell, a part of explain"),
         Verb(
             "insight.explain_query_rewrite", "", "explain_query_rewrite", "for work on the compiler"

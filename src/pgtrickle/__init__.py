@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pgtrickle.lake.reader.source import register_ducklake
     from pgtrickle.model.capture.cdc_mode import CdcMode
     from pgtrickle.model.definitions.dump import RestoredItem, WrittenDump
+    from pgtrickle.model.insight.rehearsal import Profile
     from pgtrickle.model.lake.catalog import MovedCatalog, ShownCatalog
     from pgtrickle.model.lake.past_rows import PastRows
     from pgtrickle.model.lake.sink import DeliveryStatus, LakeCare, SinkStatus
@@ -138,6 +139,7 @@ __all__ = [
     "PastRows",
     "Picture",
     "PicturePart",
+    "Profile",
     "Progress",
     "ProjectDifference",
     "ProjectPlan",
@@ -248,6 +250,7 @@ _HOMES = {
     "Refresh": "pgtrickle.catalog.refreshes.history",
     "RefreshGroup": "pgtrickle.model.status_report",
     "RefreshMode": "pgtrickle.model.stream_table",
+    "Profile": "pgtrickle.model.insight.rehearsal",
     "RefreshReport": "pgtrickle.model.report",
     "RefreshStatus": "pgtrickle.catalog.refreshes.history",
     "RenameReport": "pgtrickle.service.lifecycle.rename",

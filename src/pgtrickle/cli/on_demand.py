@@ -23,6 +23,7 @@ COMMANDS = {
     "refresh": "stream_tables.refresh:refresh",
     "verify": "stream_tables.verify:verify",
     "explain": "insight.explain:explain",
+    "profile": "insight.profile:profile",
     "list": "insight.list:list_stream_tables",
     "status": "insight.status:status",
     "health": "insight.health_check:health",
