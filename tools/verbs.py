@@ -71,6 +71,10 @@ VERBS: dict[str, tuple[Verb, ...]] = {
     "Projects of files": (
         Verb("projects.plan_project", "plan", "", _FILES),
         Verb("projects.apply_project", "apply", "", _FILES),
+        Verb("projects.diff_project", "diff", "", _FILES),
+        Verb("projects.test_project", "test", "", _FILES),
+        Verb("projects.import_project", "import", "", _FILES),
+        Verb("projects.init_project", "init-project", "", _FILES),
     ),
     "How a query is maintained": (
         Verb("validate_query", "validate", "validate_query"),

@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     from pgtrickle.model.lake.past_rows import PastRows
     from pgtrickle.model.lake.sink import DeliveryStatus, LakeCare, SinkStatus
     from pgtrickle.model.lake.source import LakeSource
+    from pgtrickle.model.projects.findings import (
+        ProjectDifference,
+        ProjectTestResult,
+        WrittenProject,
+    )
     from pgtrickle.model.projects.plan import AppliedStep, FieldChange, ProjectPlan, ProjectStep
     from pgtrickle.model.report import Progress, RefreshReport, SourceRead, VerifyReport
     from pgtrickle.model.scheduling.diamonds import DiamondConsistency, DiamondSchedulePolicy
@@ -136,8 +141,10 @@ __all__ = [
     "PicturePart",
     "Profile",
     "Progress",
+    "ProjectDifference",
     "ProjectPlan",
     "ProjectStep",
+    "ProjectTestResult",
     "ProjectVerbs",
     "QualifiedName",
     "Refresh",
@@ -177,6 +184,7 @@ __all__ = [
     "Watermark",
     "WatermarkGroup",
     "WrittenDump",
+    "WrittenProject",
     "connect",
     "errors",
     "register_ducklake",
@@ -229,12 +237,14 @@ _HOMES = {
     "OutboxPosition": "pgtrickle.model.streams.outbox",
     "OutboxVerbs": "pgtrickle.client.outbox",
     "Outcome": "pgtrickle.service.lifecycle.create_or_replace",
+    "PastRows": "pgtrickle.model.lake.past_rows",
     "Picture": "pgtrickle.catalog.console.picture",
     "PicturePart": "pgtrickle.catalog.console.picture",
-    "PastRows": "pgtrickle.model.lake.past_rows",
     "Progress": "pgtrickle.model.report",
+    "ProjectDifference": "pgtrickle.model.projects.findings",
     "ProjectPlan": "pgtrickle.model.projects.plan",
     "ProjectStep": "pgtrickle.model.projects.plan",
+    "ProjectTestResult": "pgtrickle.model.projects.findings",
     "ProjectVerbs": "pgtrickle.client.projects",
     "QualifiedName": "pgtrickle.model.text.names",
     "Refresh": "pgtrickle.catalog.refreshes.history",
@@ -275,6 +285,7 @@ _HOMES = {
     "Watermark": "pgtrickle.model.status_report",
     "WatermarkGroup": "pgtrickle.model.status_report",
     "WrittenDump": "pgtrickle.model.definitions.dump",
+    "WrittenProject": "pgtrickle.model.projects.findings",
     "connect": "pgtrickle.bootstrap",
     "register_ducklake": "pgtrickle.lake.reader.source",
 }
