@@ -13,6 +13,7 @@ from pgtrickle.client.guest_subjects import (
     GuestDefinitions,
     GuestInsight,
     GuestLake,
+    GuestOutbox,
     GuestProjects,
     GuestScheduler,
     GuestShadows,
@@ -73,6 +74,11 @@ class Guest(Visiting, Trickle):
     def snapshots(self) -> GuestSnapshots:
         """The verbs on snapshots."""
         return GuestSnapshots(self._runtime, self._schema, self._means)
+
+    @cached_property
+    def outbox(self) -> GuestOutbox:
+        """The verbs on outboxes."""
+        return GuestOutbox(self._runtime, self._schema, self._means)
 
     @cached_property
     def definitions(self) -> GuestDefinitions:

@@ -126,6 +126,11 @@ REMEDIES: Final = {
     " table in DuckDB, it is written again; then run: pgtrickle sink retry NAME.",
     "ST710": "Check that this machine reaches the storage of the lake; reads are retried by"
     " themselves.",
+    "ST801": "Give it one: pgtrickle outbox enable NAME.",
+    "ST802": "Begin again: take the contents and the position at one moment (outbox_position), and"
+    " follow the changes after it.",
+    "ST803": "Name a consumer group that is yours, or create one under another name.",
+    "ST804": "Poll again: another consumer has the entries now, or they were committed.",
     "ST901": "Rebuild it: pgtrickle repair NAME. If that does not help, drop and create it"
     " again, and report the error: it is a bug in pgtrickle.",
 }
