@@ -88,6 +88,8 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "validate_query": "CALL pgtrickle.validate_query('SELECT count(*) AS n FROM orders')",
             "explain": "CALL pgtrickle.explain('revenue')",
             "explain_stream_table": "CALL pgtrickle.explain_stream_table('revenue')",
+            "list_profiles": "SELECT profile_id, taken_at, total_ms\n"
+            "  FROM pgtrickle.list_profiles('revenue')",
             "explain_delta": "CALL pgtrickle.explain_delta('revenue')",
             "explain_st": "SELECT * FROM pgtrickle.explain_st('revenue')",
             "explain_query_rewrite": "CALL pgtrickle.explain_query_rewrite(\n"

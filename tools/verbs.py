@@ -71,11 +71,17 @@ VERBS: dict[str, tuple[Verb, ...]] = {
     "Projects of files": (
         Verb("projects.plan_project", "plan", "", _FILES),
         Verb("projects.apply_project", "apply", "", _FILES),
+        Verb("projects.diff_project", "diff", "", _FILES),
+        Verb("projects.test_project", "test", "", _FILES),
+        Verb("projects.import_project", "import", "", _FILES),
+        Verb("projects.init_project", "init-project", "", _FILES),
     ),
     "How a query is maintained": (
         Verb("validate_query", "validate", "validate_query"),
         Verb("explain_stream_table", "explain", "explain_stream_table"),
         Verb("explain_stream_table", "explain", "explain"),
+        Verb("explain_stream_table", "explain", "explain_st"),
+        Verb("insight.list_profiles", "profile", "list_profiles"),
         Verb("insight.explain_delta", "", "explain_delta", "in the shell, a part of explain"),
         Verb(
             "insight.explain_query_rewrite", "", "explain_query_rewrite", "for work on the compiler"

@@ -30,10 +30,16 @@ if TYPE_CHECKING:
     from pgtrickle.lake.reader.source import register_ducklake
     from pgtrickle.model.capture.cdc_mode import CdcMode
     from pgtrickle.model.definitions.dump import RestoredItem, WrittenDump
+    from pgtrickle.model.insight.rehearsal import Profile
     from pgtrickle.model.lake.catalog import MovedCatalog, ShownCatalog
     from pgtrickle.model.lake.past_rows import PastRows
     from pgtrickle.model.lake.sink import DeliveryStatus, LakeCare, SinkStatus
     from pgtrickle.model.lake.source import LakeSource
+    from pgtrickle.model.projects.findings import (
+        ProjectDifference,
+        ProjectTestResult,
+        WrittenProject,
+    )
     from pgtrickle.model.projects.plan import AppliedStep, FieldChange, ProjectPlan, ProjectStep
     from pgtrickle.model.report import Progress, RefreshReport, SourceRead, VerifyReport
     from pgtrickle.model.scheduling.diamonds import DiamondConsistency, DiamondSchedulePolicy
@@ -135,9 +141,12 @@ __all__ = [
     "PastRows",
     "Picture",
     "PicturePart",
+    "Profile",
     "Progress",
+    "ProjectDifference",
     "ProjectPlan",
     "ProjectStep",
+    "ProjectTestResult",
     "ProjectVerbs",
     "QualifiedName",
     "Quiesced",
@@ -179,6 +188,7 @@ __all__ = [
     "Watermark",
     "WatermarkGroup",
     "WrittenDump",
+    "WrittenProject",
     "connect",
     "errors",
     "register_ducklake",
@@ -231,18 +241,21 @@ _HOMES = {
     "OutboxPosition": "pgtrickle.model.streams.outbox",
     "OutboxVerbs": "pgtrickle.client.outbox",
     "Outcome": "pgtrickle.service.lifecycle.create_or_replace",
+    "PastRows": "pgtrickle.model.lake.past_rows",
     "Picture": "pgtrickle.catalog.console.picture",
     "PicturePart": "pgtrickle.catalog.console.picture",
-    "PastRows": "pgtrickle.model.lake.past_rows",
     "Progress": "pgtrickle.model.report",
+    "ProjectDifference": "pgtrickle.model.projects.findings",
     "ProjectPlan": "pgtrickle.model.projects.plan",
     "ProjectStep": "pgtrickle.model.projects.plan",
+    "ProjectTestResult": "pgtrickle.model.projects.findings",
     "ProjectVerbs": "pgtrickle.client.projects",
     "QualifiedName": "pgtrickle.model.text.names",
     "Quiesced": "pgtrickle.model.status_report",
     "Refresh": "pgtrickle.catalog.refreshes.history",
     "RefreshGroup": "pgtrickle.model.status_report",
     "RefreshMode": "pgtrickle.model.stream_table",
+    "Profile": "pgtrickle.model.insight.rehearsal",
     "RefreshReport": "pgtrickle.model.report",
     "RefreshStatus": "pgtrickle.catalog.refreshes.history",
     "RenameReport": "pgtrickle.service.lifecycle.rename",
@@ -278,6 +291,7 @@ _HOMES = {
     "Watermark": "pgtrickle.model.status_report",
     "WatermarkGroup": "pgtrickle.model.status_report",
     "WrittenDump": "pgtrickle.model.definitions.dump",
+    "WrittenProject": "pgtrickle.model.projects.findings",
     "connect": "pgtrickle.bootstrap",
     "register_ducklake": "pgtrickle.lake.reader.source",
 }

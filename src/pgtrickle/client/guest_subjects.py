@@ -268,7 +268,7 @@ _OWNERS_VERBS: dict[type[_OfGuest], tuple[str, ...]] = {
         "retry_sink",
     ),
     GuestDefinitions: ("restore_definitions",),
-    GuestProjects: ("plan_project", "apply_project"),
+    GuestProjects: ("plan_project", "apply_project", "diff_project"),
     GuestInsight: ("explain_query_rewrite",),
 }
 for _kind, _verbs in _OWNERS_VERBS.items():

@@ -390,11 +390,22 @@ class Trickle(Naming):
 
         return verify_stream_table(self._runtime, self._name(name))
 
-    def explain_stream_table(self, name: str, format: ExplainFormat = "text") -> str:  # noqa: A002 - PostgreSQL's word
-        """Show how a stream table is maintained: as ``text``, ``json`` or ``dot``."""
+    def explain_stream_table(
+        self,
+        name: str,
+        format: ExplainFormat = "text",  # noqa: A002 - PostgreSQL's word
+        *,
+        with_analyze: bool = False,
+    ) -> str:
+        """Show how a stream table is maintained: as text, json, dot, mermaid or html.
+
+        ``with_analyze`` runs the reads and stages of the next refresh, measures them, and rolls
+        everything back: no contents, state, frontier or history change.
+        """
         from pgtrickle.service.insight.explain import explain_stream_table
 
-        return explain_stream_table(self._runtime, self._name(name), format)
+        name_ = self._name(name)
+        return explain_stream_table(self._runtime, name_, format, with_analyze=with_analyze)
 
     def alter_stream_table(
         self,
