@@ -31,6 +31,22 @@ def holds(ctx: typer.Context, dsn: Dsn = None, as_json: Json = False) -> None:
 
 
 @scheduler.command()
+def behind(ctx: typer.Context, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Show the stream tables whose refreshes take longer than their intervals."""
+    with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
+        found = trickle.scheduler.falling_behind()
+        if as_json:
+            print_json({"falling_behind": [asdict(one) for one in found]})
+            return
+        for one in found:
+            every = f"schedule {one.schedule}, now every {one.effective_interval_seconds:g} s"
+            told = f"{one.stream_table}: took {one.took_seconds:.1f} s, {every}"
+            stdout().print(told, markup=False)
+        if not found:
+            stdout().print("every stream table keeps up with its schedule")
+
+
+@scheduler.command()
 def pause(ctx: typer.Context, names: Names, dsn: Dsn = None, as_json: Json = False) -> None:
     """Hold back stream tables; running refreshes finish."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
