@@ -120,8 +120,7 @@ class Metrics:
             yield self._duration_family()
             yield _family(metrics.RUNNING, {(): running})
             yield _family(metrics.QUEUED, {(): queued})
-            if loop is not None:
-                yield _family(metrics.ADMITTED, {(): loop.admission.limit})
+            yield _family(metrics.ADMITTED, {(): 0 if loop is None else loop.admission.limit})
 
     def _duration_family(self) -> Family:
         metric = metrics.DURATION

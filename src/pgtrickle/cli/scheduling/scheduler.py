@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from pgtrickle.cli.connect import connected
+from pgtrickle.cli.documents import values_document
 from pgtrickle.cli.options import Dsn, Json
 from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout, working
 
@@ -36,7 +37,7 @@ def behind(ctx: typer.Context, dsn: Dsn = None, as_json: Json = False) -> None:
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
         found = trickle.scheduler.falling_behind()
         if as_json:
-            print_json({"falling_behind": [asdict(one) for one in found]})
+            print_json({"falling_behind": [values_document(one) for one in found]})
             return
         for one in found:
             every = f"schedule {one.schedule}, now every {one.effective_interval_seconds:g} s"
@@ -104,7 +105,7 @@ def quiesce(
         with working("Waiting for the refreshes in flight"):
             found = trickle.scheduler.quiesce(timeout)
         if as_json:
-            print_json(asdict(found))
+            print_json(values_document(found))
         else:
             for one in found.left:
                 since = f"since {one.running_since:%Y-%m-%d %H:%M:%S %Z}"
