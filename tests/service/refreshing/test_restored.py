@@ -115,6 +115,10 @@ def test_dumped_and_restored_database_starts_anew(
     copy = open_lab(dsn)
     there = copy.trickle.definitions.restore_definitions(definitions)
     assert {one.status for one in there} == {"unchanged"}
+    with_rows = copy.trickle.definitions.dump_definitions(
+        own_server.directory / "rows", format="yaml", with_data=True
+    )
+    assert with_rows.rows == len(saved) + 1
     snapshots_came_along(copy, saved)
     assert copy.refresh("counts", "REINITIALIZE").reason == RESTORED
     copy.run("INSERT INTO t VALUES (7, 7)")
