@@ -23,7 +23,13 @@ from pgtrickle.catalog.stream_tables import (
     get_stream_table,
     get_stream_table_by_id,
 )
-from pgtrickle.errors import NameNotUsableError, NameTakenError, PrivilegeError, TrickleError
+from pgtrickle.errors import (
+    NameNotUsableError,
+    NameTakenError,
+    PrivilegeError,
+    StatusForbidsError,
+    TrickleError,
+)
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.model.text.names import QualifiedName, quote_identifier
 from pgtrickle.model.text.shown import Shown
