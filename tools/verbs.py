@@ -79,7 +79,9 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("status", "status", "daemons"),
         Verb("status", "status", "running_refreshes"),
         Verb("status", "status", "request_queue"),
-        Verb("insight.picture", "", "", "what consoles read, in one value"),
+        Verb(
+            "insight.picture", "top", "", "in SQL, the functions of the console: console_tables()"
+        ),
         Verb("health_check", "health", "health_check"),
         Verb("doctor", "doctor", "", "looks at the machine, too"),
         Verb("refresh_history", "history", "get_refresh_history"),

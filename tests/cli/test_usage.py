@@ -16,7 +16,7 @@ from tests.fakes.engine import DuckDbEngine
 
 COMMANDS = [
     "init", "migrate", "create", "validate", "refresh", "verify", "explain", "list", "status",
-    "health", "tree", "show", "history", "advise", "errors", "subscribe", "alter", "rename",
+    "top", "health", "tree", "show", "history", "advise", "errors", "subscribe", "alter", "rename",
     "export", "dump", "restore", "repair", "drop", "run", "config", "demo", "doctor", "version",
 ]  # fmt: skip
 GROUPS = [

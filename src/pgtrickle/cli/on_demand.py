@@ -25,6 +25,7 @@ COMMANDS = {
     "explain": "insight.explain:explain",
     "list": "insight.list:list_stream_tables",
     "status": "insight.status:status",
+    "top": "insight.top:top",
     "health": "insight.health_check:health",
     "tree": "insight.tree:tree",
     "show": "insight.show:show",
