@@ -14,6 +14,7 @@ from textual.widgets import Static
 
 from pgtrickle.console.actions import ACTIONS
 from pgtrickle.console.panels import PANELS
+from pgtrickle.console.sheet import Line, Sheet
 from pgtrickle.model.text.printable import printable
 
 
@@ -52,13 +53,24 @@ class Message(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         """Lay it out."""
-        with VerticalScroll(classes="box"):
+        with VerticalScroll(classes="box wide"):
             yield Static(Text(printable(self._text)))
             yield Static(Text("\nEsc closes", "dim"))
 
     def on_mount(self) -> None:
         """Let the arrow keys scroll."""
         self.query_one(VerticalScroll).focus()
+
+
+def describe(sheet: Sheet, line: Line) -> str:
+    """Return the whole of a line, of which a narrow screen shows a part."""
+    if line.spans:
+        return line.cells[0].text.strip()
+    return "\n".join(
+        f"{column.title or ' '}: {one.text}"
+        for column, one in zip(sheet.columns, line.cells, strict=True)
+        if one.text
+    )
 
 
 def help_text() -> str:

@@ -48,7 +48,7 @@ class Grid(Widget, can_focus=True):
     class Chosen(Message):
         """A line was opened, by Enter or a double click."""
 
-        key: str
+        line: Line
 
     def __init__(self) -> None:
         super().__init__()
@@ -95,8 +95,8 @@ class Grid(Widget, can_focus=True):
 
     def action_choose(self) -> None:
         """Open what is under the cursor."""
-        if self.key:
-            self.post_message(self.Chosen(self.key))
+        if self.cursor < len(self.sheet.lines):
+            self.post_message(self.Chosen(self.sheet.lines[self.cursor]))
 
     def on_click(self, event: events.Click) -> None:
         """Move the cursor; the second click opens."""
