@@ -22,6 +22,7 @@ LANES = {
             "service",
             "queries",
             "cli",
+            "console",
             "lake",
             "security",
         ),

@@ -50,13 +50,13 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
 
 
 def fitted(sheet: Sheet, width: int) -> Fitted:
-    """Choose the columns for a width.
+    """Choose the columns for a width, and give each what its longest text needs, if there is room.
 
-    >>> columns = (Column("a", 10, grows=True), Column("b", 5), Column("c", 5, rank=1))
-    >>> fitted(Sheet(columns, ()), 22)
-    Fitted(columns=(0, 1, 2), widths=(10, 5, 5))
-    >>> fitted(Sheet(columns, ()), 20)
-    Fitted(columns=(0, 1), widths=(14, 5))
+    >>> from pgtrickle.console.sheet import Line
+    >>> columns = (Column("a", 4, grows=True), Column("b", 3), Column("c", 5, rank=1))
+    >>> lines = (Line((Cell("a long one"), Cell("four"), Cell(""))),)
+    >>> [fitted(Sheet(columns, lines), width).widths for width in (80, 21, 14, 12, 9)]
+    [(10, 4, 5), (10, 4, 5), (4, 3, 5), (8, 3), (5, 3)]
     """
     shown = list(range(len(sheet.columns)))
     while len(shown) > 1 and _least(sheet, shown) > width:
@@ -66,10 +66,20 @@ def fitted(sheet: Sheet, width: int) -> Fitted:
         shown.remove(worst)
     widths = {one: sheet.columns[one].width for one in shown}
     spare = width - _least(sheet, shown)
-    growing = [one for one in shown if sheet.columns[one].grows]
-    for one in growing:  # what is missing, too, where even the least does not fit
-        widths[one] = max(widths[one] + spare, 8)
+    # What grows comes first, and gives what is missing where even the least does not fit.
+    for one in sorted(shown, key=lambda one: not sheet.columns[one].grows):
+        if spare < 0 and not sheet.columns[one].grows:
+            break
+        wanted = spare if spare < 0 else min(spare, _needed(sheet, one) - widths[one])
+        more = max(wanted, 1 - widths[one]) if spare < 0 else max(wanted, 0)
+        widths[one] += more
+        spare -= more
     return Fitted(tuple(shown), tuple(widths.values()))
+
+
+def _needed(sheet: Sheet, column: int) -> int:
+    texts = (one.cells[column].text for one in sheet.lines if not one.spans)
+    return max(map(cell_len, (sheet.columns[column].title, *texts)))
 
 
 def _least(sheet: Sheet, shown: Sequence[int]) -> int:

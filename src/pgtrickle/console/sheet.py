@@ -35,9 +35,8 @@ class Cell:
 def cell(value: object, tone: Tone = Tone.PLAIN, order: float | None = None) -> Cell:
     r"""Make a cell of any value; nothing in it steers the terminal.
 
-    >>> cell("a\nb"), cell(None)
-    (Cell(text='a\\nb', tone=<Tone.PLAIN: 'plain'>, order=None), \
-Cell(text='', tone=<Tone.PLAIN: 'plain'>, order=None))
+    >>> cell("a\nb").text, cell(None).text
+    ('a\\nb', '')
     """
     return Cell("" if value is None else printable_line(str(value)), tone, order)
 

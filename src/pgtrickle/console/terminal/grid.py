@@ -53,6 +53,7 @@ class Grid(Widget, can_focus=True):
     def __init__(self) -> None:
         super().__init__()
         self.sheet = Sheet((), ())
+        self._fitted = fitted(self.sheet, 0)
         self.cursor = 0
         self.top = 0
 
@@ -77,6 +78,7 @@ class Grid(Widget, can_focus=True):
         """Show another sheet; ``fresh`` begins at its top."""
         key, place = self.key, self.cursor
         self.sheet = sheet
+        self._fitted = fitted(sheet, self.size.width)
         if fresh:
             self.cursor = self.top = 0
         elif key and not (place < len(sheet.lines) and sheet.lines[place].key == key):
@@ -117,6 +119,7 @@ class Grid(Widget, can_focus=True):
 
     def on_resize(self) -> None:
         """Keep the cursor on the screen."""
+        self._fitted = fitted(self.sheet, self.size.width)
         self._keep_in_sight()
 
     def render_line(self, y: int) -> Strip:
@@ -126,9 +129,7 @@ class Grid(Widget, can_focus=True):
             text = self.sheet.empty if y == 1 else ""
             return Strip([Segment(fit(f" {text}", width), STYLES[Tone.DIM])], width)
         if y < self._titled:
-            return Strip(
-                [Segment(fit(fitted(self.sheet, width).title(self.sheet), width), _TITLES)], width
-            )
+            return Strip([Segment(fit(self._fitted.title(self.sheet), width), _TITLES)], width)
         number = self.top + y - self._titled
         if number >= len(self.sheet.lines):
             return Strip.blank(width)
@@ -141,7 +142,7 @@ class Grid(Widget, can_focus=True):
             [one] = line.cells
             segments = [Segment(fit(one.text, width), STYLES[one.tone])]
         else:
-            texts = fitted(self.sheet, width).texts(self.sheet, line.cells)
+            texts = self._fitted.texts(self.sheet, line.cells)
             segments = [Segment(text, STYLES[one.tone]) for text, one in texts]
         return Strip(segments).adjust_cell_length(width)
 
