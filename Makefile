@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-hostile workloads corpus soak chaos hostile bench-race lake-random lake-kill \
+.PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-hostile fuzz-lifecycle workloads corpus soak chaos hostile bench-race lake-random lake-kill \
   lake-crowd audit demo demo-lake bench bench-latency bench-capture bench-wal bench-idle bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
   bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-lake bench-snapshots bench-report bench-check check ci docs release-check clean
 
@@ -87,6 +87,9 @@ fuzz-pipeline: setup  ## the same through PostgreSQL and Spark, or ENGINE=duckdb
 
 fuzz-hostile: setup  ## spoiled queries: each ends with an answer or a clear error; CASES, SEED, CASE, FILE as above
 	$(subst tests.fuzz.run,tests.fuzz.hostile.run,$(FUZZ))
+
+fuzz-lifecycle: setup  ## random lives: refresh, snapshot, restore, alter, dump, move; CASES, SEED, CASE, ENGINE=spark
+	$(subst tests.fuzz.run,tests.fuzz.lifecycle.run,$(FUZZ)) $(if $(ENGINE),--engine $(ENGINE))
 
 workloads: setup  ## TPC-H and Nexmark on Spark or ENGINE=postgres, ten cycles, beside PostgreSQL's own answers
 	$(BIN)/python -m tests.workloads --cycles $(or $(CYCLES),10) $(if $(ENGINE),--engine $(ENGINE)) $(QUERIES)

@@ -85,6 +85,8 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "validate_query": "CALL pgtrickle.validate_query('SELECT count(*) AS n FROM orders')",
             "explain": "CALL pgtrickle.explain('revenue')",
             "explain_stream_table": "CALL pgtrickle.explain_stream_table('revenue')",
+            "list_profiles": "SELECT profile_id, taken_at, total_ms\n"
+            "  FROM pgtrickle.list_profiles('revenue')",
             "explain_delta": "CALL pgtrickle.explain_delta('revenue')",
             "explain_st": "SELECT * FROM pgtrickle.explain_st('revenue')",
             "explain_query_rewrite": "CALL pgtrickle.explain_query_rewrite(\n"
@@ -158,6 +160,18 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "restore_from_snapshot": "CALL pgtrickle.restore_from_snapshot('revenue',"
             " 'revenue_before')",
             "drop_snapshot": "CALL pgtrickle.drop_snapshot('revenue_before')",
+        },
+        "Change streams": {
+            "enable_outbox": "CALL pgtrickle.enable_outbox('revenue', retention_hours => 48)",
+            "outbox_status": "SELECT stream_table, first_id, last_id, blocked_by"
+            "\n  FROM pgtrickle.outbox_status()",
+            "outbox_position": "SELECT last_id, frontier FROM pgtrickle.outbox_position('revenue')",
+            "outbox_rows": "SELECT outbox_id, op, key, after"
+            "\n  FROM pgtrickle.outbox_rows('revenue', from_id => 1)",
+            "outbox_entries": "SELECT outbox_id, inserted, updated, deleted, changes"
+            "\n  FROM pgtrickle.outbox_entries('revenue')",
+            "outbox_schema": "SELECT columns, key_columns FROM pgtrickle.outbox_schema('revenue')",
+            "disable_outbox": "CALL pgtrickle.disable_outbox('revenue')",
         },
         "Shadow builds": {
             "view_evolution_status": "SELECT state, rows_loaded, lag_changes, converged"

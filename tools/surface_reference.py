@@ -18,6 +18,8 @@ from pgtrickle import (
     DefinitionVerbs,
     InsightVerbs,
     LakeVerbs,
+    OutboxVerbs,
+    ProjectVerbs,
     SchedulerVerbs,
     ShadowVerbs,
     SnapshotVerbs,
@@ -32,9 +34,11 @@ SUBJECTS = {
     "scheduler": SchedulerVerbs,
     "capture": CaptureVerbs,
     "lake": LakeVerbs,
+    "outbox": OutboxVerbs,
     "snapshots": SnapshotVerbs,
     "shadows": ShadowVerbs,
     "definitions": DefinitionVerbs,
+    "projects": ProjectVerbs,
     "insight": InsightVerbs,
 }  # by the attribute of the client that holds their verbs
 _PYTHON_INTRODUCTION = (

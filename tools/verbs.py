@@ -21,6 +21,7 @@ class Verb:
 
 
 _OF_SESSIONS = "of use to a session of SQL only"
+_FILES = "the files are where the client is; in SQL, the view project_tables"
 
 VERBS: dict[str, tuple[Verb, ...]] = {
     "Life of a stream table": (
@@ -47,6 +48,15 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("snapshots.diff_snapshots", "snapshot diff", "diff_snapshots"),
         Verb("snapshots.drop_snapshot", "snapshot drop", "drop_snapshot"),
     ),
+    "Change streams": (
+        Verb("outbox.enable_outbox", "outbox enable", "enable_outbox"),
+        Verb("outbox.disable_outbox", "outbox disable", "disable_outbox"),
+        Verb("outbox.outbox_status", "outbox status", "outbox_status"),
+        Verb("outbox.outbox_rows", "outbox rows", "outbox_rows"),
+        Verb("outbox.outbox_position", "", "outbox_position", "in the shell, outbox status"),
+        Verb("", "", "outbox_entries", "in Python and the shell, outbox_rows"),
+        Verb("", "", "outbox_schema", "in Python and the shell, the columns of the table"),
+    ),
     "Shadow builds": (
         Verb("shadows.view_evolution_status", "shadow status", "view_evolution_status"),
         Verb("shadows.compare_shadow", "shadow compare", "compare_shadow"),
@@ -58,10 +68,20 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("definitions.dump_definitions", "dump", "dump_definitions"),
         Verb("definitions.restore_definitions", "restore", "", "in SQL, psql runs the script"),
     ),
+    "Projects of files": (
+        Verb("projects.plan_project", "plan", "", _FILES),
+        Verb("projects.apply_project", "apply", "", _FILES),
+        Verb("projects.diff_project", "diff", "", _FILES),
+        Verb("projects.test_project", "test", "", _FILES),
+        Verb("projects.import_project", "import", "", _FILES),
+        Verb("projects.init_project", "init-project", "", _FILES),
+    ),
     "How a query is maintained": (
         Verb("validate_query", "validate", "validate_query"),
         Verb("explain_stream_table", "explain", "explain_stream_table"),
         Verb("explain_stream_table", "explain", "explain"),
+        Verb("explain_stream_table", "explain", "explain_st"),
+        Verb("insight.list_profiles", "profile", "list_profiles"),
         Verb("insight.explain_delta", "", "explain_delta", "in the shell, a part of explain"),
         Verb(
             "insight.explain_query_rewrite", "", "explain_query_rewrite", "for work on the compiler"

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pgtrickle.client.definitions import DefinitionVerbs
     from pgtrickle.client.insight import InsightVerbs
     from pgtrickle.client.lake import LakeVerbs
+    from pgtrickle.client.outbox import OutboxVerbs
+    from pgtrickle.client.projects import ProjectVerbs
     from pgtrickle.client.scheduler import SchedulerVerbs
     from pgtrickle.client.shadows import ShadowVerbs
     from pgtrickle.client.snapshots import SnapshotVerbs
@@ -28,10 +30,17 @@ if TYPE_CHECKING:
     from pgtrickle.lake.reader.source import register_ducklake
     from pgtrickle.model.capture.cdc_mode import CdcMode
     from pgtrickle.model.definitions.dump import RestoredItem, WrittenDump
+    from pgtrickle.model.insight.rehearsal import Profile
     from pgtrickle.model.lake.catalog import MovedCatalog, ShownCatalog
     from pgtrickle.model.lake.past_rows import PastRows
     from pgtrickle.model.lake.sink import DeliveryStatus, LakeCare, SinkStatus
     from pgtrickle.model.lake.source import LakeSource
+    from pgtrickle.model.projects.findings import (
+        ProjectDifference,
+        ProjectTestResult,
+        WrittenProject,
+    )
+    from pgtrickle.model.projects.plan import AppliedStep, FieldChange, ProjectPlan, ProjectStep
     from pgtrickle.model.report import Progress, RefreshReport, SourceRead, VerifyReport
     from pgtrickle.model.scheduling.diamonds import DiamondConsistency, DiamondSchedulePolicy
     from pgtrickle.model.scheduling.fuse import FuseMode
@@ -61,6 +70,7 @@ if TYPE_CHECKING:
         WatermarkGroup,
     )
     from pgtrickle.model.stream_table import Action, InitiatedBy, RefreshMode, Status, StreamTable
+    from pgtrickle.model.streams.outbox import Outbox, OutboxChange, OutboxPosition
     from pgtrickle.model.table_snapshot import ListedSnapshot, RowChange, SnapshotDiff
     from pgtrickle.model.text.names import QualifiedName
     from pgtrickle.model.text.shown import Listing
@@ -84,6 +94,7 @@ __all__ = [
     "AgreedLevel",
     "AlterOptions",
     "AlterWords",
+    "AppliedStep",
     "BufferSize",
     "CacheStats",
     "CaptureHealth",
@@ -100,6 +111,7 @@ __all__ = [
     "DiamondSchedulePolicy",
     "Efficiency",
     "EvolutionStatus",
+    "FieldChange",
     "FuseMode",
     "FuseStatus",
     "GateStatus",
@@ -119,11 +131,21 @@ __all__ = [
     "ModeAdvice",
     "MovedCatalog",
     "Notice",
+    "Outbox",
+    "OutboxChange",
+    "OutboxPosition",
+    "OutboxVerbs",
     "Outcome",
     "PastRows",
     "Picture",
     "PicturePart",
+    "Profile",
     "Progress",
+    "ProjectDifference",
+    "ProjectPlan",
+    "ProjectStep",
+    "ProjectTestResult",
+    "ProjectVerbs",
     "QualifiedName",
     "Refresh",
     "RefreshGroup",
@@ -162,6 +184,7 @@ __all__ = [
     "Watermark",
     "WatermarkGroup",
     "WrittenDump",
+    "WrittenProject",
     "connect",
     "errors",
     "register_ducklake",
@@ -172,6 +195,7 @@ _HOMES = {
     "AgreedLevel": "pgtrickle.model.scheduling.service_level",
     "AlterOptions": "pgtrickle.options.words",
     "AlterWords": "pgtrickle.options.words",
+    "AppliedStep": "pgtrickle.model.projects.plan",
     "BufferSize": "pgtrickle.model.status_report",
     "CacheStats": "pgtrickle.model.status_report",
     "CaptureHealth": "pgtrickle.catalog.capture.health",
@@ -188,6 +212,7 @@ _HOMES = {
     "DiamondSchedulePolicy": "pgtrickle.model.scheduling.diamonds",
     "Efficiency": "pgtrickle.model.status_report",
     "EvolutionStatus": "pgtrickle.model.shadows.build",
+    "FieldChange": "pgtrickle.model.projects.plan",
     "FuseMode": "pgtrickle.model.scheduling.fuse",
     "FuseStatus": "pgtrickle.model.status_report",
     "GateStatus": "pgtrickle.model.status_report",
@@ -207,15 +232,25 @@ _HOMES = {
     "ModeAdvice": "pgtrickle.model.scheduling.recommendation",
     "MovedCatalog": "pgtrickle.model.lake.catalog",
     "Notice": "pgtrickle.service.insight.channels",
+    "Outbox": "pgtrickle.model.streams.outbox",
+    "OutboxChange": "pgtrickle.model.streams.outbox",
+    "OutboxPosition": "pgtrickle.model.streams.outbox",
+    "OutboxVerbs": "pgtrickle.client.outbox",
     "Outcome": "pgtrickle.service.lifecycle.create_or_replace",
+    "PastRows": "pgtrickle.model.lake.past_rows",
     "Picture": "pgtrickle.catalog.console.picture",
     "PicturePart": "pgtrickle.catalog.console.picture",
-    "PastRows": "pgtrickle.model.lake.past_rows",
     "Progress": "pgtrickle.model.report",
+    "ProjectDifference": "pgtrickle.model.projects.findings",
+    "ProjectPlan": "pgtrickle.model.projects.plan",
+    "ProjectStep": "pgtrickle.model.projects.plan",
+    "ProjectTestResult": "pgtrickle.model.projects.findings",
+    "ProjectVerbs": "pgtrickle.client.projects",
     "QualifiedName": "pgtrickle.model.text.names",
     "Refresh": "pgtrickle.catalog.refreshes.history",
     "RefreshGroup": "pgtrickle.model.status_report",
     "RefreshMode": "pgtrickle.model.stream_table",
+    "Profile": "pgtrickle.model.insight.rehearsal",
     "RefreshReport": "pgtrickle.model.report",
     "RefreshStatus": "pgtrickle.catalog.refreshes.history",
     "RenameReport": "pgtrickle.service.lifecycle.rename",
@@ -250,6 +285,7 @@ _HOMES = {
     "Watermark": "pgtrickle.model.status_report",
     "WatermarkGroup": "pgtrickle.model.status_report",
     "WrittenDump": "pgtrickle.model.definitions.dump",
+    "WrittenProject": "pgtrickle.model.projects.findings",
     "connect": "pgtrickle.bootstrap",
     "register_ducklake": "pgtrickle.lake.reader.source",
 }

@@ -5,7 +5,8 @@ A message states the fact in lower case and without a full stop; ``hint`` is a s
 tells the reader what to do next.  The scheduler decides by ``retry``, never by the message.
 
 Numbers: ST1xx the query, ST2xx the catalog, ST3xx the source, ST4xx the engine,
-ST5xx configuration, ST6xx requests by SQL, ST7xx the lake, ST9xx a bug of ours.
+ST5xx configuration, ST6xx requests by SQL, ST7xx the lake, ST8xx change streams, ST9xx a bug of
+ours.
 
 Each is of one family (``QueryError``, ``LakeError``, ...), which has no code and is never raised
 itself: a program catches it to handle all of its members.
@@ -94,6 +95,10 @@ class RequestError(TrickleError):
 
 class LakeError(TrickleError):
     """The lake cannot be read, written or reached."""
+
+
+class StreamError(TrickleError):
+    """The changes of a stream table cannot be followed, or not from there."""
 
 
 class BugError(TrickleError):
@@ -418,6 +423,14 @@ class SlaTooSmallError(ConfigurationError, code="ST505"):
     """A service level is shorter than refreshes were measured to allow."""
 
 
+class ProjectFileError(ConfigurationError, code="ST506"):
+    """A file of a project is damaged, too large, or says something that nobody understands."""
+
+
+class ProjectRefusedError(ConfigurationError, code="ST507"):
+    """A project cannot be applied to this database; nothing was changed."""
+
+
 class DaemonMissingError(RequestError, code="ST601"):
     """A call from SQL needs a daemon, and none serves the database."""
 
@@ -488,6 +501,22 @@ class LakeFilesUnreachableError(LakeReadError, code="ST710"):
     """A file of the lake cannot be read, because its storage does not provide it."""
 
     retry = Retry.BACKOFF
+
+
+class OutboxMissingError(StreamError, code="ST801"):
+    """The stream table has no outbox."""
+
+
+class ChangesGoneError(StreamError, code="ST802"):
+    """The outbox no longer holds, or never held, the entries that were asked for."""
+
+
+class ConsumerGroupError(StreamError, code="ST803"):
+    """There is no such consumer group, it belongs to another role, or its name is taken."""
+
+
+class OffsetRefusedError(StreamError, code="ST804"):
+    """A consumer commits entries that are not leased to it, or not any more."""
 
 
 class InternalError(BugError, code="ST901"):

@@ -193,6 +193,13 @@ class Settings:
     history_prune_interval_seconds: float = _setting(
         60.0, "How often `pgtrickle run` looks for history to delete.", 1, 86400
     )
+    profiles_kept: int = _setting(
+        20,
+        "How many profiles, the figures of `explain --analyze`, are kept of each stream table; 0:"
+        " none.",
+        0,
+        1000,
+    )
     read_connections: int = _setting(
         4, "How many connections read in parallel during one refresh.", 1, 64
     )

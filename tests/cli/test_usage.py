@@ -15,12 +15,15 @@ from tests.cli.conftest import CommandLine
 from tests.fakes.engine import DuckDbEngine
 
 COMMANDS = [
-    "init", "migrate", "create", "validate", "refresh", "verify", "explain", "list", "status",
-    "top", "health", "tree", "show", "history", "advise", "errors", "subscribe", "alter", "rename",
-    "export", "dump", "restore", "repair", "drop", "run", "config", "demo", "doctor", "version",
+    "init", "migrate", "create", "validate", "refresh", "verify", "explain", "profile",
+    "list", "status", "top", "health", "tree", "show", "history", "advise", "errors", "subscribe", "alter",
+    "rename", "export", "dump", "restore", "plan", "apply", "diff", "test",
+    "import", "init-project", "repair", "drop",
+    "run", "config", "demo", "doctor", "version",
 ]  # fmt: skip
 GROUPS = [
-    "bulk", "snapshot", "shadow", "scheduler", "gate", "watermark", "fuse", "sla", "group", "cdc",
+    "bulk", "snapshot", "shadow", "outbox", "scheduler", "gate", "watermark", "fuse", "sla",
+    "group", "cdc",
     "sink",
     "lake",
 ]  # fmt: skip

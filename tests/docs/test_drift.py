@@ -33,7 +33,9 @@ DEFAULTS: dict[str, object] = {
     **{one.name: one.default for one in fields(Settings)},
     **{name: default for name, (default, *_) in SESSION_SETTINGS.items()},
 }
-_FILE = re.compile(r"(?<![\w/.<>-])((?:[a-z_0-9]+/)+[a-z_0-9]+\.(?:py|sql))\b")
+# Those of stream tables belong to the projects of users.
+_OF_USERS = r"(?!(?:shop/)?(?:stream_tables/\w+|sources)\.sql)"
+_FILE = re.compile(rf"(?<![\w/.<>-]){_OF_USERS}((?:[a-z_0-9]+/)+[a-z_0-9]+\.(?:py|sql))\b")
 _DECISION = re.compile(r"docs/adr/(\d{4})")
 _HOMES = (ROOT / "src" / "pgtrickle", ROOT / "src", ROOT)
 
@@ -160,8 +162,9 @@ def test_named_objects_of_the_schema_and_the_package_exist() -> None:
         *_OBJECT.findall("\n".join(applied)),
         *dir(pgtrickle),
         *modules,
-        "output",
-    }  # a plugin of WAL
+        "output",  # a plugin of WAL
+        "yml",  # the file of a project
+    }
 
     named = {(place, name) for place, text in _texts().items() for name in _OBJECT.findall(text)}
 

@@ -106,7 +106,8 @@ def test_what_has_no_rule_is_refused_by_name(rows: Lab, query: str, named: str) 
         "CREATE VIEW open_window AS SELECT k, chain(t) OVER (PARTITION BY k) AS x FROM r",
         "CREATE FUNCTION own.twice(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 2 * $1'",
         "CREATE AGGREGATE own.twice(text) (sfunc = textcat, stype = text)",
-        "CREATE FUNCTION stable_step(int, int) RETURNS int STABLE LANGUAGE sql AS 'SELECT $2'",
+        "CREATE FUNCTION stable_step(int, int) RETURNS int STABLE LANGUAGE plpgsql"
+        " AS 'BEGIN RETURN $2; END'",
         "CREATE AGGREGATE moody(int) (sfunc = stable_step, stype = int)",
     )
     with pytest.raises(TrickleError, match=named) as raised:

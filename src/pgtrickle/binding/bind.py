@@ -8,15 +8,17 @@ The view lives inside a savepoint that is always rolled back.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import psycopg
 from psycopg import Connection, Rollback
 
 from pgtrickle.binding.bound_objects import read_bound_objects
+from pgtrickle.binding.functions.bodies import read_bodies, relations_in
+from pgtrickle.binding.functions.called import Functions
 from pgtrickle.binding.rights import check_rights
 from pgtrickle.binding.sql_types import resolve_types
 from pgtrickle.binding.untrusted_types import find_untrusted, list_users_types
@@ -36,7 +38,6 @@ from pgtrickle.model.text.names import QualifiedName, quote_identifier
 from pgtrickle.model.text.search_path import OWN_PATH
 from pgtrickle.model.text.trusted import trusted
 from pgtrickle.sql.bound import BoundQuery, Relation
-from pgtrickle.sql.lower.groups.grouping import knows_aggregate
 from pgtrickle.sql.refusal import Refusal, underline
 from pgtrickle.sql.text.limits import MAX_TABLES, check_planned
 from pgtrickle.sql.text.rule_tree import measure_rules
@@ -45,15 +46,6 @@ _VIEW = "pgtrickle_state.__bind"
 _CREATE_VIEW = f"CREATE VIEW {_VIEW} AS "
 _MAX_VIEW_DEPTH = 100  # PostgreSQL has no cycles of views; this limits a chain of them
 
-_RELATION_IN_TREE = re.compile(r":rtekind 0 :relid (\d+)")
-_FUNCTION_IN_TREE = re.compile(r":(?:funcid|opfuncid|aggfnoid|winfnoid) (\d+)")
-_OPERATOR_IN_TREE = re.compile(r":opno (\d+)")
-_VALUE_FUNCTION_IN_TREE = re.compile(r"\{SQLVALUEFUNCTION :op (\d+)")
-# CURRENT_DATE, CURRENT_TIMESTAMP, LOCALTIME and LOCALTIMESTAMP as PostgreSQL numbers them; the
-# others up to the last are forms with a precision, and those beyond it name roles and schemas.
-_FOLLOWED, _LAST_OF_TIME = frozenset({0, 3, 5, 7}), 8
-_TIME_FUNCTIONS = frozenset({"now", "transaction_timestamp", "statement_timestamp"})
-
 _SUPPORTED_KINDS = frozenset("rpvmf")
 _REFUSED_KINDS = {
     "S": "a sequence",
@@ -61,6 +53,13 @@ _REFUSED_KINDS = {
 }
 
 _MAX_TREE = 32 * 2**20  # characters of a rule: a view of some hundred thousand expressions
+
+_VIEWS_AMONG = """
+    SELECT c.oid FROM pg_catalog.pg_class AS c
+     WHERE c.oid = ANY(%(relations)s::oid[]) AND c.relkind = 'v'
+       AND c.relnamespace NOT IN ('pg_catalog'::pg_catalog.regnamespace,
+                                  'information_schema'::pg_catalog.regnamespace)
+"""
 
 _RULES = """
     SELECT r.ev_class,
@@ -107,32 +106,6 @@ _COLUMNS_USED = """
        AND r.ev_class = ANY(%(views)s::oid[]) AND d.refobjid <> r.ev_class
 """
 
-# With the functions that an aggregate consists of, unless PostgreSQL brings the aggregate.
-_FUNCTIONS = """
-    WITH called AS (
-        SELECT p.oid, p.proname, p.pronamespace FROM pg_catalog.pg_proc AS p
-         WHERE p.oid = ANY(%(oids)s::oid[])
-            OR p.oid IN (SELECT o.oprcode FROM pg_catalog.pg_operator AS o
-                          WHERE o.oid = ANY(%(operators)s::oid[]))
-    ), found AS (
-        SELECT called.oid, '' AS aggregate FROM called
-         UNION
-        SELECT part.oid, called.proname
-          FROM called
-          JOIN pg_catalog.pg_aggregate AS a ON a.aggfnoid = called.oid,
-               pg_catalog.unnest(ARRAY[a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn,
-                                       a.aggdeserialfn, a.aggmtransfn, a.aggminvtransfn,
-                                       a.aggmfinalfn]::oid[]) AS part (oid)
-         WHERE called.pronamespace <> 'pg_catalog'::pg_catalog.regnamespace
-    )
-    SELECT p.oid, p.proname, n.nspname, p.provolatile::text, p.proretset, p.prokind::text,
-           p.pronargs, found.aggregate
-      FROM found
-      JOIN pg_catalog.pg_proc AS p ON p.oid = found.oid
-      JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
-     ORDER BY p.proname, p.oid, found.aggregate
-"""
-
 _DEFAULT_COLLATION = """
     SELECT CASE WHEN d.datcollate IN ('C', 'POSIX', 'C.UTF-8', 'C.utf8')
                   OR (to_jsonb(d) ->> 'datlocprovider') = 'b' THEN 'C' ELSE d.datcollate END
@@ -154,6 +127,9 @@ class Binding:
     volatile: tuple[VolatileFunctionError, ...] = ()  # only FULL can have these
     time_unfollowed: str = ""  # a form of the time whose passing no rule follows
     pinned: tuple[str, ...] = ()  # what was added so that there is one answer, in words
+    # The tables that functions read, with their columns, and the function that reads each.
+    watched: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    watchers: Mapping[int, str] = field(default_factory=dict)
 
 
 Check = Callable[[Sequence[BoundObject]], None]
@@ -186,17 +162,20 @@ def examine_query(connection: Connection, user_sql: str, check: Check | None = N
     """
     with _scratch_view(connection, user_sql) as search_path:
         view = int(str(_scalar(connection, f"SELECT '{_VIEW}'::pg_catalog.regclass::oid")))
-        rules = _read_rules(connection, view)
+        rules = _read_rules(connection, [view])
         trees = list(rules.values())
         check_planned(measure_rules(rules, view))
-        functions = _Functions.read(connection, trees)
-        objects = read_bound_objects(connection, view, rules, functions.own)
+        functions = Functions.read(connection, trees)
+        bodies = read_bodies(connection, functions.rows, partial(_read_rules, connection))
+        own = tuple(sorted({*functions.own, *bodies.functions}))
+        objects = read_bound_objects(connection, view, rules, own)
         if check is not None:
             check(objects)
-        check_rights(connection, rules, _relations_in(trees), functions.called)
+        check_rights(connection, rules, relations_in(trees), functions.called)
         problems: list[TrickleError] = []
-        definitions = _read_definitions(connection, rules)
-        relations = _read_relations(connection, definitions, trees, problems)
+        definitions = _read_definitions(connection, rules | bodies.rules)
+        read = [*trees, *bodies.trees]
+        relations = _read_relations(connection, definitions, read, problems)
         problems += _refused_clauses(trees, user_sql)
         types = list_users_types(connection, view, {oid: rules[oid][0] for oid in rules})
         problems += find_untrusted(connection, types)
@@ -212,14 +191,16 @@ def examine_query(connection: Connection, user_sql: str, check: Check | None = N
                 functions.set_returning(),
                 functions.aggregates(),
             ),
-            tuple(functions.refusals()),
-            functions.time_dependent(trees),
+            (*functions.refusals(trees), *bodies.refusals),
+            functions.time_dependent(trees) or bool(bodies.refusals),
             tuple(problems),
-            functions.own,
+            own,
             objects,
             types,
             tuple(functions.volatile(user_sql)),
             functions.time_unfollowed(trees),
+            watched={relid: tuple(sorted(names)) for relid, names in bodies.reads.items()},
+            watchers=bodies.readers,
         )
 
 
@@ -352,11 +333,13 @@ def _position(position: str | None, user_sql: str) -> str:
     return f"{prefix}{line}\n{' ' * (len(prefix) + start - line_start)}{mark}"
 
 
-def _read_rules(connection: Connection, view: int) -> dict[int, str]:
-    """Return each view's rule, for the query and every view under it."""
+def _read_rules(connection: Connection, relations: Collection[int]) -> dict[int, str]:
+    """Return each view's rule, for those among some relations and every view under them."""
     found: dict[int, str] = {}
-    pending = [view]
+    named = set(relations)
     for _ in range(_MAX_VIEW_DEPTH):
+        rows = connection.execute(_VIEWS_AMONG, {"relations": list(named)}).fetchall()
+        pending = [oid for (oid,) in rows]
         if not pending:
             return found
         if len(found) + len(pending) > MAX_TABLES:
@@ -367,17 +350,7 @@ def _read_rules(connection: Connection, view: int) -> dict[int, str]:
                 "has a view of more than", _MAX_TREE, "characters as a tree", _MAX_TREE
             )
         found |= dict(rows)
-        named = _relations_in(tree for _, tree in rows) - found.keys()
-        pending = [
-            oid
-            for (oid,) in connection.execute(
-                "SELECT oid FROM pg_catalog.pg_class"
-                " WHERE oid = ANY(%s::oid[]) AND relkind = 'v'"
-                "   AND relnamespace NOT IN ('pg_catalog'::regnamespace,"
-                "                            'information_schema'::regnamespace)",
-                [list(named)],
-            )
-        ]
+        named = relations_in(tree for _, tree in rows) - found.keys()
     raise QueryRejectedError(
         f"the query nests views more than {_MAX_VIEW_DEPTH} deep", hint="Flatten the views."
     )
@@ -401,7 +374,7 @@ def _read_relations(
     trees: Iterable[str],
     problems: list[TrickleError],
 ) -> dict[int, Relation]:
-    oids = _relations_in(trees) | definitions.keys()
+    oids = relations_in(trees) | definitions.keys()
     columns: dict[int, list[Column]] = {oid: [] for oid in oids}
     collation = default_collation(connection)
     rows = connection.execute(_COLUMNS, {"oids": list(oids)}).fetchall()
@@ -422,10 +395,6 @@ def _read_relations(
             problems.append(problem)
         relations[oid] = Relation(oid, name, tuple(columns[oid]), definitions.get(oid), kind)
     return relations
-
-
-def _relations_in(trees: Iterable[str]) -> set[int]:
-    return {int(oid) for tree in trees for oid in _RELATION_IN_TREE.findall(tree)}
 
 
 def _collated(type_: SqlType, collation: str, collate: str) -> SqlType:
@@ -469,113 +438,6 @@ def _read_columns_used(
         if oid in used:
             used[oid].append(column)
     return {oid: tuple(sorted(names)) for oid, names in used.items()}
-
-
-class _Function(NamedTuple):
-    """A function, as PostgreSQL's catalog has it."""
-
-    oid: int
-    name: str
-    schema: str
-    volatility: str
-    returns_set: bool
-    kind: str
-    arity: int
-    aggregate: str  # the aggregate that it is a part of; empty: the query calls it itself
-
-    @property
-    def own(self) -> bool:
-        """Whether it is not built in."""
-        return self.schema != "pg_catalog"
-
-    @property
-    def place(self) -> str:
-        """The word of the query that leads to it."""
-        return self.aggregate or self.name
-
-
-@dataclass(frozen=True, slots=True)
-class _Functions:
-    """The functions that a query calls."""
-
-    rows: tuple[_Function, ...]
-    own: tuple[int, ...]  # user-defined ones, by oid
-    called: tuple[int, ...]  # all but those behind operators, by oid
-
-    @classmethod
-    def read(cls, connection: Connection, trees: Iterable[str]) -> _Functions:
-        text = "".join(trees)
-        named = {
-            "oids": list(map(int, set(_FUNCTION_IN_TREE.findall(text)))),
-            "operators": list(map(int, set(_OPERATOR_IN_TREE.findall(text)))),
-        }
-        rows = tuple(map(_Function._make, connection.execute(_FUNCTIONS, named)))
-        own = sorted({one.oid for one in rows if one.own})
-        return cls(rows, tuple(own), tuple(named["oids"]))
-
-    def volatile(self, user_sql: str) -> Iterator[VolatileFunctionError]:
-        found = [one for one in self.rows if one.volatility == "v"]
-        for one in {(one.schema, one.name, one.aggregate): one for one in found}.values():
-            of = f', a part of the aggregate "{one.aggregate}",' if one.aggregate else ""
-            yield VolatileFunctionError(
-                f'the function "{one.schema}.{one.name}"{of} is volatile',
-                detail=underline(user_sql, one.place),
-                hint="Its changes cannot be followed; use refresh_mode = 'FULL', compute such"
-                " values in the source, or declare the function STABLE or IMMUTABLE if it is.",
-            )
-
-    def set_returning(self) -> frozenset[str]:
-        return frozenset(one.name for one in self.rows if one.returns_set)
-
-    def aggregates(self) -> frozenset[QualifiedName]:
-        return frozenset(
-            QualifiedName(one.schema, one.name) for one in self.rows if one.kind == "a" and one.own
-        )
-
-    def time_dependent(self, trees: Iterable[str]) -> bool:
-        if any("{SQLVALUEFUNCTION" in tree for tree in trees):
-            return True
-        if any(one.own and one.volatility == "s" for one in self.rows):
-            return True  # it may do anything except write
-        return any(
-            not one.own and (one.name in _TIME_FUNCTIONS or (one.name == "age" and one.arity == 1))
-            for one in self.rows
-        )
-
-    def time_unfollowed(self, trees: Iterable[str]) -> str:
-        """Describe the first form of the current time, or of the session, that no rule follows."""
-        kinds = {int(kind) for tree in trees for kind in _VALUE_FUNCTION_IN_TREE.findall(tree)}
-        if any(kind > _LAST_OF_TIME for kind in kinds):
-            return "or of the session"
-        if kinds - _FOLLOWED:
-            return "with a time zone or a precision, as in CURRENT_TIME or CURRENT_TIMESTAMP(0)"
-        if any(one.name == "age" and one.arity == 1 for one in self.rows):
-            return "in age() of one argument"
-        return ""
-
-    def refusals(self) -> Iterator[Refusal]:
-        """Name the functions that no rule covers."""
-        ordinary = {
-            (one.schema, one.name) for one in self.rows if one.kind == "f" and not one.aggregate
-        }
-        for one in self.rows:
-            if one.kind == "f" and one.own and one.volatility == "s":
-                of = f' of the aggregate "{one.aggregate}"' if one.aggregate else ""
-                yield Refusal(
-                    f'the function "{one.name}"{of}, which may read the current time or a table',
-                    one.place,
-                    hint="Rows may have to leave as time passes, without any change; declare the"
-                    " function IMMUTABLE if it depends on its arguments alone, or use"
-                    " refresh_mode = 'FULL' or 'AUTO'.",
-                )
-            if one.kind == "a" and not one.own and not knows_aggregate(one.name):
-                yield Refusal(f'the aggregate function "{one.name}"', one.name)
-            if one.kind == "a" and one.own and (one.schema, one.name) in ordinary:
-                yield Refusal(
-                    f'the aggregate function "{one.name}" beside a function of the same name',
-                    one.name,
-                    hint="Give one of them another name, or call them in two stream tables.",
-                )
 
 
 def _scalar(connection: Connection, query: str) -> object:

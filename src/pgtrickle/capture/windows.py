@@ -17,6 +17,7 @@ from psycopg.rows import TupleRow
 from pgtrickle.capture.buffers import buffer_of
 from pgtrickle.errors import SourceNotFoundError
 from pgtrickle.model.frontier import Frontier, PgSnapshot
+from pgtrickle.model.text.names import quote_identifier
 from pgtrickle.model.text.trusted import trusted
 
 
@@ -128,6 +129,26 @@ def only_inserted(
     )
     [(found,)] = connection.execute(trusted(f"SELECT {others or 'false'}")).fetchall()
     return not found
+
+
+def leaves_a_change(
+    connection: Connection[TupleRow],
+    relid: int,
+    columns: Sequence[str],
+    frontier: PgSnapshot,
+    upper: PgSnapshot | None = None,
+) -> bool:
+    """Tell whether the changes since a frontier, of these columns, do not all cancel out."""
+    listed = [f"{quote_identifier(name)}::pg_catalog.text" for name in columns]
+    statement = f"""
+        SELECT EXISTS (
+            SELECT FROM {buffer_of(relid).sql}
+             WHERE {window_predicate(frontier, upper)} AND __weight <> 0
+             GROUP BY {", ".join(listed) or "()"}
+            HAVING pg_catalog.sum(__weight) <> 0)
+    """
+    [(found,)] = connection.execute(trusted(statement)).fetchall()
+    return bool(found)
 
 
 _GET_FRONTIER = """

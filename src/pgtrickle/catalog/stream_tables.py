@@ -30,7 +30,7 @@ STREAM_TABLE_COLUMNS = """
     s.is_populated, s.needs_reinit, s.frontier, s.data_timestamp, s.last_refresh_at,
     s.consecutive_errors, s.last_error_message, s.owner_role, s.max_delta_fraction,
     s.requested_cdc_mode, s.tier, s.scc_id, s.suspended_by, s.last_error_at, s.engine,
-    s.bound -> 'pinned'
+    s.bound -> 'pinned', s.has_outbox
 """
 
 
@@ -63,6 +63,7 @@ def read_stream_table(row: TupleRow) -> StreamTable:
         last_error_at=row[24],
         engine=None if row[25] is None else EngineMode(row[25]),
         pinned=tuple(row[26] or ()),
+        has_outbox=row[27],
     )
 
 

@@ -13,6 +13,8 @@ from pgtrickle.client.guest_subjects import (
     GuestDefinitions,
     GuestInsight,
     GuestLake,
+    GuestOutbox,
+    GuestProjects,
     GuestScheduler,
     GuestShadows,
     GuestSnapshots,
@@ -74,9 +76,19 @@ class Guest(Visiting, Trickle):
         return GuestSnapshots(self._runtime, self._schema, self._means)
 
     @cached_property
+    def outbox(self) -> GuestOutbox:
+        """The verbs on outboxes."""
+        return GuestOutbox(self._runtime, self._schema, self._means)
+
+    @cached_property
     def definitions(self) -> GuestDefinitions:
         """The verbs on the definitions of a whole database."""
         return GuestDefinitions(self._runtime, self._schema, self._means)
+
+    @cached_property
+    def projects(self) -> GuestProjects:
+        """The verbs on projects."""
+        return GuestProjects(self._runtime, self._schema, self._means)
 
     @cached_property
     def insight(self) -> GuestInsight:

@@ -12,6 +12,8 @@ from pgtrickle.client.capture import CaptureVerbs
 from pgtrickle.client.definitions import DefinitionVerbs
 from pgtrickle.client.insight import InsightVerbs
 from pgtrickle.client.lake import LakeVerbs
+from pgtrickle.client.outbox import OutboxVerbs
+from pgtrickle.client.projects import ProjectVerbs
 from pgtrickle.client.scheduler import SchedulerVerbs, check_watermark
 from pgtrickle.client.shadows import ShadowVerbs
 from pgtrickle.client.snapshots import SnapshotVerbs
@@ -23,6 +25,7 @@ from pgtrickle.model.scheduling.service_level import AgreedLevel, parse_sla
 from pgtrickle.model.scheduling.tier import Tier
 from pgtrickle.model.shadows.difference import ShadowDiff, read_difference
 from pgtrickle.model.stream_table import Action
+from pgtrickle.model.streams.outbox import INLINE_THRESHOLD_ROWS, RETENTION_HOURS
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.model.text.shown import Listing
 from pgtrickle.model.words import AnyFuseMode, AnyIsolation
@@ -184,6 +187,29 @@ class GuestSnapshots(_OfGuest, SnapshotVerbs):
         return QualifiedName.parse(dropped["dropped"])
 
 
+class GuestOutbox(_OfGuest, OutboxVerbs):
+    """The verbs on outboxes, for a guest."""
+
+    def enable_outbox(
+        self,
+        name: str,
+        retention_hours: float = RETENTION_HOURS,
+        inline_threshold_rows: int = INLINE_THRESHOLD_ROWS,
+    ) -> None:
+        """Ask for an outbox."""
+        self._means.ask(
+            "enable_outbox",
+            self._get(name).name,
+            retention_hours=retention_hours,
+            inline_threshold_rows=inline_threshold_rows,
+        )
+
+    def disable_outbox(self, name: str, *, if_exists: bool = False) -> bool:
+        """Ask for an outbox to be taken away."""
+        found = self._means.ask("disable_outbox", self._get(name).name, if_exists=if_exists)
+        return bool(found["ended"])
+
+
 class GuestShadows(_OfGuest, ShadowVerbs):
     """The verbs on shadow builds, for a guest."""
 
@@ -218,6 +244,10 @@ class GuestDefinitions(_OfGuest, DefinitionVerbs):
     """The verbs on the definitions of a whole database, for a guest: who may read may dump."""
 
 
+class GuestProjects(_OfGuest, ProjectVerbs):
+    """The verbs on projects, for a guest: the owner of the catalog plans and applies them."""
+
+
 class GuestInsight(_OfGuest, InsightVerbs):
     """The verbs that explain, for a guest."""
 
@@ -238,6 +268,7 @@ _OWNERS_VERBS: dict[type[_OfGuest], tuple[str, ...]] = {
         "retry_sink",
     ),
     GuestDefinitions: ("restore_definitions",),
+    GuestProjects: ("plan_project", "apply_project", "diff_project"),
     GuestInsight: ("explain_query_rewrite",),
 }
 for _kind, _verbs in _OWNERS_VERBS.items():

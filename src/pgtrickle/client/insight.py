@@ -14,11 +14,13 @@ from pgtrickle.catalog.overview import (
     list_sources,
     list_tree,
 )
+from pgtrickle.catalog.refreshes.profiles import list_profiles
 from pgtrickle.catalog.scheduling.planner import (
     list_mode_advice,
     list_schedule_advice,
     recommend_schedule,
 )
+from pgtrickle.model.insight.rehearsal import Profile
 from pgtrickle.model.scheduling.recommendation import ModeAdvice, ScheduleAdvice
 from pgtrickle.model.status_report import (
     CacheStats,
@@ -127,6 +129,14 @@ class InsightVerbs(Naming):
         with self._runtime.connection() as connection:
             wanted = None if name is None else self._name(name)
             return Listing(list_mode_advice(connection, wanted))
+
+    def list_profiles(self, name: str) -> Listing[Profile]:
+        """Return the kept figures of a stream table's rehearsed refreshes, the newest first.
+
+        ``explain_stream_table(name, with_analyze=True)`` makes one.
+        """
+        with self._runtime.connection() as connection:
+            return Listing(list_profiles(connection, self._name(name)))
 
     def diagnose_errors(self, name: str) -> Listing[Diagnosis]:
         """Return the latest errors of a stream table, what they mean and what to do."""

@@ -1,7 +1,8 @@
 """The client: a connection to the stream tables of one database, with the verbs on them.
 
 What most programs need is a method of the client; the verbs on one subject are behind an attribute:
-``scheduler``, ``capture``, ``lake``, ``snapshots``, ``shadows``, ``definitions`` and ``insight``.
+``scheduler``, ``capture``, ``lake``, ``outbox``, ``snapshots``, ``shadows``, ``definitions``,
+``projects`` and ``insight``.
 All have the names that they have in SQL (tools/verbs.py).
 
 Each verb imports its use case when it is called: most processes only look at the catalog, and need
@@ -60,6 +61,8 @@ if TYPE_CHECKING:
     from pgtrickle.client.definitions import DefinitionVerbs
     from pgtrickle.client.insight import InsightVerbs
     from pgtrickle.client.lake import LakeVerbs
+    from pgtrickle.client.outbox import OutboxVerbs
+    from pgtrickle.client.projects import ProjectVerbs
     from pgtrickle.client.scheduler import SchedulerVerbs
     from pgtrickle.client.shadows import ShadowVerbs
     from pgtrickle.client.snapshots import SnapshotVerbs
@@ -198,11 +201,25 @@ class Trickle(Naming):
         return SnapshotVerbs(self._runtime, self._schema)
 
     @cached_property
+    def outbox(self) -> OutboxVerbs:
+        """The verbs on outboxes: record what refreshes change, and read it."""
+        from pgtrickle.client.outbox import OutboxVerbs
+
+        return OutboxVerbs(self._runtime, self._schema)
+
+    @cached_property
     def definitions(self) -> DefinitionVerbs:
         """The verbs on the definitions of a whole database: dump them, and restore them."""
         from pgtrickle.client.definitions import DefinitionVerbs
 
         return DefinitionVerbs(self._runtime, self._schema)
+
+    @cached_property
+    def projects(self) -> ProjectVerbs:
+        """The verbs on projects, which define stream tables by files: plan, apply, test them."""
+        from pgtrickle.client.projects import ProjectVerbs
+
+        return ProjectVerbs(self._runtime, self._schema)
 
     @cached_property
     def insight(self) -> InsightVerbs:
@@ -373,11 +390,22 @@ class Trickle(Naming):
 
         return verify_stream_table(self._runtime, self._name(name))
 
-    def explain_stream_table(self, name: str, format: ExplainFormat = "text") -> str:  # noqa: A002 - PostgreSQL's word
-        """Show how a stream table is maintained: as ``text``, ``json`` or ``dot``."""
+    def explain_stream_table(
+        self,
+        name: str,
+        format: ExplainFormat = "text",  # noqa: A002 - PostgreSQL's word
+        *,
+        with_analyze: bool = False,
+    ) -> str:
+        """Show how a stream table is maintained: as text, json, dot, mermaid or html.
+
+        ``with_analyze`` runs the reads and stages of the next refresh, measures them, and rolls
+        everything back: no contents, state, frontier or history change.
+        """
         from pgtrickle.service.insight.explain import explain_stream_table
 
-        return explain_stream_table(self._runtime, self._name(name), format)
+        name_ = self._name(name)
+        return explain_stream_table(self._runtime, name_, format, with_analyze=with_analyze)
 
     def alter_stream_table(
         self,

@@ -35,23 +35,23 @@ def no_keys(scan: Scan) -> Collection[Key]:  # noqa: ARG001 - Keys
 
 def is_narrow(node: Node, keys: Keys) -> bool:
     """Tell whether each join below has a side with at most one partner per row."""
-    return _keys_of(node, keys) is not None
+    return keys_of(node, keys) is not None
 
 
-def _keys_of(node: Node, keys: Keys) -> set[Key] | None:
+def keys_of(node: Node, keys: Keys) -> set[Key] | None:
     """Return the keys of an operator's rows; None if a join below is many-to-many."""
     match node:
         case Scan():
             return _renamed(node, set(keys(node)))
         case Project():
-            inner = _keys_of(node.child, keys)
+            inner = keys_of(node.child, keys)
             return None if inner is None else _renamed(node, inner)
         case Filter() | Weigh():
-            return _keys_of(node.child, keys)
+            return keys_of(node.child, keys)
         case InnerJoin():
-            return _keys_of_join(node, _keys_of(node.left, keys), _keys_of(node.right, keys))
+            return _keys_of_join(node, keys_of(node.left, keys), keys_of(node.right, keys))
         case UnionAll():
-            children = [_keys_of(child, keys) for child in node.children]
+            children = [keys_of(child, keys) for child in node.children]
             return None if None in children else set()
         case Aggregate() | Recompute():
             raise ValueError("a plan is cut at its stateful operators before it is looked at")

@@ -104,6 +104,8 @@ REMEDIES: Final = {
     "ST502": "Upgrade the server to PostgreSQL 15 or newer.",
     "ST503": "Read the server's log in the directory that the error names.",
     "ST504": "Connect to the primary, or wait until this server is promoted.",
+    "ST506": "Correct the file that the error names.",
+    "ST507": "Correct the files as the error says, and apply the project again.",
     "ST505": "Promise the age that the error names or more, or make the refresh quicker.",
     "ST601": "Start a daemon: pgtrickle run.",
     "ST602": "Raise pg_trickle.request_timeout, or submit the request and check it later.",
@@ -124,6 +126,11 @@ REMEDIES: Final = {
     " table in DuckDB, it is written again; then run: pgtrickle sink retry NAME.",
     "ST710": "Check that this machine reaches the storage of the lake; reads are retried by"
     " themselves.",
+    "ST801": "Give it one: pgtrickle outbox enable NAME.",
+    "ST802": "Begin again: take the contents and the position at one moment (outbox_position), and"
+    " follow the changes after it.",
+    "ST803": "Name a consumer group that is yours, or create one under another name.",
+    "ST804": "Poll again: another consumer has the entries now, or they were committed.",
     "ST901": "Rebuild it: pgtrickle repair NAME. If that does not help, drop and create it"
     " again, and report the error: it is a bug in pgtrickle.",
 }

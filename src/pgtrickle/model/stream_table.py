@@ -109,6 +109,7 @@ class StreamTable(Shown):
     last_error_at: datetime | None = None
     pinned: tuple[str, ...] = ()  # what was added to the query so that it has one answer
     circle: int | None = None  # the least id of the members of its circle: see ADR 0023
+    has_outbox: bool = False  # whether each refresh appends its changes to an outbox
 
     @property
     def follows_time(self) -> bool:

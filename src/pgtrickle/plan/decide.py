@@ -31,6 +31,7 @@ class Facts:
     forecast: Forecast | None = None  # if there is work to do
     clock_back: bool = False  # the clock shows an earlier time than that of the contents
     volatile: str = ""  # which function gives other rows for the same data
+    watched: tuple[str, ...] = ()  # changed sources that functions of the query read, in words
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,8 @@ def _first_rule(facts: Facts) -> Decision:
         return Decision(Action.FULL, "refresh_mode is FULL")
     if facts.truncated:
         return Decision(Action.FULL, f"{', '.join(facts.truncated)} was truncated")
+    if facts.watched:
+        return Decision(Action.FULL, "; ".join(facts.watched))
     if table.refresh_mode is RefreshMode.AUTO:
         return _by_cost(facts)
     return Decision(Action.DIFFERENTIAL, _changes(facts))
@@ -144,6 +147,8 @@ def _anew(facts: Facts) -> Decision | None:
         return Decision(Action.FULL, f"{', '.join(facts.polled)} changed, as polling shows")
     if facts.truncated:
         return Decision(Action.FULL, f"{', '.join(facts.truncated)} was truncated")
+    if facts.watched:
+        return Decision(Action.FULL, "; ".join(facts.watched))
     if facts.changed_rows and table.refresh_mode is RefreshMode.FULL:
         return Decision(Action.FULL, "refresh_mode is FULL")
     return None

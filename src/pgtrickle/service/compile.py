@@ -112,11 +112,23 @@ class Compiled:
         """The columns of the result."""
         return self.binding.query.columns
 
+    @property
+    def scanned(self) -> frozenset[int]:
+        """The sources that the query itself reads, and not only its functions."""
+        if self.refusal is not None:
+            return frozenset(self.binding.query.reads)
+        return frozenset(self.staged.captured_columns())
+
     def columns_used(self) -> dict[int, tuple[str, ...]]:
         """Return, by source, the columns whose changes matter."""
-        if self.refusal is not None:
-            return dict(self.binding.query.reads)
-        return self.staged.captured_columns()
+        found = (
+            self.staged.captured_columns()
+            if self.refusal is None
+            else dict(self.binding.query.reads)
+        )
+        for relid, names in self.binding.watched.items():
+            found[relid] = tuple(sorted({*found.get(relid, ()), *names}))
+        return found
 
     def captured_columns(self) -> dict[int, tuple[str, ...]]:
         """Return the same for the captured sources; the others are polled."""

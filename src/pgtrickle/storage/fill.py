@@ -31,6 +31,12 @@ def state_is_empty(connection: Connection, stream_table_id: int, stage: Stateful
     return not full
 
 
+def empty_state(connection: Connection, stream_table_id: int, stage: StatefulStage) -> None:
+    """Delete all rows of the state of a stage; whoever reads them goes on."""
+    for one in tables_of(stream_table_id, stage):
+        connection.execute(trusted(f"DELETE FROM {one.sql}"))
+
+
 def fill_state(
     connection: Connection,
     stream_table_id: int,

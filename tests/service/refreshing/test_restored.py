@@ -15,7 +15,7 @@ from pgtrickle.errors import Retry, StandbyError
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.engines import Borrowed
 from tests.fixtures.restartable import OwnServer
-from tests.labs.lab import Lab
+from tests.labs.lab import Lab, Row
 
 T = ("CREATE TABLE t (id int PRIMARY KEY, k int)", "INSERT INTO t VALUES (1, 1), (2, 1)")
 COUNTS = "SELECT k, count(*) AS n FROM t GROUP BY k"
@@ -64,6 +64,16 @@ def goes_on(lab: Lab) -> None:
     lab.window(action="NO_DATA")
 
 
+def snapshots_came_along(copy: Lab, saved: list[Row]) -> None:
+    """Restore from a snapshot of the original; it is still no table to write to."""
+    [listed] = copy.trickle.snapshots.list_snapshots()
+    assert (str(listed.table), listed.gap) == ("public.saved", RESTORED)
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+        copy.run("DELETE FROM saved")
+    copy.trickle.snapshots.restore_from_snapshot("counts", "saved")
+    assert copy.rows("TABLE counts") == copy.rows("TABLE saved") == saved
+
+
 def test_cloned_database_starts_anew_and_the_original_goes_on(
     own_server: OwnServer, original: Lab, open_lab: Open
 ):
@@ -86,6 +96,10 @@ def test_dumped_and_restored_database_starts_anew(
     own_server: OwnServer, original: Lab, open_lab: Open, durability: str
 ):
     original.trickle.capture.set_buffer_durability(durability)
+    original.trickle.snapshots.snapshot_stream_table("counts", "saved")
+    saved = original.rows("TABLE saved")
+    definitions = own_server.directory / "definitions.yaml"
+    original.trickle.definitions.dump_definitions(definitions)
     # Other oids: the restored tables get those of the copy.
     dump = own_server.directory / "dump.sql"
     own_server.run("pg_dump", "-d", own_server.dsn, "-f", str(dump))
@@ -99,6 +113,9 @@ def test_dumped_and_restored_database_starts_anew(
         writer.execute("DELETE FROM t WHERE id = 2")
 
     copy = open_lab(dsn)
+    there = copy.trickle.definitions.restore_definitions(definitions)
+    assert {one.status for one in there} == {"unchanged"}
+    snapshots_came_along(copy, saved)
     assert copy.refresh("counts", "REINITIALIZE").reason == RESTORED
     copy.run("INSERT INTO t VALUES (7, 7)")
     copy.refresh("best", "REINITIALIZE")
@@ -107,6 +124,7 @@ def test_dumped_and_restored_database_starts_anew(
     goes_on(copy)
     assert [one.alert for one in copy.trickle.capture.check_cdc_health()] == [None, None]
     copy.trickle.drop_stream_table("counts", cascade=True)
+    copy.run("DROP TABLE saved")
     assert copy.leftovers() == []
 
 

@@ -39,6 +39,10 @@ INNER = {
     *("list_definitions", "list_table_objects", "quote_name", "write_block", "write_definition"),
     *("write_definition_calls", "write_dump", "write_object", "write_removal", "write_scheduling"),
     *(
+        "check_outbox",
+        "first_outbox_id",
+        "list_changes",
+        "list_followable",
         "present_name",
         "resolve_path",
         "write_suspension",
@@ -111,9 +115,11 @@ def test_the_page_shows_what_the_database_has(lab: Lab):
     routines = read_routines()
     for examples in EXAMPLES.values():
         for name in examples:
+            kind = "p" if routines[name].kind == "procedure" else "f"
             [(names, comment)] = lab.rows(
                 "SELECT proargnames[1:pronargs], obj_description(oid, 'pg_proc') FROM pg_proc"
                 f" WHERE pronamespace = 'pgtrickle'::regnamespace AND proname = '{name}'"
+                f" AND prokind = '{kind}'"
             )
             given = [
                 one.removeprefix("OUT ").split()[0].strip('"') for one in routines[name].arguments

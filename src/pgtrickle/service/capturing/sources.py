@@ -8,7 +8,7 @@ from contextlib import suppress
 from psycopg import Connection
 
 from pgtrickle.binding.bound_objects import record_bound_objects
-from pgtrickle.binding.functions_used import record_functions
+from pgtrickle.binding.functions.recorded import record_functions
 from pgtrickle.capture.fingerprint import list_fingerprints
 from pgtrickle.capture.triggers import drop_capture, renew_capture
 from pgtrickle.catalog.capture.change_tracking import (

@@ -16,7 +16,7 @@ from pgtrickle.model.capture.cdc_mode import CdcMode
 from pgtrickle.model.stream_table import RefreshMode, StreamTable
 from pgtrickle.service.check_time import time_refusal
 from pgtrickle.service.compile import Compiled
-from pgtrickle.sql.refusal import unsupported
+from pgtrickle.sql.refusal import Refusal, unsupported
 
 # On these depends what the text of an expression means, or how a value is shown.
 _SETTINGS = (
@@ -53,6 +53,8 @@ def check_immediate(
         raise compiled.refusal
     if compiled.follows_time:
         raise no_time(compiled)
+    for function in compiled.binding.watchers.values():
+        raise unsupported(_reads_tables(function), compiled.binding.query.sql)
     for one in compiled.binding.query.relations.values():
         if one.polled:
             raise UnsupportedSourceError(
@@ -71,6 +73,15 @@ def no_time(compiled: Compiled) -> UnsupportedQueryError:
     refusal = time_refusal("under refresh_mode = 'IMMEDIATE'")
     refusal.hint = f"Rows would have to leave as time passes, when nobody writes. {_HINT}"
     return unsupported(refusal, compiled.binding.query.sql)
+
+
+def _reads_tables(function: str) -> Refusal:
+    """Return the refusal of a function whose tables would have to be followed too."""
+    return Refusal(
+        f"the function \"{function}\" under refresh_mode = 'IMMEDIATE', because it reads tables",
+        function,
+        hint=f"A change of those changes any row. {_HINT}",
+    )
 
 
 def no_sink() -> LakeSinkError:

@@ -222,7 +222,10 @@ class _Later:
         written = _written(self.runtime, snapshot, verified)
         with translated_errors(), written as source, ExitStack() as opened:
             compiled = verified.compiled
-            if compiled.follows_time or not compiled.binding.time_dependent:
+            # A function of the query reads the members themselves, and not their copies.
+            members = {one.prepared.stream_table.relid for one in committed[:-1]}
+            apart = members.isdisjoint(compiled.binding.watched)
+            if apart and (compiled.follows_time or not compiled.binding.time_dependent):
                 reader = opened.enter_context(imported(self.runtime, snapshot))
                 self._prepared = _prepare_apart(reader, snapshot, source, committed)
                 if self._prepared is not None:

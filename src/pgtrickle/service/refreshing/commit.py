@@ -76,6 +76,8 @@ def commit(writer: Connection, outcome: Outcome, *, together: bool = False) -> C
     if prepared.immediate:
         mark_ready(writer, stream_table.id)
     refresh_id = _record(writer, outcome)
+    if stream_table.has_outbox:
+        _append(writer, outcome, refresh_id)
     # Nobody is notified of a successor: its contents are not visible yet.
     if refresh_id is not None and outcome.written.changed and not is_successor(stream_table.name):
         _tell(writer, outcome, refresh_id)
@@ -177,6 +179,21 @@ def _deliver(writer: Connection, outcome: Outcome, refresh_id: int | None) -> Le
     delivery = Delivery(stream_table, columns, frontier, refresh_id)
     with prepared.account.timed("lake"):
         return copy.deliver(runtime, writer, delivery, written.tracking, written=written.changed)
+
+
+def _append(writer: Connection, outcome: Outcome, refresh_id: int | None) -> None:
+    """Append the changes to the outbox; a stream table without one does not get here."""
+    from pgtrickle.service.outboxes.append import append_to_outbox  # noqa: PLC0415 - most have none
+
+    append_to_outbox(
+        writer,
+        outcome.prepared,
+        outcome.written,
+        action=outcome.decision.action,
+        refresh_id=refresh_id,
+        frontier=outcome.basis.frontier,
+        data_timestamp=outcome.basis.taken_at,
+    )
 
 
 def _report(outcome: Outcome, refresh_id: int | None) -> RefreshReport:

@@ -53,6 +53,7 @@ class Written:
 
     applied: Applied
     tracking: Tracking | None = None
+    filled: bool = False  # from empty: all rows of the table are new
 
     @property
     def changed(self) -> bool:
@@ -79,6 +80,7 @@ def replace_contents(writer: Connection, prepared: Prepared, rows: Rows) -> Writ
         writer, name, rows.outputs, rows.source, rows.condition, weight=rows.weight
     )
     ensure_row_index(writer, name, columns)
+    filled = applied is not None
     if applied is None:
         places = weigh_difference(writer, name, columns, rows.source) if rows.stored else None
         if places is None:
@@ -87,7 +89,7 @@ def replace_contents(writer: Connection, prepared: Prepared, rows: Rows) -> Writ
     else:
         tracking = None  # filled from empty: a sink takes all rows
     writer.execute(trusted(f"ANALYZE {name.sql}"))
-    return Written(applied, tracking)
+    return Written(applied, tracking, filled)
 
 
 def _weigh(writer: Connection, rows: Rows, *, less: QualifiedName | None) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from psycopg import Connection
 
 from pgtrickle.binding.bound_objects import find_disturbance
-from pgtrickle.binding.functions_used import list_changed_functions
+from pgtrickle.binding.functions.recorded import list_changed_functions
 from pgtrickle.binding.rights import check_readable
 from pgtrickle.capture.fingerprint import (
     explain_difference,
@@ -16,7 +16,7 @@ from pgtrickle.capture.fingerprint import (
     list_fingerprints,
 )
 from pgtrickle.capture.polling import add_up_rows
-from pgtrickle.capture.windows import SourceChanges, changed_sources
+from pgtrickle.capture.windows import SourceChanges, changed_sources, leaves_a_change
 from pgtrickle.catalog.capture.gaps import list_capture_gaps, note_crashes, tells_of_crash
 from pgtrickle.catalog.dependencies import Dependency
 from pgtrickle.catalog.stream_tables import find_plan
@@ -104,6 +104,9 @@ def gather_facts(
     reshaped = refresh.lessons.reshaped
     names = {one.source_relid: str(one.source) for one in prepared.captured}
     changes = [] if reshaped else _changes(stream_table, snapshot, buffers, list(names))
+    watched = _watched(prepared, buffers, changes)
+    scanned = compiled.scanned
+    changes = [one for one in changes if one.relid in scanned or one.relid in watched]
     truncated = {one.relid for one in changes if one.truncated}
     rows = {
         str(one.source_relid): add_up_rows(snapshot.connection, one.source, one.columns_used)
@@ -143,10 +146,15 @@ def gather_facts(
         gaps=list_capture_gaps(buffers.connection, stream_table.id),
         clock_back=now is not None and frontier.time is not None and now.at < frontier.time.at,
         volatile=next(map(str, compiled.binding.volatile), ""),
+        watched=tuple(
+            f"{names[relid]} changed, which the function {compiled.binding.watchers[relid]} reads"
+            for relid in watched
+        ),
     )
     changed = {str(one.relid): one.rows for one in changes if one.rows}
     if has_work(facts):
         follows = changed and not truncated and not rewritten and not facts.polled
+        follows = follows and not facts.watched
         follows = follows and not facts.gaps and compiled.refusal is None
         if follows or (compiled.follows_time and compiled.refusal is None):
             used = {one.source_relid: one.columns_used for one in prepared.captured}
@@ -172,6 +180,30 @@ def gather_facts(
         all_files,
     )
     return Findings(facts, frozenset(changed), weighted, basis)
+
+
+def _watched(
+    prepared: Prepared, buffers: BufferView, changes: Sequence[SourceChanges]
+) -> list[int]:
+    """Return the changed tables that functions of the query read, by what those read."""
+    before = prepared.stream_table.frontier
+    columns = prepared.compiled.binding.watched
+    return [
+        one.relid
+        for one in changes
+        if one.relid in columns
+        and before is not None
+        and (
+            one.truncated
+            or leaves_a_change(
+                buffers.connection,
+                one.relid,
+                columns[one.relid],
+                before.snapshot,
+                buffers.upper,
+            )
+        )
+    ]
 
 
 def _frontier(

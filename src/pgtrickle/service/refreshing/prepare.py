@@ -42,7 +42,8 @@ def prepare(refresh: Refresh) -> Prepared:
         check_types(connection, compiled.binding.types)
         runtime.remembered.keep_shape(stream_table, _shape(dependencies))
         refresh = replace(refresh, stream_table=stream_table)
-        if missing := _missing_state(connection, refresh, compiled, new=not known):
+        missing = find_missing_state(connection, refresh, compiled, new=not known)
+        if missing := missing or find_missing_sources(compiled, dependencies):
             refresh = _reshaped(refresh, missing)
             prepare_reinitialize(runtime, stream_table, refresh.lessons.reshaped)
     with refresh.account.timed("lake_sources"):
@@ -106,7 +107,7 @@ def _compile(
     return stream_table, compiled
 
 
-def _missing_state(
+def find_missing_state(
     connection: Connection, refresh: Refresh, compiled: Compiled, *, new: bool
 ) -> str:
     """Return why state that the compiled query needs is missing; empty if it exists.
@@ -123,6 +124,14 @@ def _missing_state(
     if new and has_other_form(connection, stream_table.id, compiled.staged):
         return "another version kept its state in another form"
     return ""
+
+
+def find_missing_sources(compiled: Compiled, dependencies: Sequence[Dependency]) -> str:
+    """Return what functions read that is not on record as a source; empty if all of it is."""
+    known = {one.source_relid for one in dependencies}
+    functions = (name for relid, name in compiled.binding.watchers.items() if relid not in known)
+    return next((f"the function {name} reads a table that was not captured" for name in functions),
+                "")  # fmt: skip
 
 
 def _reshaped(refresh: Refresh, *reshaped: str) -> Refresh:

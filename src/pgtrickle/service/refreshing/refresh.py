@@ -126,8 +126,16 @@ class Prepared:
 
     @property
     def reads_and_writes(self) -> bool:
-        """Whether one transaction reads and writes, because PostgreSQL may compute a stage."""
-        return self.computes_in_postgres or self.engine_mode is EngineMode.AUTO
+        """Whether one transaction reads and writes.
+
+        So it must if PostgreSQL may compute a stage.  And a function that reads tables, and that is
+        evaluated when the result is written, must see them as they were read.
+        """
+        return (
+            self.computes_in_postgres
+            or self.engine_mode is EngineMode.AUTO
+            or bool(self.compiled.binding.watched)
+        )
 
     @property
     def immediate(self) -> bool:

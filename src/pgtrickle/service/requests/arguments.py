@@ -28,6 +28,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = MappingProxyType(
         "format": (str,),
         "cascade": (bool,),
         "full": (bool,),
+        "with_analyze": (bool,),
         "wait_seconds": (int, float),
         "definitions": (list,),
         "names": (list,),
@@ -44,6 +45,9 @@ _TYPES: Mapping[str, tuple[type, ...]] = MappingProxyType(
         "isolation": (str,),
         "action": (str,),
         "sla_s": (int, float),
+        "retention_hours": (int, float),
+        "inline_threshold_rows": (int,),
+        "if_exists": (bool,),
     }
 )
 

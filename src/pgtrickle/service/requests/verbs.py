@@ -40,6 +40,7 @@ from pgtrickle.service.requests import capture_verbs as capture
 from pgtrickle.service.requests import explain_verbs as explanations
 from pgtrickle.service.requests import hold_verbs as control
 from pgtrickle.service.requests import lake_verbs as lake
+from pgtrickle.service.requests import outbox_verbs as outboxes
 from pgtrickle.service.requests import shadow_verbs as shadows
 from pgtrickle.service.requests import snapshot_verbs as snapshots
 from pgtrickle.service.requests.arguments import check_arguments, read_arguments
@@ -241,7 +242,14 @@ def _tell_waiting(ask: Ask, stream_table: StreamTable) -> Callable[[LeaseHeldErr
 
 def _explain(ask: Ask, given: Arguments) -> Any:
     stream_table = get_own_stream_table(ask, given["name"])
-    return explain_stream_table(ask.runtime, stream_table.name, given.get("format", "text"))
+    analyze = bool(given.get("with_analyze", False))
+    return when_free(
+        lambda: explain_stream_table(
+            ask.runtime, stream_table.name, given.get("format", "text"), with_analyze=analyze
+        ),
+        waiting=_tell_waiting(ask, stream_table),
+        seconds=given.get("wait_seconds"),
+    )
 
 
 def _validate(ask: Ask, given: Arguments) -> Any:
@@ -312,7 +320,12 @@ VERBS: Mapping[str, Verb] = MappingProxyType(
             Verb("resume_stream_table", _resume, _ONE),
             Verb("repair_stream_table", _repair, _ONE),
             Verb("verify_stream_table", _verify, _ONE, ("wait_seconds",)),
-            Verb("explain_stream_table", _explain, _ONE, ("format",)),
+            Verb(
+                "explain_stream_table",
+                _explain,
+                _ONE,
+                ("format", "with_analyze", "wait_seconds"),
+            ),
             Verb("validate_query", _validate, ("query",)),
             Verb("bulk_create", _bulk_create, ("definitions",)),
             Verb("bulk_alter_stream_tables", _bulk_alter, ("names", "params")),
@@ -322,6 +335,13 @@ VERBS: Mapping[str, Verb] = MappingProxyType(
             ),
             Verb("restore_from_snapshot", snapshots.restore, _FROM, ("wait_seconds",)),
             Verb("drop_snapshot", snapshots.drop, ("table",)),
+            Verb(
+                "enable_outbox",
+                outboxes.enable_outbox,
+                _ONE,
+                ("retention_hours", "inline_threshold_rows", "wait_seconds"),
+            ),
+            Verb("disable_outbox", outboxes.disable_outbox, _ONE, ("if_exists", "wait_seconds")),
             Verb("promote_shadow", shadows.promote, _ONE),
             Verb("cancel_shadow", shadows.cancel, _ONE),
             Verb("compare_shadow", shadows.compare, _ONE, ("max_rows",)),

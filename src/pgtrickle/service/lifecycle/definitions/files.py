@@ -11,8 +11,9 @@ from typing import Any
 
 from pgtrickle.errors import DumpDamagedError, DumpTooNewError, SettingError
 from pgtrickle.model.definitions.dump import FORM, Described, Dump, DumpedRows
-from pgtrickle.service.lifecycle.definitions.shape import INDEX, ONE_FILE, PART, Shape, check_shape
+from pgtrickle.service.lifecycle.definitions.shape import INDEX, ONE_FILE, PART, check_shape
 from pgtrickle.service.lifecycle.definitions.yaml_text import read_yaml, write_yaml
+from pgtrickle.service.shapes import Shape
 
 INDEX_FILE = "dump.yaml"
 SCRIPT_FILE = "dump.sql"

@@ -5,16 +5,23 @@ Only the shape: what the words mean, the verbs check that get them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Iterator, Mapping
 
 from pgtrickle.errors import DumpDamagedError
 from pgtrickle.model.definitions.dump import PLACEHOLDER, STREAM_TABLE, VIEW
-from pgtrickle.model.text.lengths import shorten
 from pgtrickle.options.stream_table import OPTIONS
-
-Shape: TypeAlias = Callable[[object, str], Iterator[str]]  # yields what is wrong, given the place
+from pgtrickle.service.shapes import (
+    COUNT,
+    FLAG,
+    NAMES,
+    NUMBER,
+    TEXT,
+    WORDS,
+    Keys,
+    Shape,
+    anything,
+    list_of,
+)
 
 _HINT = "Dump the definitions again, or undo what was changed in the file."
 
@@ -29,97 +36,25 @@ def check_shape(value: object, shape: Shape, file: str) -> None:
         )
 
 
-def _is(kind: type | tuple[type, ...], word: str) -> Shape:
-    def check(value: object, place: str) -> Iterator[str]:
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            yield f"{place or 'the file'}: {word} is missing, found {shorten(repr(value))}"
-
-    return check
-
-
-def _list_of(shape: Shape) -> Shape:
-    def check(value: object, place: str) -> Iterator[str]:
-        if not isinstance(value, list):
-            yield from _is(list, "a list")(value, place)
-            return
-        for number, one in enumerate(value):
-            yield from shape(one, f"{place}[{number}]")
-
-    return check
-
-
-def _words(value: object, place: str) -> Iterator[str]:
-    """Accept a mapping of names to texts."""
-    if not isinstance(value, dict):
-        yield from _is(dict, "a mapping")(value, place)
-        return
-    for key, one in value.items():
-        yield from TEXT(key, place)
-        yield from TEXT(one, f"{place}.{key}")
-
-
-@dataclass(frozen=True, slots=True)
-class Keys:
-    """A mapping with these keys; ``optional`` ones may be missing, others are a mistake."""
-
-    required: Mapping[str, Shape]
-    optional: Mapping[str, Shape]
-
-    def __call__(self, value: object, place: str) -> Iterator[str]:
-        """Yield what is wrong."""
-        if not isinstance(value, dict):
-            yield from _is(dict, "a mapping")(value, place)
-            return
-        for key, one in value.items():
-            shape = self.required.get(key) or self.optional.get(key)
-            where = f"{place}.{key}".lstrip(".")
-            if shape is None:
-                yield f"{where}: this version knows no such entry"
-            else:
-                yield from shape(one, where)
-        yield from (
-            f"{place}.{key}: is missing".lstrip(".") for key in self.required.keys() - value
-        )
-
-
-def _anything(_: object, __: str) -> Iterator[str]:
-    yield from ()
-
-
-TEXT = _is(str, "a text")
-_FLAG = _is(bool, "true or false")
-_NUMBER = _is((int, float), "a number")
-_COUNT = _is(int, "a whole number")
-_NAMES = _list_of(TEXT)
-
-
-def _optional(shape: Shape) -> Shape:
-    def check(value: object, place: str) -> Iterator[str]:
-        if value is not None:
-            yield from shape(value, place)
-
-    return check
-
-
 _OBJECT = Keys(
     {"kind": TEXT, "name": TEXT, "definition": TEXT},
-    {"unique": _FLAG, "comment": TEXT, "roles": _NAMES, "enabled": TEXT},
+    {"unique": FLAG, "comment": TEXT, "roles": NAMES, "enabled": TEXT},
 )
-_GRANT = Keys({"privileges": _NAMES}, {"to": TEXT, "column": TEXT, "grantable": _FLAG})
-_TABLE = Keys(
+_GRANT = Keys({"privileges": NAMES}, {"to": TEXT, "column": TEXT, "grantable": FLAG})
+TABLE = Keys(
     {},
     {
         "comment": TEXT,
-        "column_comments": _list_of(Keys({"column": TEXT, "comment": TEXT}, {})),
-        "storage_parameters": _words,
-        "objects": _list_of(_OBJECT),
+        "column_comments": list_of(Keys({"column": TEXT, "comment": TEXT}, {})),
+        "storage_parameters": WORDS,
+        "objects": list_of(_OBJECT),
         "replica_identity": TEXT,
         "replica_index": TEXT,
         "row_security": TEXT,
-        "grants": _list_of(_GRANT),
+        "grants": list_of(_GRANT),
     },
 )
-ROWS = Keys({"file": TEXT, "rows": _COUNT, "sha256": TEXT, "data_timestamp": TEXT}, {})
+ROWS = Keys({"file": TEXT, "rows": COUNT, "sha256": TEXT, "data_timestamp": TEXT}, {})
 _ITEMS: Mapping[str, Keys] = {
     STREAM_TABLE: Keys(
         {
@@ -127,23 +62,23 @@ _ITEMS: Mapping[str, Keys] = {
             "name": TEXT,
             "query": TEXT,
             "search_path": TEXT,
-            "initialize": _FLAG,
+            "initialize": FLAG,
             "status": TEXT,
-            "paused": _FLAG,
-            "sources": _NAMES,
-            "uses": _list_of(Keys({"kind": TEXT, "name": TEXT}, {})),
-            "table": _TABLE,
-            "subscriptions": _list_of(Keys({"channel": TEXT, "role": TEXT}, {})),
+            "paused": FLAG,
+            "sources": NAMES,
+            "uses": list_of(Keys({"kind": TEXT, "name": TEXT}, {})),
+            "table": TABLE,
+            "subscriptions": list_of(Keys({"channel": TEXT, "role": TEXT}, {})),
         },
         {
             "owner": TEXT,
             "rows": ROWS,
-            "sla_s": _NUMBER,
+            "sla_s": NUMBER,
             # The verbs read their words.
-            **{name: _anything for name, one in OPTIONS.items() if one.kept},
+            **{name: anything for name, one in OPTIONS.items() if one.kept},
         },
     ),
-    VIEW: Keys({"kind": TEXT, "name": TEXT, "definition": TEXT, "table": _TABLE}, {}),
+    VIEW: Keys({"kind": TEXT, "name": TEXT, "definition": TEXT, "table": TABLE}, {}),
     PLACEHOLDER: Keys({"kind": TEXT, "name": TEXT, "query": TEXT}, {}),
 }
 
@@ -158,34 +93,34 @@ def item(value: object, place: str) -> Iterator[str]:
 
 
 _HEAD: Mapping[str, Shape] = {
-    "pgtrickle_dump": _COUNT,
+    "pgtrickle_dump": COUNT,
     "package": TEXT,
-    "postgresql": _COUNT,
+    "postgresql": COUNT,
     "database": TEXT,
-    "complete": _FLAG,
+    "complete": FLAG,
 }
 _WHOLE: Mapping[str, Shape] = {
-    "settings": _words,
-    "access": _list_of(Keys({"role": TEXT, "level": TEXT}, {})),
-    "lake_tables": _list_of(
+    "settings": WORDS,
+    "access": list_of(Keys({"role": TEXT, "level": TEXT}, {})),
+    "lake_tables": list_of(
         Keys(
             {
                 "name": TEXT,
                 "lake_table": TEXT,
-                "columns": _NAMES,
+                "columns": NAMES,
                 "catalog_schema": TEXT,
                 "compaction_policy": TEXT,
             },
             {},
         )
     ),
-    "gates": _NAMES,
-    "watermarks": _list_of(Keys({"source": TEXT, "watermark": TEXT}, {})),
-    "watermark_groups": _list_of(
-        Keys({"name": TEXT, "sources": _NAMES, "tolerance_secs": _NUMBER}, {})
+    "gates": NAMES,
+    "watermarks": list_of(Keys({"source": TEXT, "watermark": TEXT}, {})),
+    "watermark_groups": list_of(
+        Keys({"name": TEXT, "sources": NAMES, "tolerance_secs": NUMBER}, {})
     ),
-    "refresh_groups": _list_of(Keys({"name": TEXT, "members": _NAMES, "isolation": TEXT}, {})),
+    "refresh_groups": list_of(Keys({"name": TEXT, "members": NAMES, "isolation": TEXT}, {})),
 }
-ONE_FILE = Keys({**_HEAD, **_WHOLE, "items": _list_of(item)}, {})
-INDEX = Keys({**_HEAD, **_WHOLE, "files": _NAMES}, {})
-PART = Keys({"pgtrickle_dump": _COUNT, "item": item, "complete": _FLAG}, {})
+ONE_FILE = Keys({**_HEAD, **_WHOLE, "items": list_of(item)}, {})
+INDEX = Keys({**_HEAD, **_WHOLE, "files": NAMES}, {})
+PART = Keys({"pgtrickle_dump": COUNT, "item": item, "complete": FLAG}, {})

@@ -12,6 +12,9 @@ from pgtrickle.errors import DumpDamagedError
 _OTHER_BREAKS = re.compile("[\r\x85\u2028\u2029]")
 
 
+_DEEPEST = 100
+
+
 class _Writer(yaml.SafeDumper):  # type: ignore[misc]  # no type information
     """Writes no references between parts, and SQL line by line where YAML can."""
 
@@ -31,10 +34,24 @@ _Writer.add_representer(str, _write_text)
 class _Reader(yaml.SafeLoader):  # type: ignore[misc]  # no type information
     """Reads no references: a few of them can stand for billions of parts."""
 
+    _depth = 0
+
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
             raise yaml.YAMLError("references (*) are not read")
-        return super().compose_node(parent, index)
+        if self._depth >= _DEEPEST:
+            raise yaml.YAMLError(f"it is nested more than {_DEEPEST} deep")
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - the library's signature
+        found: dict[Any, Any] = super().construct_mapping(node, deep=deep)
+        if len(found) < len(node.value):
+            line = node.start_mark.line + 1
+            raise yaml.YAMLError(f"an entry stands twice in the mapping that begins in line {line}")
+        return found
 
 
 def write_yaml(value: object) -> str:
@@ -51,15 +68,27 @@ def write_yaml(value: object) -> str:
     return str(text)
 
 
-def read_yaml(text: str, file: str) -> object:
-    """Read a value; raise ST223 if the text is not YAML.
+def parse_yaml(text: str) -> object:
+    r"""Read a value; raise ValueError if the text is not YAML.
 
-    >>> read_yaml("a: [1, '2']", "x.yaml")
+    >>> parse_yaml("a: [1, '2']")
     {'a': [1, '2']}
+    >>> parse_yaml("a: 1\na: 2")
+    Traceback (most recent call last):
+    ...
+    ValueError: an entry stands twice in the mapping that begins in line 1
     """
     try:
         return _Reader(text).get_single_data()
     except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise ValueError(str(error)) from error
+
+
+def read_yaml(text: str, file: str) -> object:
+    """Read a value of a dump; raise ST223 if the text is not YAML."""
+    try:
+        return parse_yaml(text)
+    except ValueError as error:
         raise DumpDamagedError(
             f"{file} cannot be read as YAML",
             detail=str(error),

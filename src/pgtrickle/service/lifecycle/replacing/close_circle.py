@@ -120,6 +120,8 @@ def _obstacles(connection: Connection, compiled: Compiled) -> Iterator[str]:
         yield str(volatile)
     if binding.time_dependent:
         yield "a function of the current time"
+    for function in binding.watchers.values():
+        yield f'the function "{function}", which reads a table,'
     if not _is_rewritten_exactly(connection, binding.query):
         yield "this syntax, which cannot be written down again,"
 

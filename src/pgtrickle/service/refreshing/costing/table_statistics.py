@@ -18,6 +18,7 @@ from pgtrickle.plan.cost.statistics import ROWS, Statistics, TableStatistics
 _NOT_ANALYZED = -1
 _PAGE_BYTES = 8168
 _ROW_BYTES = 28  # overhead beside its columns
+_NONE = 0  # no stream table has this id, and no relation this oid
 
 # Like PostgreSQL's own planner: the current size of the files, times the rows per page at the last
 # ANALYZE, or those expected from the columns. An ordinary role sees the statistics of tables that
@@ -54,20 +55,23 @@ _LIST = r"""
 
 def read_statistics(
     connection: Connection[TupleRow],
-    stream_table: StreamTable,
+    stream_table: StreamTable | None,
     query: StagedQuery,
     relids: Sequence[int],
 ) -> Statistics:
     """Read the statistics of sources, state and contents in one query, and price conditions.
 
+    Without a stream table there are neither state nor contents yet.
+
     The connection is in autocommit mode: a condition that cannot be priced fails alone.
     """
-    prefix = f"st_{stream_table.id}_"
-    values = {"relids": [*relids, stream_table.relid], "prefix": prefix}
+    prefix = f"st_{_NONE if stream_table is None else stream_table.id}_"
+    own = _NONE if stream_table is None else stream_table.relid
+    values = {"relids": [*relids, own], "prefix": prefix}
     sources, states, contents = {}, {}, TableStatistics(0.0)
     for relid, schema, name, *facts in connection.execute(_LIST, values):
         found = _table(*facts)
-        if relid == stream_table.relid:
+        if relid == own:
             contents = found
         elif schema == "pgtrickle_state":
             states[name.removeprefix(prefix)] = found

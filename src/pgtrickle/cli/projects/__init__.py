@@ -1,0 +1,1 @@
+"""The commands on projects: stream tables as files."""

@@ -1,0 +1,1 @@
+"""Change streams as values."""

@@ -1,0 +1,68 @@
+"""The outbox of a stream table as its consumers see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar
+
+from pgtrickle.model.text.shown import Shown
+
+RETENTION_HOURS = 24.0
+INLINE_THRESHOLD_ROWS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Outbox(Shown):
+    """What an outbox keeps: see ``outbox_status``."""
+
+    in_listing: ClassVar[tuple[str, ...]] = (
+        "stream_table",
+        "enabled",
+        "first_id",
+        "last_id",
+        "entries",
+        "retention_hours",
+        "blocked_by",
+    )
+
+    stream_table: str
+    enabled: bool
+    retention_hours: float
+    inline_threshold_rows: int
+    first_id: int  # of the entries that are kept; one after the last if none is
+    last_id: int
+    entries: int
+    claim_check_entries: int  # whose changes are apart from them
+    pending: int  # statements of writers whose entries have no number yet
+    oldest_at: datetime | None
+    newest_at: datetime | None
+    schema_version: int
+    consumer_groups: int
+    slowest_group: str | None
+    slowest_offset: int | None
+    blocked_by: str | None  # the consumer group that keeps entries beyond the retention
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxPosition(Shown):
+    """Where a consumer begins: the contents that the same snapshot shows, and what follows."""
+
+    pgt_id: int
+    first_id: int
+    last_id: int
+    frontier: dict[str, Any] | None
+    data_timestamp: datetime | None
+    schema_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxChange(Shown):
+    """One change of one row."""
+
+    outbox_id: int
+    row_number: int
+    op: str
+    key: dict[str, Any] | None
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None

@@ -1,0 +1,1 @@
+"""Outboxes: the changes of stream tables, which consumers follow."""

@@ -1,0 +1,81 @@
+"""``enable_outbox`` and ``disable_outbox``: begin to record what refreshes change, and end it.
+
+Under the lease, so that every later refresh appends its changes and no earlier one does.
+"""
+
+from __future__ import annotations
+
+from psycopg import Connection
+
+from pgtrickle.binding.planning_bounds import Bounds
+from pgtrickle.catalog.outboxes.config import add_schema, disable_outbox, enable_outbox
+from pgtrickle.catalog.refreshes.leases import check_lease
+from pgtrickle.errors import OutboxMissingError, SettingError
+from pgtrickle.model.stream_table import InitiatedBy, StreamTable
+from pgtrickle.model.streams.outbox import INLINE_THRESHOLD_ROWS, RETENTION_HOURS
+from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.service.claim import claimed
+from pgtrickle.service.compile import compile_stream_table
+from pgtrickle.service.outboxes.unique_key import find_unique_key
+from pgtrickle.service.runtime import Runtime
+
+_MOST_HOURS = 876_000  # a hundred years
+_MOST_INLINE = 1_000_000
+
+
+def enable(
+    runtime: Runtime,
+    name: QualifiedName,
+    *,
+    retention_hours: float = RETENTION_HOURS,
+    inline_threshold_rows: int = INLINE_THRESHOLD_ROWS,
+) -> QualifiedName:
+    """Give a stream table an outbox, or change what its outbox keeps; return its name."""
+    if not 0 <= retention_hours <= _MOST_HOURS:
+        raise SettingError(
+            f"entries cannot be kept for {retention_hours} hours",
+            hint=f"Give a number of hours from 0 to {_MOST_HOURS:,}.",
+        )
+    if not 0 <= inline_threshold_rows <= _MOST_INLINE:
+        raise SettingError(
+            f"an entry cannot hold {inline_threshold_rows} changes",
+            hint=f"Give a number from 0 to {_MOST_INLINE:,}; more changes are kept apart from it.",
+        )
+    with claimed(runtime, name, InitiatedBy.INITIAL) as (stream_table, lease):
+        with runtime.connection() as connection, connection.transaction():
+            again = stream_table.has_outbox
+            enable_outbox(
+                connection,
+                stream_table.id,
+                retention_hours=retention_hours,
+                inline_threshold_rows=inline_threshold_rows,
+                started=True,
+                again=again,
+            )
+            if not again:
+                _record_schema(runtime, connection, stream_table)
+            check_lease(connection, stream_table.id, lease.token)
+        return stream_table.name
+
+
+def _record_schema(runtime: Runtime, connection: Connection, stream_table: StreamTable) -> None:
+    bounds = Bounds.of(runtime.settings)
+    compiled = compile_stream_table(connection, stream_table, bounds)
+    key = find_unique_key(connection, compiled)
+    add_schema(connection, stream_table.id, compiled.columns, key)
+
+
+def disable(runtime: Runtime, name: QualifiedName, *, if_exists: bool = False) -> bool:
+    """Take the outbox of a stream table away, with its entries; return whether it had one."""
+    with claimed(runtime, name, InitiatedBy.INITIAL) as (stream_table, lease):
+        if not stream_table.has_outbox:
+            if if_exists:
+                return False
+            raise OutboxMissingError(
+                f'the stream table "{stream_table.name}" has no outbox',
+                hint="Those that have one: pgtrickle outbox status.",
+            )
+        with runtime.connection() as connection, connection.transaction():
+            disable_outbox(connection, stream_table.id)
+            check_lease(connection, stream_table.id, lease.token)
+        return True

@@ -1,0 +1,144 @@
+"""The changes of an outbox, as the statement that appends them computes them.
+
+A row is a JSON object from which each value can be read back: ``(row ->> column)::type``.  Where
+the query has a unique key, the row that goes and the row that comes for one value of the key are
+one change; a key that is not unique after all loses nothing, because every row is in some change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from psycopg import Connection
+
+from pgtrickle.model.sql_type import Column, SqlType
+from pgtrickle.model.text.comparable import comparable
+from pgtrickle.model.text.names import quote_identifier
+from pgtrickle.model.text.output_text import output_text
+from pgtrickle.model.text.trusted import trusted
+
+# Types whose JSON form is one to one with the value, whatever the session's settings are.
+_AS_JSON = frozenset(
+    {"bool", "int2", "int4", "int8", "numeric", "text", "varchar", "bpchar", "name", "date",
+     "timestamp", "timestamptz"}
+)  # fmt: skip
+_FLOATS = frozenset({"float4", "float8"})
+# Types whose text is always the same, too.
+_STEADY_TEXT = frozenset(
+    {"uuid", "json", "jsonb", "inet", "cidr", "macaddr", "oid", "bit", "varbit"}
+)
+_INLINE_BYTES = (
+    16_000_000  # in one value, which can have 256 MB, and which a consumer reads at once
+)
+
+
+def json_value(expression: str, type_: SqlType) -> str:
+    """Return an expression of which the JSON object of a row takes a value.
+
+    JSON has no negative zero.
+
+    >>> json_value('r."a"', SqlType("integer", "int4", "N"))
+    'r."a"'
+    >>> json_value('r."a"', SqlType("integer[]", "_int4", "A"))
+    '(r."a")::text'
+    """
+    if type_.base in _AS_JSON:
+        return expression
+    if type_.base in _FLOATS:
+        text = f"({expression})::text"
+        return (
+            f"CASE WHEN {text} = '-0' THEN pg_catalog.to_jsonb({text})"
+            f" ELSE pg_catalog.to_jsonb({expression}) END"
+        )
+    return output_text(expression, type_)
+
+
+def depends_on_settings(columns: Sequence[Column]) -> bool:
+    """Tell whether the texts of some values depend on settings of the session.
+
+    >>> depends_on_settings([Column("a", SqlType("interval", "interval", "T"))])
+    True
+    """
+    steady = _AS_JSON | _STEADY_TEXT
+    return any(one.type.base not in steady and one.type.category != "E" for one in columns)
+
+
+def write_changes(
+    columns: Sequence[Column], key: Sequence[str] | None, relation: str, weight: str
+) -> str:
+    """Write the query for the changes that weighted rows come to: rank, before and after."""
+    listed = ", ".join(
+        f"{json_value(f'r.{quote_identifier(one.name)}', one.type)} AS {quote_identifier(one.name)}"
+        for one in columns
+    )
+    document = f"(SELECT pg_catalog.to_jsonb(document) FROM (SELECT {listed}) AS document)"
+    copies = f"pg_catalog.generate_series(1, pg_catalog.abs({weight}))"
+    if key is None:
+        return (
+            f"SELECT CASE WHEN {weight} < 0 THEN {document} END AS before,\n"
+            f"       CASE WHEN {weight} > 0 THEN {document} END AS after\n"
+            f"  FROM {relation} AS r, {copies}"
+        )
+    types = {one.name: one.type for one in columns}
+    grouped = ", ".join(comparable(f"r.{quote_identifier(one)}", types[one]) for one in key)
+    return (
+        f"SELECT pair.before, pair.after FROM (\n"
+        f"  SELECT pg_catalog.array_agg({document}) FILTER (WHERE {weight} < 0) AS gone,\n"
+        f"         pg_catalog.array_agg({document}) FILTER (WHERE {weight} > 0) AS come\n"
+        f"    FROM {relation} AS r, {copies}\n"
+        f"   GROUP BY {grouped or '()'}\n"
+        f") AS keys,"
+        f" ROWS FROM (pg_catalog.unnest(keys.gone), pg_catalog.unnest(keys.come))"
+        f" AS pair (before, after)"
+    )
+
+
+def append_entry(connection: Connection, changes: str, values: dict[str, object]) -> None:
+    """Append an entry with the changes of a query, under the next number.
+
+    ``values`` are the other columns of the entry, and ``most``, the changes that it may hold.
+    """
+    statement = trusted(_APPEND.replace("{changes}", changes.replace("%", "%%")))
+    connection.execute(statement, {**values, "bytes": _INLINE_BYTES})
+
+
+_APPEND = """
+    WITH found AS MATERIALIZED (
+        {changes}
+    ), numbered AS MATERIALIZED (
+        SELECT row_number() OVER (ORDER BY after IS NOT NULL, before IS NULL) AS row_number,
+               before, after
+          FROM found
+    ), size AS MATERIALIZED (
+        SELECT count(*) FILTER (WHERE before IS NULL) AS inserted,
+               count(*) FILTER (WHERE before IS NOT NULL AND after IS NOT NULL) AS updated,
+               count(*) FILTER (WHERE after IS NULL) AS deleted,
+               count(*) <= %(most)s
+               AND coalesce(sum(coalesce(pg_column_size(before), 0)
+                                + coalesce(pg_column_size(after), 0)), 0) <= %(bytes)s AS inline
+          FROM numbered
+    ), taken AS (
+        -- Locked until the commit: entries become visible in the order of their numbers.
+        UPDATE pgtrickle.pgt_outbox_config SET last_id = last_id + 1 WHERE pgt_id = %(pgt_id)s
+        RETURNING last_id
+    ), claimed AS (
+        INSERT INTO pgtrickle.pgt_outbox_rows (pgt_id, outbox_id, row_number, before, after)
+        SELECT %(pgt_id)s, t.last_id, n.row_number, n.before, n.after
+          FROM numbered AS n, taken AS t WHERE NOT (SELECT s.inline FROM size AS s)
+    )
+    INSERT INTO pgtrickle.pgt_outbox_entries AS e
+        (pgt_id, outbox_id, refresh_id, action, reset, frontier, data_timestamp, schema_version,
+         inserted, updated, deleted, changes)
+    SELECT %(pgt_id)s, t.last_id, %(refresh_id)s, %(action)s, %(reset)s, %(frontier)s,
+           %(data_timestamp)s, %(schema_version)s, s.inserted, s.updated, s.deleted,
+           CASE WHEN s.inline THEN
+               (SELECT coalesce(jsonb_agg(CASE WHEN n.before IS NULL
+                                      THEN jsonb_build_object('op', 'insert', 'after', n.after)
+                                      WHEN n.after IS NULL
+                                      THEN jsonb_build_object('op', 'delete', 'before', n.before)
+                                      ELSE jsonb_build_object('op', 'update', 'before', n.before,
+                                                              'after', n.after) END
+                                 ORDER BY n.row_number), '[]')
+                  FROM numbered AS n) END
+      FROM size AS s, taken AS t
+"""

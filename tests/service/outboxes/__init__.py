@@ -1,0 +1,1 @@
+"""Outboxes: the changes of stream tables, as their consumers see them."""
