@@ -120,6 +120,7 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("insight.cache_stats", "", "cache_stats", "each command is a process of its own"),
         Verb("insight.clear_caches", "", "clear_caches", "each command is a process of its own"),
         Verb("", "", "pgt_scc_status", "in Python, StreamTable.circle"),
+        Verb("insight.disk_usage", "disk", "disk_usage"),
         Verb("follow", "subscribe", "", "in SQL, LISTEN"),
         Verb("on_progress", "refresh", "", "in SQL, running_refreshes"),
     ),

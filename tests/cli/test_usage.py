@@ -15,7 +15,7 @@ from tests.cli.conftest import CommandLine
 from tests.fakes.engine import DuckDbEngine
 
 COMMANDS = [
-    "init", "migrate", "create", "validate", "refresh", "verify", "explain", "profile",
+    "init", "migrate", "create", "validate", "refresh", "verify", "explain", "profile", "disk",
     "list", "status", "health", "tree", "show", "history", "advise", "errors", "subscribe", "alter",
     "rename", "export", "dump", "restore", "plan", "apply", "diff", "test",
     "import", "init-project", "repair", "drop",
