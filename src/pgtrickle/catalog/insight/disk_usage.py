@@ -1,4 +1,4 @@
-"""What tables take on disk, by ``disk_usage()`` (82_disk_usage.sql)."""
+"""What tables take on disk, by ``disk_usage()`` (91_disk_usage.sql)."""
 
 from __future__ import annotations
 
