@@ -294,6 +294,12 @@ class Settings:
         "How changes are captured: by `trigger`, from the `wal`, or `auto`, which reads the log"
         " if all conditions are met. A stream table's own cdc_mode takes precedence.",
     )
+    cdc_paused: bool = _setting(
+        default=False,
+        doc="Capture nothing, for every session: a daemon pauses the capture of every source, and"
+        " ends those pauses when this is off again. Then stream tables that read a source are"
+        " loaded again.",
+    )
     wal_max_changes_per_poll: int = _setting(
         100_000,
         "The number of messages after which a read of the log ends, at the end of the current"

@@ -1,4 +1,4 @@
--- 0014 · retention
+-- 0015 · retention
 --
 -- Why:   deliveries to lakes and their provenance are deleted after a time; what a sink has delivered
 --        in all is kept with the sink.
