@@ -24,6 +24,7 @@ COMMANDS = {
     "verify": "stream_tables.verify:verify",
     "explain": "insight.explain:explain",
     "profile": "insight.profile:profile",
+    "disk": "insight.disk:disk",
     "list": "insight.list:list_stream_tables",
     "status": "insight.status:status",
     "top": "insight.top:top",
