@@ -117,6 +117,7 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "pause_cdc": "CALL pgtrickle.pause_cdc('{orders}')",
             "resume_cdc": "CALL pgtrickle.resume_cdc()",
             "rebuild_cdc_triggers": "CALL pgtrickle.rebuild_cdc_triggers()",
+            "disk_usage": "SELECT kind, sum(bytes) FROM pgtrickle.disk_usage() GROUP BY kind",
             "cache_stats": "CALL pgtrickle.cache_stats()",
             "clear_caches": "CALL pgtrickle.clear_caches()",
             "refresh_efficiency": "SELECT * FROM pgtrickle.refresh_efficiency()",

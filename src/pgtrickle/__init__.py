@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pgtrickle.lake.reader.source import register_ducklake
     from pgtrickle.model.capture.cdc_mode import CdcMode
     from pgtrickle.model.definitions.dump import RestoredItem, WrittenDump
+    from pgtrickle.model.insight.disk_usage import DiskUsage
     from pgtrickle.model.insight.rehearsal import Profile
     from pgtrickle.model.lake.catalog import MovedCatalog, ShownCatalog
     from pgtrickle.model.lake.past_rows import PastRows
@@ -112,6 +113,7 @@ __all__ = [
     "DiamondConsistency",
     "DiamondGroup",
     "DiamondSchedulePolicy",
+    "DiskUsage",
     "Efficiency",
     "EvolutionStatus",
     "FallingBehind",
@@ -258,6 +260,7 @@ _HOMES = {
     "Refresh": "pgtrickle.catalog.refreshes.history",
     "RefreshGroup": "pgtrickle.model.status_report",
     "RefreshMode": "pgtrickle.model.stream_table",
+    "DiskUsage": "pgtrickle.model.insight.disk_usage",
     "Profile": "pgtrickle.model.insight.rehearsal",
     "RefreshReport": "pgtrickle.model.report",
     "RefreshStatus": "pgtrickle.catalog.refreshes.history",

@@ -1,4 +1,4 @@
--- 0015 · paces
+-- 0016 · paces
 --
 -- Why:   which stream tables fall behind their schedules, and how far their intervals are stretched,
 --        is visible and lasts when another daemon takes over; so is a scheduler without room.
