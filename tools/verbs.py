@@ -114,6 +114,9 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("insight.explain_dag", "", "explain_dag", "in the shell, the tree"),
         Verb("capture.change_buffer_sizes", "", "change_buffer_sizes", "in the shell, cdc health"),
         Verb("insight.refresh_efficiency", "", "refresh_efficiency", "in the shell, the history"),
+        Verb("insight.metrics_summary", "", "metrics_summary", "in the shell, run --health-port"),
+        Verb("insight.cluster_worker_summary", "status", "cluster_worker_summary"),
+        Verb("capture.capture_lag", "", "capture_lag", "in the shell, cdc health"),
         Verb("insight.sla_summary", "sla list", "sla_summary"),
         Verb("insight.recommend_schedule", "advise", "recommend_schedule"),
         Verb("insight.schedule_recommendations", "advise", "schedule_recommendations"),
@@ -168,7 +171,7 @@ VERBS: dict[str, tuple[Verb, ...]] = {
             "",
             "takes locks: an owner's decision",
         ),
-        Verb("capture.slot_health", "doctor", "", "in SQL, pg_replication_slots"),
+        Verb("capture.slot_health", "doctor", "slot_health"),
     ),
     "The lake": (
         Verb("lake.ducklake_sink_status", "sink status", "ducklake_sink_status"),

@@ -21,6 +21,7 @@ from pgtrickle.catalog.scheduling.planner import (
     list_schedule_advice,
     recommend_schedule,
 )
+from pgtrickle.catalog.summaries import get_metrics_summary, list_workers
 from pgtrickle.model.insight.disk_usage import DiskUsage
 from pgtrickle.model.insight.rehearsal import Profile
 from pgtrickle.model.scheduling.recommendation import ModeAdvice, ScheduleAdvice
@@ -29,8 +30,10 @@ from pgtrickle.model.status_report import (
     DiamondGroup,
     Efficiency,
     ListedSource,
+    MetricsSummary,
     ServiceLevel,
     TreeLine,
+    WorkerSummary,
 )
 from pgtrickle.model.text.shown import Listing
 from pgtrickle.model.words import GraphFormat
@@ -111,6 +114,16 @@ class InsightVerbs(Naming):
         hours = self._runtime.settings.sla_window_hours if window_hours is None else window_hours
         with self._runtime.connection() as connection:
             return Listing(list_service_levels(connection, hours))
+
+    def metrics_summary(self) -> MetricsSummary:
+        """Return the figures of this database: now, of the last hour, and what waits."""
+        with self._runtime.connection() as connection:
+            return get_metrics_summary(connection)
+
+    def cluster_worker_summary(self) -> Listing[WorkerSummary]:
+        """Return every process that refreshes stream tables, and what it does."""
+        with self._runtime.connection() as connection:
+            return Listing(list_workers(connection))
 
     def recommend_schedule(self, name: str) -> dict[str, Any]:
         """Return the interval that the history speaks for, the peak, the confidence and the reason.
