@@ -105,10 +105,9 @@ _LIST_STREAM_TABLES = """
     SELECT s.pgt_schema, s.pgt_name,
            extract(epoch FROM pg_catalog.clock_timestamp() - s.data_timestamp)::float8,
            s.consecutive_errors, COALESCE(p.stretch, 1), l.seconds[1], l.seconds[2],
-           l.lock_failures, l.last ->> 'action', COALESCE(l.last #>> '{cost,engine}', 'spark'),
-           (l.last ->> 'seconds')::float8, (l.last ->> 'rows_inserted')::int8,
-           (l.last ->> 'rows_deleted')::int8, (l.last ->> 'predicted_ms')::float8 / 1000,
-           (l.last ->> 'actual_ms')::float8 / 1000
+           l.lock_failures, r.action, COALESCE(r.cost ->> 'engine', 'spark'),
+           extract(epoch FROM r.end_time - r.start_time)::float8, r.rows_inserted, r.rows_deleted,
+           r.predicted_ms / 1000, r.actual_ms / 1000
       FROM (SELECT t.* FROM pgtrickle.pgt_stream_tables AS t
              WHERE t.pgt_schema <> 'pgtrickle_state'
              ORDER BY t.data_timestamp NULLS LAST, t.pgt_id
@@ -118,15 +117,14 @@ _LIST_STREAM_TABLES = """
                SELECT percentile_cont(ARRAY[0.5, 0.99]) WITHIN GROUP (ORDER BY h.seconds)
                           FILTER (WHERE h.done) AS seconds,
                       count(*) FILTER (WHERE h.error_code = 'ST408') AS lock_failures,
-                      (array_agg(pg_catalog.to_jsonb(h) ORDER BY h.start_time DESC)
-                          FILTER (WHERE h.done))[1] AS last
-                 FROM (SELECT r.start_time, r.action, r.rows_inserted, r.rows_deleted, r.cost,
-                              r.predicted_ms, r.actual_ms, r.error_code,
-                              extract(epoch FROM r.end_time - r.start_time)::float8 AS seconds,
-                              r.status = 'COMPLETED' AND r.action <> 'NO_DATA' AS done
-                         FROM pgtrickle.pgt_refresh_history AS r
-                        WHERE r.pgt_id = s.pgt_id
-                        ORDER BY r.start_time DESC LIMIT 20) AS h) AS l
+                      max(h.refresh_id) FILTER (WHERE h.done) AS last
+                 FROM (SELECT one.refresh_id, one.error_code,
+                              extract(epoch FROM one.end_time - one.start_time)::float8 AS seconds,
+                              one.status = 'COMPLETED' AND one.action <> 'NO_DATA' AS done
+                         FROM pgtrickle.pgt_refresh_history AS one
+                        WHERE one.pgt_id = s.pgt_id
+                        ORDER BY one.start_time DESC LIMIT 20) AS h) AS l
+      LEFT JOIN pgtrickle.pgt_refresh_history AS r ON r.refresh_id = l.last
      ORDER BY s.data_timestamp NULLS LAST, s.pgt_id
 """
 

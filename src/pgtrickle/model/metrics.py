@@ -124,7 +124,7 @@ ACTUAL = _gauge(
 )
 LOCK_FAILURES = _gauge(
     "pgtrickle_recent_lock_failures",
-    "Of the last twenty refreshes of a stream table, those that gave up waiting for a lock (ST408).",
+    "Of the last twenty refreshes of a stream table, those that gave up for a lock (ST408).",
     _TABLE,
 )
 BUFFER_ROWS = _gauge(
@@ -143,7 +143,7 @@ CAPTURE_LAG = _gauge(
 )
 SLOT_LAG = _gauge(
     "pgtrickle_slot_lag_bytes",
-    "How much log the server keeps for the logical slot; absent if nothing is captured from the log.",
+    "How much log the server keeps for the logical slot; absent if none is captured from.",
 )
 IMMEDIATE_STATEMENTS = _counter(
     "pgtrickle_immediate_statements_total",
@@ -152,7 +152,7 @@ IMMEDIATE_STATEMENTS = _counter(
 )
 IMMEDIATE_ROWS = _counter(
     "pgtrickle_immediate_rows_total",
-    "Rows `inserted` and `deleted` in an IMMEDIATE stream table, as PostgreSQL's statistics have it.",
+    "Rows `inserted` and `deleted` in an IMMEDIATE stream table, by PostgreSQL's statistics.",
     _TABLE,
     "change",
 )
@@ -211,7 +211,7 @@ OF_EACH_DAEMON = (
 OF_THE_LEADER = (
     STREAM_TABLES, STALENESS, STRETCH, LATENCY, LAST_INFO, LAST_SECONDS, LAST_ROWS, PREDICTED,
     ACTUAL, LOCK_FAILURES, ERRORS, BUFFER_ROWS, BUFFER_BYTES, CAPTURE_LAG, SLOT_LAG, LOCK_FALLBACKS,
-    IMMEDIATE_STATEMENTS, IMMEDIATE_ROWS, QUERY_HITS, QUERY_MISSES, QUERY_ENTRIES, REQUESTS, SINKS, DELIVERIES,
-    ATTEMPTS,
-    DELIVERY_FAILURES, DELIVERED_ROWS, DELIVERED_BYTES, LAG_REFRESHES, LAG_SECONDS, SNAPSHOT,
+    IMMEDIATE_STATEMENTS, IMMEDIATE_ROWS, QUERY_HITS, QUERY_MISSES, QUERY_ENTRIES, REQUESTS, SINKS,
+    DELIVERIES, ATTEMPTS, DELIVERY_FAILURES, DELIVERED_ROWS, DELIVERED_BYTES, LAG_REFRESHES,
+    LAG_SECONDS, SNAPSHOT,
 )  # fmt: skip

@@ -23,7 +23,7 @@ def shop(lab: Lab) -> Lab:
 def test_summary_of_a_database(shop: Lab):
     before = shop.trickle.insight.metrics_summary()
     shop.run("INSERT INTO t SELECT generate_series(1, 5)")
-    shop.refresh("st0")
+    shop.trickle.refresh_stream_table("st0")
     shop.run("UPDATE pgtrickle.pgt_stream_tables SET status = 'SUSPENDED' WHERE pgt_name = 'st1'")
     found = shop.trickle.insight.metrics_summary()
 

@@ -113,7 +113,7 @@ AS $$
         SELECT l.owner, count(*) AS number, min(l.acquired_at) AS since
           FROM pgtrickle.pgt_leases AS l WHERE l.expires_at > clock_timestamp()
          GROUP BY l.owner
-    ), leading AS (
+    ), leaders AS (
         SELECT l.owner, l.saturation FROM pgtrickle.pgt_leader AS l
          WHERE l.expires_at > clock_timestamp()
     ), alive AS (
@@ -127,7 +127,7 @@ AS $$
            (l.saturation ->> 'limit')::bigint, l.saturation ->> 'reason'
       FROM alive AS a
       FULL JOIN running AS r ON r.owner = a.daemon
-      LEFT JOIN leading AS l ON l.owner = coalesce(a.daemon, r.owner)
+      LEFT JOIN leaders AS l ON l.owner = coalesce(a.daemon, r.owner)
      ORDER BY l.owner IS NULL, 2
 $$;
 
