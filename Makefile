@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-hostile fuzz-lifecycle workloads corpus soak chaos hostile bench-race lake-random lake-kill \
   lake-crowd audit demo demo-lake bench bench-latency bench-capture bench-wal bench-idle bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
-  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-lake bench-snapshots bench-report bench-check check ci docs release-check clean
+  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-lake bench-snapshots bench-projects bench-report bench-check check ci docs release-check clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -248,6 +248,11 @@ bench-snapshots: ROWS = 10000000
 bench-snapshots: setup  ## snapshot and restore beside CREATE TABLE AS: ROWS=n, ROUNDS=n
 	$(BENCH).snapshots --rows $(ROWS) $(if $(ROUNDS),--rounds $(ROUNDS)) --output $(OUTPUT)/snapshots.json
 	$(REPORT) $(OUTPUT)/snapshots.json
+
+bench-projects: TABLES = 200
+bench-projects: setup  ## plan and apply a project of files: TABLES=n, ROUNDS=n
+	$(BENCH).projects --tables $(TABLES) $(if $(ROUNDS),--rounds $(ROUNDS)) --output $(OUTPUT)/projects.json
+	$(REPORT) $(OUTPUT)/projects.json
 
 bench-report: setup  ## draw tables and plots anew from the results in OUTPUT
 	$(REPORT) $(OUTPUT)/*.json
