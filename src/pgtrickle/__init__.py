@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pgtrickle.lake.reader.source import register_ducklake
     from pgtrickle.model.capture.cdc_mode import CdcMode
     from pgtrickle.model.definitions.dump import RestoredItem, WrittenDump
+    from pgtrickle.model.insight.disk_usage import DiskUsage
     from pgtrickle.model.insight.rehearsal import Profile
     from pgtrickle.model.lake.catalog import MovedCatalog, ShownCatalog
     from pgtrickle.model.lake.past_rows import PastRows
@@ -60,10 +61,12 @@ if TYPE_CHECKING:
         HealthCheck,
         Hold,
         ListedSource,
+        Quiesced,
         RefreshGroup,
         ServiceLevel,
         Severity,
         StatusReport,
+        StillRunning,
         TreeLine,
         Versions,
         Watermark,
@@ -109,6 +112,7 @@ __all__ = [
     "DiamondConsistency",
     "DiamondGroup",
     "DiamondSchedulePolicy",
+    "DiskUsage",
     "Efficiency",
     "EvolutionStatus",
     "FieldChange",
@@ -147,6 +151,7 @@ __all__ = [
     "ProjectTestResult",
     "ProjectVerbs",
     "QualifiedName",
+    "Quiesced",
     "Refresh",
     "RefreshGroup",
     "RefreshMode",
@@ -171,6 +176,7 @@ __all__ = [
     "SourceRead",
     "Status",
     "StatusReport",
+    "StillRunning",
     "StreamTable",
     "Table",
     "Tier",
@@ -247,9 +253,11 @@ _HOMES = {
     "ProjectTestResult": "pgtrickle.model.projects.findings",
     "ProjectVerbs": "pgtrickle.client.projects",
     "QualifiedName": "pgtrickle.model.text.names",
+    "Quiesced": "pgtrickle.model.status_report",
     "Refresh": "pgtrickle.catalog.refreshes.history",
     "RefreshGroup": "pgtrickle.model.status_report",
     "RefreshMode": "pgtrickle.model.stream_table",
+    "DiskUsage": "pgtrickle.model.insight.disk_usage",
     "Profile": "pgtrickle.model.insight.rehearsal",
     "RefreshReport": "pgtrickle.model.report",
     "RefreshStatus": "pgtrickle.catalog.refreshes.history",
@@ -272,6 +280,7 @@ _HOMES = {
     "SourceRead": "pgtrickle.model.report",
     "Status": "pgtrickle.model.stream_table",
     "StatusReport": "pgtrickle.model.status_report",
+    "StillRunning": "pgtrickle.model.status_report",
     "StreamTable": "pgtrickle.model.stream_table",
     "Table": "pgtrickle.client.table",
     "Tier": "pgtrickle.model.scheduling.tier",

