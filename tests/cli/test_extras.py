@@ -17,7 +17,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgtrickle.model.extras import EXTRA_OF
+from pgtrickle.extras import EXTRA_OF
 
 ROOT = Path(__file__).resolve().parents[2]
 _WITHOUT = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from pgtrickle.model.extras import with_named_extras
+from pgtrickle.extras import with_named_extras
 from pgtrickle.model.report import RefreshReport, VerifyReport
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.model.text.names import QualifiedName

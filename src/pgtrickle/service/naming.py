@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgtrickle.catalog.stream_tables import get_stream_table
-from pgtrickle.model.extras import with_named_extras
+from pgtrickle.extras import with_named_extras
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.service.runtime import Runtime

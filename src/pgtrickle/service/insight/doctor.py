@@ -18,7 +18,7 @@ from pgtrickle.catalog.migrate import check_version
 from pgtrickle.catalog.settings_table import list_unknown_parameters
 from pgtrickle.catalog.stream_tables import list_stream_tables
 from pgtrickle.errors import CatalogMissingError, CatalogOutdatedError, TrickleError
-from pgtrickle.model.extras import lacking
+from pgtrickle.extras import lacking
 from pgtrickle.model.stream_table import Status
 from pgtrickle.model.text.names import QualifiedName, quote_identifier
 from pgtrickle.model.text.shown import Shown

@@ -16,7 +16,7 @@ from psycopg import Connection
 
 from pgtrickle.binding.sql_types import resolve_types
 from pgtrickle.errors import SparkSessionError
-from pgtrickle.model.extras import require
+from pgtrickle.extras import require
 from pgtrickle.model.sql_type import Column
 from pgtrickle.model.text.names import QualifiedName, quote_identifier
 from pgtrickle.model.text.trusted import trusted

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgtrickle.errors import SparkFailedError
-from pgtrickle.model.extras import require
+from pgtrickle.extras import require
 from pgtrickle.spark.sessions.authentication import (
     authentication,
     cluster_authentication,

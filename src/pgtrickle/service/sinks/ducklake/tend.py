@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgtrickle.catalog.lake.chores import find_chores
-from pgtrickle.model.extras import require
+from pgtrickle.extras import require
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.service.sinks.ducklake.news import SinkWatch
 
