@@ -73,6 +73,10 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "drain": "CALL pgtrickle.drain(timeout_s => 10)",
             "is_drained": "SELECT pgtrickle.is_drained()",
             "undrain": "SELECT pgtrickle.undrain()",
+            "falling_behind": "SELECT name, stretch, took_seconds FROM pgtrickle.falling_behind()",
+            "quiesce": "CALL pgtrickle.quiesce(timeout_s => 10)",
+            "quiesce_status": "SELECT pgtrickle.quiesce_status()",
+            "resume_all": "SELECT pgtrickle.resume_all()",
             "reset_fuse": "CALL pgtrickle.reset_fuse('revenue', action => 'apply')",
             "fuse_status": "SELECT * FROM pgtrickle.fuse_status()",
             "create_refresh_group": "CALL pgtrickle.create_refresh_group('morning',"
@@ -113,6 +117,7 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "pause_cdc": "CALL pgtrickle.pause_cdc('{orders}')",
             "resume_cdc": "CALL pgtrickle.resume_cdc()",
             "rebuild_cdc_triggers": "CALL pgtrickle.rebuild_cdc_triggers()",
+            "disk_usage": "SELECT kind, sum(bytes) FROM pgtrickle.disk_usage() GROUP BY kind",
             "cache_stats": "CALL pgtrickle.cache_stats()",
             "clear_caches": "CALL pgtrickle.clear_caches()",
             "refresh_efficiency": "SELECT * FROM pgtrickle.refresh_efficiency()",

@@ -99,7 +99,9 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("status", "status", "daemons"),
         Verb("status", "status", "running_refreshes"),
         Verb("status", "status", "request_queue"),
-        Verb("insight.picture", "", "", "what consoles read, in one value"),
+        Verb(
+            "insight.picture", "top", "", "in SQL, the functions of the console: console_tables()"
+        ),
         Verb("health_check", "health", "health_check"),
         Verb("doctor", "doctor", "", "looks at the machine, too"),
         Verb("refresh_history", "history", "get_refresh_history"),
@@ -120,6 +122,7 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("insight.cache_stats", "", "cache_stats", "each command is a process of its own"),
         Verb("insight.clear_caches", "", "clear_caches", "each command is a process of its own"),
         Verb("", "", "pgt_scc_status", "in Python, StreamTable.circle"),
+        Verb("insight.disk_usage", "disk", "disk_usage"),
         Verb("follow", "subscribe", "", "in SQL, LISTEN"),
         Verb("on_progress", "refresh", "", "in SQL, running_refreshes"),
     ),
@@ -131,6 +134,12 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("scheduler.drain", "scheduler drain", "drain"),
         Verb("scheduler.is_drained", "", "is_drained", "in the shell, drain waits for it"),
         Verb("scheduler.undrain", "scheduler undrain", "undrain"),
+        Verb("scheduler.falling_behind", "scheduler behind", "falling_behind"),
+        Verb("scheduler.quiesce", "scheduler quiesce", "quiesce"),
+        Verb(
+            "scheduler.quiesce_status", "", "quiesce_status", "in the shell, status shows what runs"
+        ),
+        Verb("scheduler.resume_all", "scheduler resume-all", "resume_all"),
         Verb("scheduler.gate_source", "gate close", "gate_source"),
         Verb("scheduler.ungate_source", "gate open", "ungate_source"),
         Verb("scheduler.bootstrap_gate_status", "gate list", "bootstrap_gate_status"),

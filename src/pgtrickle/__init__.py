@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pgtrickle.catalog.capture.health import CaptureHealth
     from pgtrickle.catalog.console.picture import Picture, PicturePart
     from pgtrickle.catalog.refreshes.history import Refresh, RefreshStatus
+    from pgtrickle.catalog.scheduling.paces import FallingBehind
     from pgtrickle.client.capture import CaptureVerbs
     from pgtrickle.client.definitions import DefinitionVerbs
     from pgtrickle.client.insight import InsightVerbs
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pgtrickle.lake.reader.source import register_ducklake
     from pgtrickle.model.capture.cdc_mode import CdcMode
     from pgtrickle.model.definitions.dump import RestoredItem, WrittenDump
+    from pgtrickle.model.insight.disk_usage import DiskUsage
     from pgtrickle.model.insight.rehearsal import Profile
     from pgtrickle.model.lake.catalog import MovedCatalog, ShownCatalog
     from pgtrickle.model.lake.past_rows import PastRows
@@ -60,10 +62,12 @@ if TYPE_CHECKING:
         HealthCheck,
         Hold,
         ListedSource,
+        Quiesced,
         RefreshGroup,
         ServiceLevel,
         Severity,
         StatusReport,
+        StillRunning,
         TreeLine,
         Versions,
         Watermark,
@@ -109,8 +113,10 @@ __all__ = [
     "DiamondConsistency",
     "DiamondGroup",
     "DiamondSchedulePolicy",
+    "DiskUsage",
     "Efficiency",
     "EvolutionStatus",
+    "FallingBehind",
     "FieldChange",
     "FuseMode",
     "FuseStatus",
@@ -147,6 +153,7 @@ __all__ = [
     "ProjectTestResult",
     "ProjectVerbs",
     "QualifiedName",
+    "Quiesced",
     "Refresh",
     "RefreshGroup",
     "RefreshMode",
@@ -171,6 +178,7 @@ __all__ = [
     "SourceRead",
     "Status",
     "StatusReport",
+    "StillRunning",
     "StreamTable",
     "Table",
     "Tier",
@@ -213,6 +221,7 @@ _HOMES = {
     "Efficiency": "pgtrickle.model.status_report",
     "EvolutionStatus": "pgtrickle.model.shadows.build",
     "FieldChange": "pgtrickle.model.projects.plan",
+    "FallingBehind": "pgtrickle.catalog.scheduling.paces",
     "FuseMode": "pgtrickle.model.scheduling.fuse",
     "FuseStatus": "pgtrickle.model.status_report",
     "GateStatus": "pgtrickle.model.status_report",
@@ -247,9 +256,11 @@ _HOMES = {
     "ProjectTestResult": "pgtrickle.model.projects.findings",
     "ProjectVerbs": "pgtrickle.client.projects",
     "QualifiedName": "pgtrickle.model.text.names",
+    "Quiesced": "pgtrickle.model.status_report",
     "Refresh": "pgtrickle.catalog.refreshes.history",
     "RefreshGroup": "pgtrickle.model.status_report",
     "RefreshMode": "pgtrickle.model.stream_table",
+    "DiskUsage": "pgtrickle.model.insight.disk_usage",
     "Profile": "pgtrickle.model.insight.rehearsal",
     "RefreshReport": "pgtrickle.model.report",
     "RefreshStatus": "pgtrickle.catalog.refreshes.history",
@@ -272,6 +283,7 @@ _HOMES = {
     "SourceRead": "pgtrickle.model.report",
     "Status": "pgtrickle.model.stream_table",
     "StatusReport": "pgtrickle.model.status_report",
+    "StillRunning": "pgtrickle.model.status_report",
     "StreamTable": "pgtrickle.model.stream_table",
     "Table": "pgtrickle.client.table",
     "Tier": "pgtrickle.model.scheduling.tier",

@@ -102,7 +102,7 @@ class Settings:
         " changed. IMMEDIATE stream tables are recomputed on their schedule too.",
     )
     max_concurrent_refreshes: int = _setting(
-        4, "How many refreshes `pgtrickle run` runs at a time.", 1, 64, restart=True
+        4, "How many refreshes `pgtrickle run` runs at a time.", 1, 64
     )
     per_database_worker_quota: int = _setting(
         0,
@@ -110,13 +110,11 @@ class Settings:
         " 0: all.",
         0,
         64,
-        restart=True,
     )
     auto_backoff: bool = _setting(
         default=True,
         doc="Refresh a stream table half as often after three consecutive refreshes that took"
         " longer than its schedule, down to an eighth, until one takes no longer.",
-        restart=True,
     )
     event_wakeup: bool = _setting(
         default=True,
@@ -192,6 +190,23 @@ class Settings:
     )
     history_prune_interval_seconds: float = _setting(
         60.0, "How often `pgtrickle run` looks for history to delete.", 1, 86400
+    )
+    delivery_retention_days: int = _setting(
+        90,
+        "How long the record of a delivery to a lake, and of the lake's snapshot that it made, is"
+        " kept; 0: forever. The last delivery of each sink stays, and so do the totals.",
+        0,
+        36500,
+    )
+    request_retention_hours: float = _setting(
+        24.0, "How long a request stays on record after its end.", 0.1, 87600
+    )
+    snapshot_retention_days: int = _setting(
+        0,
+        "How long a snapshot is kept before `pgtrickle run` drops it; 0: until somebody does. The"
+        " newest snapshot of each stream table stays.",
+        0,
+        36500,
     )
     profiles_kept: int = _setting(
         20,
@@ -276,6 +291,12 @@ class Settings:
         "trigger",
         "How changes are captured: by `trigger`, from the `wal`, or `auto`, which reads the log"
         " if all conditions are met. A stream table's own cdc_mode takes precedence.",
+    )
+    cdc_paused: bool = _setting(
+        default=False,
+        doc="Capture nothing, for every session: a daemon pauses the capture of every source, and"
+        " ends those pauses when this is off again. Then stream tables that read a source are"
+        " loaded again.",
     )
     wal_max_changes_per_poll: int = _setting(
         100_000,

@@ -40,6 +40,9 @@ RELEASED = {
     11: "5f77166828b83ccfb6f993adebe50ea1c67d18bde61dee28ee83bf78137e2072",
     12: "ac982a9e15587d1cf46300d48c5949309aa04d92a4f639a54449951b02d4331f",
     13: "bacb9450487fb9568e0e87ce7fbac5391f936eade532bc067347651410dbb37d",
+    14: "9fc25d5d93b3cc959a9aa4f1d4119b1270e144527e8a3652dccc47e10828d84b",
+    15: "007b07d2d8fcc2ecde2552f12380c64a7e161e02b8daff027ac8a78f07607a1c",
+    16: "520302943261c8a1a12be27aa61ddcacb9cbf8ee2efd73f8b1c2511be1c0c80d",
 }
 ALL = [
     *(f"{migration.version:04d} {migration.description}" for migration in list_migrations()),

@@ -598,6 +598,7 @@ class Trickle(Naming):
         """Set a setting for this database; None takes its value away.
 
         Every running process follows within two seconds, except where a restart is needed.
+        ``cdc_paused`` takes effect before this returns.
         """
         if name == "ducklake_catalog_dsn" and value:
             from pgtrickle.lake.write.other_database import check_catalog_dsn
@@ -606,6 +607,10 @@ class Trickle(Naming):
         with self._runtime.connection() as connection:
             set_setting(connection, name, value)
         self._runtime.look_at_settings()
+        if name == "cdc_paused":
+            from pgtrickle.service.capturing.switch import follow_switch
+
+            follow_switch(self._runtime)
 
     def grant_access(self, role: str, level: AccessLevel) -> None:
         """Let a role read (``reader``), make requests (``operator``) or do all (``admin``)."""

@@ -51,7 +51,10 @@ INNER = {
 }
 # What these have to say comes as messages.
 MESSAGES = {"explain"}
-OWNERS = {"grant_access", "revoke_access", "set_setting", "drain", "undrain", "migrate"}
+OWNERS = {
+    *("grant_access", "revoke_access", "set_setting", "migrate"),
+    *("drain", "undrain", "quiesce", "resume_all"),
+}
 # What has to happen before an example.
 BEFORE = {
     "view_evolution_status": "CALL pgtrickle.alter_stream_table('revenue',"

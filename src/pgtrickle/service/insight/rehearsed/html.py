@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 
 from pgtrickle.model.insight.rehearsal import Rehearsal, StageFigures, StatementFigures
+from pgtrickle.model.text.sizes import in_bytes
 from pgtrickle.service.insight import html_page as html
 from pgtrickle.service.insight.rehearsed import words
 
@@ -33,7 +34,7 @@ def _parts(rehearsal: Rehearsal) -> Iterator[str]:
                 one.engine,
                 f"{one.rows_in:,}",
                 f"{one.rows_out:,}",
-                words.size(one.bytes_out),
+                in_bytes(one.bytes_out),
                 f"{one.ms:.1f}",
             )
             for one in rehearsal.stages

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pgtrickle.catalog.refreshes.profiles import keep_profile
+from pgtrickle.catalog.insight.profiles import keep_profile
 from pgtrickle.model.insight.rehearsal import Rehearsal
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.service.insight.rehearsed.document import rehearsal_document

@@ -11,23 +11,7 @@ from pgtrickle.model.insight.rehearsal import (
     StatementFigures,
 )
 from pgtrickle.model.report import SourceRead
-
-_KILO = 1024
-_UNITS = ("B", "kB", "MB", "GB", "TB")
-
-
-def size(number: int) -> str:
-    """Write a number of bytes.
-
-    >>> size(512), size(2048), size(5 * 1024**3)
-    ('512 B', '2.0 kB', '5.0 GB')
-    """
-    value, unit = float(number), _UNITS[0]
-    for unit in _UNITS:
-        if value < _KILO or unit == _UNITS[-1]:
-            break
-        value /= _KILO
-    return f"{number} B" if unit == "B" else f"{value:.1f} {unit}"
+from pgtrickle.model.text.sizes import in_bytes
 
 
 def rows(number: int) -> str:
@@ -43,8 +27,8 @@ def flow(stage: StageFigures) -> str:
     """Say what went into a stage and what came out."""
     into = f"{rows(stage.rows_in)} in"
     if stage.bytes_in:
-        into += f" ({size(stage.bytes_in)})"
-    return f"{into}, {rows(stage.rows_out)} out ({size(stage.bytes_out)}), {stage.ms:.1f} ms"
+        into += f" ({in_bytes(stage.bytes_in)})"
+    return f"{into}, {rows(stage.rows_out)} out ({in_bytes(stage.bytes_out)}), {stage.ms:.1f} ms"
 
 
 def steps(timings_ms: Mapping[str, float]) -> str:
@@ -59,7 +43,7 @@ def steps(timings_ms: Mapping[str, float]) -> str:
 def read(one: SourceRead) -> str:
     """Describe a read and its bound."""
     told = f"{one.kind} read of {one.source}, bounded by {one.bounded_by}: {rows(one.rows)}"
-    return f"{told}, {size(one.bytes)}" if one.bytes else told
+    return f"{told}, {in_bytes(one.bytes)}" if one.bytes else told
 
 
 def buffers(one: StatementFigures | ScannedTable) -> str:
@@ -79,9 +63,9 @@ def spark(one: SparkStageFigures) -> str:
     told = (
         f"stage {one.stage} ({one.name}): {one.tasks} tasks, {one.run_ms} ms run,"
         f" {one.processor_ms} ms of processor; {rows(one.input_rows)} in,"
-        f" {rows(one.output_rows)} out; shuffle {size(one.shuffle_read_bytes)} read,"
-        f" {size(one.shuffle_write_bytes)} written"
+        f" {rows(one.output_rows)} out; shuffle {in_bytes(one.shuffle_read_bytes)} read,"
+        f" {in_bytes(one.shuffle_write_bytes)} written"
     )
     if one.spilled_bytes:
-        told += f"; {size(one.spilled_bytes)} spilled"
+        told += f"; {in_bytes(one.spilled_bytes)} spilled"
     return told + (f"; {one.failed_tasks} tasks failed" if one.failed_tasks else "")
