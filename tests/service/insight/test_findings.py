@@ -131,7 +131,7 @@ def test_a_clock_that_stepped_back(shop: Lab) -> None:
     finding = one_found(shop, "clock")
 
     assert "public.counts" in finding.detail
-    assert evidence(finding)["name"] == "public.counts"
+    assert evidence(finding)["stream_table"] == "public.counts"
 
 
 def test_a_slot_that_is_gone(shop: Lab) -> None:
@@ -153,7 +153,7 @@ def test_a_snapshot_that_holds_changes_back(shop: Lab) -> None:
         shop.trickle.snapshots.snapshot_stream_table("counts", "old")
         shop.trickle.snapshots.snapshot_stream_table("counts", "newer")
         assert found(shop, "snapshots")[0].severity is Severity.OK
-        shop.run("INSERT INTO t SELECT n, n FROM generate_series(3, 300000) AS n")
+        shop.run("INSERT INTO t SELECT n, n FROM generate_series(3, 400000) AS n")
 
         finding = one_found(shop, "snapshots")
 

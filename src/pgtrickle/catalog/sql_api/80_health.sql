@@ -16,8 +16,8 @@ BEGIN
      WHERE NOT pgtrickle.is_served() AND EXISTS (SELECT FROM tables)
      UNION ALL
     SELECT 'stale_daemons', 'WARNING',
-           format('%s has shown no sign of life for %s s, and has not said that it ends', d.daemon,
-                  round(extract(epoch FROM clock_timestamp() - d.seen_at))),
+           format('%s has shown no sign of life since %s, and has not said that it ends', d.daemon,
+                  to_char(d.seen_at, 'YYYY-MM-DD HH24:MI:SS TZ')),
            jsonb_build_object('daemon', d.daemon, 'seen_at', d.seen_at, 'package', d.package),
            'pgtrickle status'
       FROM pgtrickle.pgt_daemons AS d
@@ -45,7 +45,7 @@ BEGIN
      UNION ALL
     SELECT 'stale', 'WARNING', t.name,
            jsonb_build_object('stream_table', t.name, 'schedule', t.schedule,
-                              'staleness_s', round(extract(epoch FROM t.staleness))),
+                              'data_timestamp', t.data_timestamp),
            'pgtrickle scheduler holds'
       FROM tables AS t WHERE t.stale AND t.status = 'ACTIVE'
      UNION ALL
@@ -103,14 +103,11 @@ BEGIN
                1.5 * current_setting('autovacuum_freeze_max_age')::float8, 1000000000) AS w
      UNION ALL
     SELECT 'clock', 'WARNING',
-           format('%s of %s lies %s s in the future: the clock of the server has stepped back', n.what,
-                  n.name, round(extract(epoch FROM n.moment - clock_timestamp()))),
-           jsonb_build_object('name', n.name, 'moment', n.moment, 'now', clock_timestamp()),
+           format('the contents of %s are of %s, in the future: the clock of the server has stepped back',
+                  t.name, to_char(t.data_timestamp, 'YYYY-MM-DD HH24:MI:SS TZ')),
+           jsonb_build_object('stream_table', t.name, 'data_timestamp', t.data_timestamp),
            'timedatectl'
-      FROM (SELECT 'the frontier' AS what, t.name, t.data_timestamp AS moment FROM tables AS t
-             UNION ALL
-            SELECT 'the sign of life', d.daemon, d.seen_at FROM pgtrickle.pgt_daemons AS d) AS n
-     WHERE n.moment > clock_timestamp() + interval '5 seconds'
+      FROM tables AS t WHERE t.data_timestamp > clock_timestamp() + interval '5 seconds'
      UNION ALL
     SELECT 'long_transactions', 'WARNING', x.detail, x.evidence, x.command
       FROM pgtrickle.list_long_transactions(
@@ -224,9 +221,9 @@ RETURNS TABLE (detail text, evidence jsonb, command text)
 LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT format('a transaction of %s, %s, has been open for %s s: vacuum and changes after it wait',
+    SELECT format('a transaction of %s, %s, has been open since %s: vacuum and its changes wait',
                   coalesce(nullif(a.application_name, ''), a.usename), a.state,
-                  round(extract(epoch FROM clock_timestamp() - a.xact_start))),
+                  to_char(a.xact_start, 'YYYY-MM-DD HH24:MI:SS TZ')),
            jsonb_build_object('pid', a.pid, 'role', a.usename, 'application', a.application_name,
                               'state', a.state, 'began_at', a.xact_start),
            format('SELECT pg_terminate_backend(%s);', a.pid)
@@ -235,8 +232,8 @@ AS $$
        AND a.backend_type = 'client backend'
        AND a.xact_start < clock_timestamp() - longer_than
      UNION ALL
-    SELECT format('the prepared transaction %L has waited for %s s', p.gid,
-                  round(extract(epoch FROM clock_timestamp() - p.prepared))),
+    SELECT format('the prepared transaction %L has waited since %s', p.gid,
+                  to_char(p.prepared, 'YYYY-MM-DD HH24:MI:SS TZ')),
            jsonb_build_object('gid', p.gid, 'role', p.owner, 'prepared_at', p.prepared),
            format('ROLLBACK PREPARED %L;', p.gid)
       FROM pg_prepared_xacts AS p
