@@ -99,7 +99,9 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("status", "status", "daemons"),
         Verb("status", "status", "running_refreshes"),
         Verb("status", "status", "request_queue"),
-        Verb("insight.picture", "", "", "what consoles read, in one value"),
+        Verb(
+            "insight.picture", "top", "", "in SQL, the functions of the console: console_tables()"
+        ),
         Verb("health_check", "health", "health_check"),
         Verb("doctor", "doctor", "", "looks at the machine, too"),
         Verb("refresh_history", "history", "get_refresh_history"),
@@ -132,6 +134,7 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("scheduler.drain", "scheduler drain", "drain"),
         Verb("scheduler.is_drained", "", "is_drained", "in the shell, drain waits for it"),
         Verb("scheduler.undrain", "scheduler undrain", "undrain"),
+        Verb("scheduler.falling_behind", "scheduler behind", "falling_behind"),
         Verb("scheduler.quiesce", "scheduler quiesce", "quiesce"),
         Verb(
             "scheduler.quiesce_status", "", "quiesce_status", "in the shell, status shows what runs"

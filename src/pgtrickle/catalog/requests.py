@@ -128,6 +128,15 @@ def withdraw_request(connection: Connection[TupleRow], request: int) -> bool:
     return find_server(connection, request) == (None, "CANCELLED")
 
 
+_CANCEL = "SELECT pgtrickle.cancel_request(%(request)s)"
+
+
+def cancel_request(connection: Connection[TupleRow], request: int) -> bool:
+    """Cancel one of the caller's own requests; return False if there is no open one."""
+    [(cancelled,)] = connection.execute(_CANCEL, {"request": request}).fetchall()
+    return bool(cancelled)
+
+
 _UNWANTED = """
     (s.cancelled_at IS NOT NULL OR COALESCE(s.seen_at, r.seen_at)
          OPERATOR(pg_catalog.<) pg_catalog.clock_timestamp() - interval '10 seconds')

@@ -27,6 +27,7 @@ COMMANDS = {
     "disk": "insight.disk:disk",
     "list": "insight.list:list_stream_tables",
     "status": "insight.status:status",
+    "top": "insight.top:top",
     "health": "insight.health_check:health",
     "tree": "insight.tree:tree",
     "show": "insight.show:show",

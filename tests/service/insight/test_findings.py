@@ -12,8 +12,8 @@ from pgtrickle.model.status_report import HealthCheck, Severity
 from tests.labs.lab import Lab
 
 CHECKS = [
-    "daemon", "stale_daemons", "drained", "suspended", "fuses", "errors", "stale", "reinitialize",
-    "capture", "snapshots", "slots", "sinks", "lake", "indexes", "wraparound", "clock",
+    "daemon", "stale_daemons", "drained", "suspended", "fuses", "errors", "stale", "pace", "load",
+    "reinitialize", "capture", "snapshots", "slots", "sinks", "lake", "indexes", "wraparound", "clock",
     "long_transactions",
 ]  # fmt: skip
 

@@ -49,6 +49,20 @@ BEGIN
            'pgtrickle scheduler holds'
       FROM tables AS t WHERE t.stale AND t.status = 'ACTIVE'
      UNION ALL
+    SELECT 'pace', 'WARNING',
+           format('%s takes %s s, is due every %s s', b.name, round(b.took_seconds::numeric, 1),
+                  b.effective_interval_seconds),
+           to_jsonb(b), format('pgtrickle advise %s', b.name)
+      FROM pgtrickle.falling_behind() AS b WHERE b.stretch > 1
+     UNION ALL
+    SELECT 'load', 'WARNING',
+           format('%s: %s refreshes wait, %s at a time, hot stream tables first, since %s',
+                  l.saturation ->> 'reason', l.saturation ->> 'waiting', l.saturation ->> 'limit',
+                  l.saturation ->> 'since'),
+           l.saturation, 'pgtrickle status'
+      FROM pgtrickle.pgt_leader AS l
+     WHERE l.saturation IS NOT NULL AND l.expires_at > clock_timestamp()
+     UNION ALL
     SELECT 'reinitialize', 'WARNING', t.name, jsonb_build_object('stream_table', t.name),
            format('pgtrickle refresh %s', t.name)
       FROM tables AS t WHERE t.needs_reinit
@@ -262,7 +276,7 @@ AS $$
     )
     SELECT k.name, coalesce(t.severity, 'OK'), coalesce(t.detail, ''), t.evidence, t.command
       FROM unnest(ARRAY['daemon', 'stale_daemons', 'drained', 'suspended', 'fuses', 'errors', 'stale',
-                        'reinitialize', 'capture', 'snapshots', 'slots', 'sinks', 'lake', 'indexes',
+                        'pace', 'load', 'reinitialize', 'capture', 'snapshots', 'slots', 'sinks', 'lake', 'indexes',
                         'wraparound', 'clock', 'long_transactions'])
            WITH ORDINALITY AS k (name, n)
       LEFT JOIN told AS t ON t.check_name = k.name

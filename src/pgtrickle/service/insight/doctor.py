@@ -15,6 +15,7 @@ from pgtrickle.catalog.lake.sinks import list_failing_sinks, list_sinks
 from pgtrickle.catalog.migrate import check_version
 from pgtrickle.catalog.stream_tables import list_stream_tables
 from pgtrickle.errors import CatalogMissingError, CatalogOutdatedError, TrickleError
+from pgtrickle.extras import lacking
 from pgtrickle.model.stream_table import Status
 from pgtrickle.model.text.names import quote_identifier
 from pgtrickle.service.capturing.wal_slot import Severity, find_slot_health
@@ -111,9 +112,8 @@ def _spark() -> Check:
     try:
         return Check("spark", ok=True, detail=f"pyspark {metadata.version('pyspark')}")
     except metadata.PackageNotFoundError:
-        return Check(
-            "spark", ok=False, detail="pyspark is not installed", hint="pip install pgtrickle."
-        )
+        error = lacking("pyspark")
+        return Check("spark", ok=False, detail=str(error), hint=error.hint)
 
 
 def _catalog(connection: Connection) -> Check:

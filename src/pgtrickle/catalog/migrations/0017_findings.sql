@@ -1,4 +1,4 @@
--- 0016 · findings
+-- 0017 · findings
 --
 -- Why:   health_check() returns a row for each finding, with evidence and a command.
 -- Reads: nothing.
