@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pgtrickle.catalog.figures.summaries import list_capture_lag
 from pgtrickle.catalog.overview import list_buffer_sizes
-from pgtrickle.catalog.summaries import list_capture_lag
 from pgtrickle.model.status_report import BufferSize, CaptureLag
 from pgtrickle.model.text.shown import Listing
 from pgtrickle.model.words import AnyDurability

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pgtrickle.catalog.figures.summaries import get_metrics_summary, list_workers
 from pgtrickle.catalog.insight.disk_usage import list_disk_usage
 from pgtrickle.catalog.insight.profiles import list_profiles
 from pgtrickle.catalog.overview import (
@@ -21,7 +22,6 @@ from pgtrickle.catalog.scheduling.planner import (
     list_schedule_advice,
     recommend_schedule,
 )
-from pgtrickle.catalog.summaries import get_metrics_summary, list_workers
 from pgtrickle.model.insight.disk_usage import DiskUsage
 from pgtrickle.model.insight.rehearsal import Profile
 from pgtrickle.model.scheduling.recommendation import ModeAdvice, ScheduleAdvice

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from pgtrickle.catalog.metric_values import count_lock_fallbacks, list_immediate_figures
+from pgtrickle.catalog.figures.metric_values import count_lock_fallbacks, list_immediate_figures
 from tests.labs.lab import Lab
 
 _TABLES = (

@@ -9,7 +9,7 @@ from prometheus_client.core import (
     Metric as Family,
 )
 
-from pgtrickle.catalog.metric_values import SinkFigures, StreamTableFigures
+from pgtrickle.catalog.figures.metric_values import SinkFigures, StreamTableFigures
 from pgtrickle.model import metrics
 from pgtrickle.model.metrics import Metric, MetricKind
 from pgtrickle.model.stream_table import Status

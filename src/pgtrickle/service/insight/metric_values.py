@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from psycopg import Connection
 
-from pgtrickle.catalog.metric_values import (
+from pgtrickle.catalog.figures.metric_values import (
     ImmediateFigures,
     SinkFigures,
     SourceFigures,
