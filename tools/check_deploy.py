@@ -40,9 +40,7 @@ for version in versions:
         except (kubernetes.ValidationError, kubernetes.SchemaNotFoundError) as error:
             print(version, one["kind"], one["metadata"]["name"], str(error).splitlines()[0])
 """
-_NOTICE = (
-    "# Rendered by python -m tools.check_deploy --write from deploy/helm/pgtrickle: edit that.\n"
-)
+_NOTICE = "# Rendered from deploy/helm/pgtrickle by: python -m tools.check_deploy --write\n"
 _EXECUTABLE = "/opt/pgtrickle/bin/pgtrickle"
 
 
