@@ -12,6 +12,7 @@ from pgtrickle.catalog.refreshes.history import prune_refreshes
 from pgtrickle.errors import TrickleError
 from pgtrickle.service.lifecycle.replacing.successors import discard_abandoned
 from pgtrickle.service.lifecycle.snapshots.drop import sweep_lost_snapshots
+from pgtrickle.service.outboxes.prune import prune_old_entries
 from pgtrickle.service.runtime import Runtime
 
 logger = logging.getLogger(__name__)
@@ -40,8 +41,8 @@ def prune_history(runtime: Runtime, stop: threading.Event | None = None) -> int:
 def pruning_history(runtime: Runtime) -> Iterator[None]:
     """Prune repeatedly, from a thread, during a block.
 
-    Also drop abandoned successors, which prevent their buffers from being trimmed, and what is left
-    of snapshots whose tables are gone.
+    Also drop abandoned successors, which prevent their buffers from being trimmed, what is left of
+    snapshots whose tables are gone, and entries of outboxes whose time is over.
     """
     done = threading.Event()
 
@@ -51,6 +52,7 @@ def pruning_history(runtime: Runtime) -> Iterator[None]:
                 discard_abandoned(runtime)
                 sweep_lost_snapshots(runtime)
                 prune_history(runtime, done)
+                prune_old_entries(runtime, done)
             except TrickleError as error:
                 logger.warning("could not clear up", extra={"code": error.code})
 
