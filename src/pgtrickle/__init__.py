@@ -64,7 +64,13 @@ if TYPE_CHECKING:
         WatermarkGroup,
     )
     from pgtrickle.model.stream_table import Action, InitiatedBy, RefreshMode, Status, StreamTable
-    from pgtrickle.model.streams.outbox import Outbox, OutboxChange, OutboxPosition
+    from pgtrickle.model.streams.outbox import (
+        ConsumerLag,
+        LeasedEntry,
+        Outbox,
+        OutboxChange,
+        OutboxPosition,
+    )
     from pgtrickle.model.table_snapshot import ListedSnapshot, RowChange, SnapshotDiff
     from pgtrickle.model.text.names import QualifiedName
     from pgtrickle.model.text.shown import Listing
@@ -95,6 +101,7 @@ __all__ = [
     "CaptureVerbs",
     "CdcMode",
     "Check",
+    "ConsumerLag",
     "CreateOptions",
     "Definition",
     "DefinitionVerbs",
@@ -117,6 +124,7 @@ __all__ = [
     "LakeCare",
     "LakeSource",
     "LakeVerbs",
+    "LeasedEntry",
     "ListedSnapshot",
     "ListedSource",
     "Listing",
@@ -192,6 +200,7 @@ _HOMES = {
     "CaptureVerbs": "pgtrickle.client.capture",
     "CdcMode": "pgtrickle.model.capture.cdc_mode",
     "Check": "pgtrickle.service.insight.doctor",
+    "ConsumerLag": "pgtrickle.model.streams.outbox",
     "CreateOptions": "pgtrickle.options.words",
     "Definition": "pgtrickle.options.words",
     "DefinitionVerbs": "pgtrickle.client.definitions",
@@ -214,6 +223,7 @@ _HOMES = {
     "LakeCare": "pgtrickle.model.lake.sink",
     "LakeSource": "pgtrickle.model.lake.source",
     "LakeVerbs": "pgtrickle.client.lake",
+    "LeasedEntry": "pgtrickle.model.streams.outbox",
     "ListedSnapshot": "pgtrickle.model.table_snapshot",
     "ListedSource": "pgtrickle.model.status_report",
     "Listing": "pgtrickle.model.text.shown",

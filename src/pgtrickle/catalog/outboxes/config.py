@@ -96,7 +96,7 @@ _SEAL = "SELECT pgtrickle.seal_outbox(%(id)s)"
 
 
 def seal_outbox(connection: Connection[TupleRow], stream_table_id: int) -> None:
-    """Number what writers have left, before what the transaction appends."""
+    """Give numbers to what writers have left, before the transaction appends its own."""
     connection.execute(_SEAL, {"id": stream_table_id})
 
 

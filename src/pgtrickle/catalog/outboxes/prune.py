@@ -1,7 +1,7 @@
 """Delete the entries of outboxes that nobody needs any more, in small batches.
 
-An entry goes when it is older than the outbox keeps entries, and every consumer group has dealt with
-it.  The oldest go first, without a gap; then the changes that were kept apart from them.
+An entry goes when it is older than the outbox keeps entries, and every consumer group has dealt
+with it.  The oldest go first, without a gap; then the changes that were kept apart from them.
 """
 
 from __future__ import annotations

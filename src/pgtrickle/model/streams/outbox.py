@@ -66,3 +66,58 @@ class OutboxChange(Shown):
     key: dict[str, Any] | None
     before: dict[str, Any] | None
     after: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class LeasedEntry(Shown):
+    """An entry that a consumer has polled."""
+
+    in_listing: ClassVar[tuple[str, ...]] = (
+        "outbox_id",
+        "action",
+        "inserted",
+        "updated",
+        "deleted",
+        "data_timestamp",
+    )
+
+    outbox_id: int
+    refresh_id: int | None
+    action: str
+    reset: bool
+    frontier: dict[str, Any] | None
+    data_timestamp: datetime
+    created_at: datetime
+    schema_version: int
+    inserted: int
+    updated: int
+    deleted: int
+    changes: list[dict[str, Any]] | None  # None: they are many, and outbox_rows has them
+    lease_expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerLag(Shown):
+    """How far a consumer group is behind."""
+
+    in_listing: ClassVar[tuple[str, ...]] = (
+        "group_name",
+        "stream_table",
+        "committed_id",
+        "last_id",
+        "lag_changes",
+        "lag_seconds",
+        "leased_to",
+    )
+
+    group_name: str
+    stream_table: str
+    committed_id: int
+    last_id: int
+    lag_entries: int
+    lag_changes: int
+    lag_seconds: float
+    leased_to: str | None
+    lease_expires_at: datetime | None
+    consumers: int
+    heartbeat_at: datetime | None
