@@ -32,6 +32,7 @@ INNER = {
     "diff_tables",
     "find_compared",
     *("find_snapshot", "find_service_level", "write_service_level"),
+    *("describe_outbox", "seal_outbox", "write_outbox"),
     "list_identities",
     *("console_requests", "console_tables"),
     *("describe_database", "describe_definition", "describe_grants", "describe_placeholder"),

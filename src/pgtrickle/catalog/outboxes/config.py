@@ -21,6 +21,8 @@ _ENABLE = """
            started = CASE WHEN %(again)s THEN c.started ELSE excluded.started END,
            enabled_at = CASE WHEN %(again)s THEN c.enabled_at ELSE excluded.enabled_at END
 """
+# What writers have left before an outbox begins belongs to none.
+_FORGET_PENDING = "DELETE FROM pgtrickle.pgt_outbox_pending WHERE pgt_id = %(id)s"
 _MARK = """
     UPDATE pgtrickle.pgt_stream_tables
        SET has_outbox = %(enabled)s, updated_at = pg_catalog.now()
@@ -45,6 +47,8 @@ def enable_outbox(
         "started": started,
         "again": again,
     }
+    if not again:
+        connection.execute(_FORGET_PENDING, {"id": stream_table_id})
     connection.execute(_ENABLE, values)
     connection.execute(_MARK, {"id": stream_table_id, "enabled": True})
 

@@ -6,10 +6,30 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
+from pgtrickle.errors import SettingError
 from pgtrickle.model.text.shown import Shown
 
 RETENTION_HOURS = 24.0
 INLINE_THRESHOLD_ROWS = 10_000
+_MOST_HOURS = 876_000  # a hundred years
+_MOST_INLINE = 1_000_000
+
+
+def check_outbox(*, retention_hours: float, inline_threshold_rows: int) -> None:
+    """Raise ST501 for what an outbox cannot keep.
+
+    >>> check_outbox(retention_hours=0.5, inline_threshold_rows=0)
+    """
+    if not 0 <= retention_hours <= _MOST_HOURS:
+        raise SettingError(
+            f"entries cannot be kept for {retention_hours} hours",
+            hint=f"Give a number of hours from 0 to {_MOST_HOURS:,}.",
+        )
+    if not 0 <= inline_threshold_rows <= _MOST_INLINE:
+        raise SettingError(
+            f"an entry cannot hold {inline_threshold_rows} changes",
+            hint=f"Give a number from 0 to {_MOST_INLINE:,}; more changes are kept apart from it.",
+        )
 
 
 @dataclass(frozen=True, slots=True)
