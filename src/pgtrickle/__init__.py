@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from pgtrickle.client.definitions import DefinitionVerbs
     from pgtrickle.client.insight import InsightVerbs
     from pgtrickle.client.lake import LakeVerbs
-    from pgtrickle.client.outbox import OutboxVerbs
     from pgtrickle.client.projects import ProjectVerbs
     from pgtrickle.client.scheduler import SchedulerVerbs
     from pgtrickle.client.shadows import ShadowVerbs
     from pgtrickle.client.snapshots import SnapshotVerbs
+    from pgtrickle.client.streams.outbox import OutboxVerbs
     from pgtrickle.client.table import Table
     from pgtrickle.client.trickle import Trickle
     from pgtrickle.errors import TrickleError
@@ -235,7 +235,7 @@ _HOMES = {
     "Outbox": "pgtrickle.model.streams.outbox",
     "OutboxChange": "pgtrickle.model.streams.outbox",
     "OutboxPosition": "pgtrickle.model.streams.outbox",
-    "OutboxVerbs": "pgtrickle.client.outbox",
+    "OutboxVerbs": "pgtrickle.client.streams.outbox",
     "Outcome": "pgtrickle.service.lifecycle.create_or_replace",
     "Picture": "pgtrickle.catalog.console.picture",
     "PicturePart": "pgtrickle.catalog.console.picture",

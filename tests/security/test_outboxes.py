@@ -46,7 +46,7 @@ def test_a_policy_that_hides_rows_hides_all_changes(bench: Bench):
         bench.run(
             "owner",
             "ALTER TABLE shop.revenue ENABLE ROW LEVEL SECURITY",
-            "CREATE POLICY some ON shop.revenue USING (region = 'east')",
+            "CREATE POLICY few ON shop.revenue USING (region = 'east')",
         )
 
         assert refused(bench.open("attacker"), ROWS) == "ST303"

@@ -55,6 +55,8 @@ MESSAGES = {"explain"}
 OWNERS = {"grant_access", "revoke_access", "set_setting", "drain", "undrain", "migrate"}
 # What has to happen before an example.
 BEFORE = {
+    "poll_outbox": "CALL pgtrickle.write_and_refresh('UPDATE orders SET amount = amount + 1',"
+    " 'revenue')",
     "view_evolution_status": "CALL pgtrickle.alter_stream_table('revenue',"
     " 'SELECT region, sum(amount) + 1 AS total FROM orders GROUP BY region',"
     " shadow_build => true, hold => true)",

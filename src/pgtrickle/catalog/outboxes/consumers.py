@@ -6,7 +6,7 @@ import json
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 
 from psycopg import Connection
 from psycopg.rows import TupleRow, class_row
@@ -98,5 +98,5 @@ def list_consumer_lag(connection: Connection[TupleRow], group: str | None) -> li
         return cursor.execute(_LAG, {"group": group}).fetchall()
 
 
-def _ask(connection: Connection[TupleRow], statement: str, **values: Any) -> Any:
-    return connection.execute(statement.encode(), values).fetchall()[0][0]
+def _ask(connection: Connection[TupleRow], statement: LiteralString, **values: Any) -> Any:
+    return connection.execute(statement, values).fetchall()[0][0]

@@ -36,19 +36,14 @@ _PRUNE_ENTRIES = """
      WHERE e.pgt_id = x.pgt_id AND e.outbox_id = x.outbox_id
 """
 # By steps from one stream table to the next: each is found by the index.
-_TABLES = """
+_PRUNE_ROWS = """
     WITH RECURSIVE found (pgt_id) AS (
-        (SELECT pgt_id FROM pgtrickle.{table} ORDER BY pgt_id LIMIT 1)
+        (SELECT pgt_id FROM pgtrickle.pgt_outbox_rows ORDER BY pgt_id LIMIT 1)
          UNION ALL
-        SELECT (SELECT t.pgt_id FROM pgtrickle.{table} AS t WHERE t.pgt_id > f.pgt_id
+        SELECT (SELECT t.pgt_id FROM pgtrickle.pgt_outbox_rows AS t WHERE t.pgt_id > f.pgt_id
                  ORDER BY t.pgt_id LIMIT 1)
           FROM found AS f WHERE f.pgt_id IS NOT NULL
-    )
-"""
-_PRUNE_ROWS = (
-    _TABLES.replace("{table}", "pgt_outbox_rows")
-    + """
-    , chosen AS (
+    ), chosen AS (
         SELECT r.pgt_id, r.outbox_id, r.row_number
           FROM found AS f
          CROSS JOIN LATERAL (
@@ -62,11 +57,14 @@ _PRUNE_ROWS = (
     DELETE FROM pgtrickle.pgt_outbox_rows AS r USING chosen AS x
      WHERE r.pgt_id = x.pgt_id AND r.outbox_id = x.outbox_id AND r.row_number = x.row_number
 """
-)
-_PRUNE_LOST = (
-    _TABLES.replace("{table}", "pgt_outbox_entries")
-    + """
-    , chosen AS (
+_PRUNE_LOST = """
+    WITH RECURSIVE found (pgt_id) AS (
+        (SELECT pgt_id FROM pgtrickle.pgt_outbox_entries ORDER BY pgt_id LIMIT 1)
+         UNION ALL
+        SELECT (SELECT t.pgt_id FROM pgtrickle.pgt_outbox_entries AS t WHERE t.pgt_id > f.pgt_id
+                 ORDER BY t.pgt_id LIMIT 1)
+          FROM found AS f WHERE f.pgt_id IS NOT NULL
+    ), chosen AS (
         SELECT e.pgt_id, e.outbox_id
           FROM found AS f
          CROSS JOIN LATERAL (
@@ -80,7 +78,6 @@ _PRUNE_LOST = (
     DELETE FROM pgtrickle.pgt_outbox_entries AS e USING chosen AS x
      WHERE e.pgt_id = x.pgt_id AND e.outbox_id = x.outbox_id
 """
-)
 _PRUNE_SCHEMAS = """
     DELETE FROM pgtrickle.pgt_outbox_schemas AS s
      WHERE NOT EXISTS (SELECT FROM pgtrickle.pgt_outbox_config AS c WHERE c.pgt_id = s.pgt_id)
@@ -97,8 +94,11 @@ def prune_outboxes(connection: Connection[TupleRow], batch: int) -> int:
     values = {"batch": batch}
     connection.execute(_PRUNE_SCHEMAS)
     connection.execute(_PRUNE_PENDING)
-    statements = (_PRUNE_ENTRIES, _PRUNE_LOST, _PRUNE_ROWS)
-    return max(connection.execute(one.encode(), values).rowcount for one in statements)
+    return max(
+        connection.execute(_PRUNE_ENTRIES, values).rowcount,
+        connection.execute(_PRUNE_LOST, values).rowcount,
+        connection.execute(_PRUNE_ROWS, values).rowcount,
+    )
 
 
 _LIST_BLOCKED = """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgtrickle.catalog.outboxes.entries import get_position, list_changes, list_outboxes
-from pgtrickle.client.consumers import ConsumerVerbs
+from pgtrickle.client.streams.consumers import ConsumerVerbs
 from pgtrickle.model.streams.outbox import (
     INLINE_THRESHOLD_ROWS,
     RETENTION_HOURS,
