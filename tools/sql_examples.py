@@ -73,6 +73,9 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "drain": "CALL pgtrickle.drain(timeout_s => 10)",
             "is_drained": "SELECT pgtrickle.is_drained()",
             "undrain": "SELECT pgtrickle.undrain()",
+            "quiesce": "CALL pgtrickle.quiesce(timeout_s => 10)",
+            "quiesce_status": "SELECT pgtrickle.quiesce_status()",
+            "resume_all": "SELECT pgtrickle.resume_all()",
             "reset_fuse": "CALL pgtrickle.reset_fuse('revenue', action => 'apply')",
             "fuse_status": "SELECT * FROM pgtrickle.fuse_status()",
             "create_refresh_group": "CALL pgtrickle.create_refresh_group('morning',"
@@ -85,6 +88,8 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "validate_query": "CALL pgtrickle.validate_query('SELECT count(*) AS n FROM orders')",
             "explain": "CALL pgtrickle.explain('revenue')",
             "explain_stream_table": "CALL pgtrickle.explain_stream_table('revenue')",
+            "list_profiles": "SELECT profile_id, taken_at, total_ms\n"
+            "  FROM pgtrickle.list_profiles('revenue')",
             "explain_delta": "CALL pgtrickle.explain_delta('revenue')",
             "explain_st": "SELECT * FROM pgtrickle.explain_st('revenue')",
             "explain_query_rewrite": "CALL pgtrickle.explain_query_rewrite(\n"
@@ -111,6 +116,7 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "pause_cdc": "CALL pgtrickle.pause_cdc('{orders}')",
             "resume_cdc": "CALL pgtrickle.resume_cdc()",
             "rebuild_cdc_triggers": "CALL pgtrickle.rebuild_cdc_triggers()",
+            "disk_usage": "SELECT kind, sum(bytes) FROM pgtrickle.disk_usage() GROUP BY kind",
             "cache_stats": "CALL pgtrickle.cache_stats()",
             "clear_caches": "CALL pgtrickle.clear_caches()",
             "refresh_efficiency": "SELECT * FROM pgtrickle.refresh_efficiency()",

@@ -80,11 +80,17 @@ VERBS: dict[str, tuple[Verb, ...]] = {
     "Projects of files": (
         Verb("projects.plan_project", "plan", "", _FILES),
         Verb("projects.apply_project", "apply", "", _FILES),
+        Verb("projects.diff_project", "diff", "", _FILES),
+        Verb("projects.test_project", "test", "", _FILES),
+        Verb("projects.import_project", "import", "", _FILES),
+        Verb("projects.init_project", "init-project", "", _FILES),
     ),
     "How a query is maintained": (
         Verb("validate_query", "validate", "validate_query"),
         Verb("explain_stream_table", "explain", "explain_stream_table"),
         Verb("explain_stream_table", "explain", "explain"),
+        Verb("explain_stream_table", "explain", "explain_st"),
+        Verb("insight.list_profiles", "profile", "list_profiles"),
         Verb("insight.explain_delta", "", "explain_delta", "in the shell, a part of explain"),
         Verb(
             "insight.explain_query_rewrite", "", "explain_query_rewrite", "for work on the compiler"
@@ -102,7 +108,9 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("status", "status", "daemons"),
         Verb("status", "status", "running_refreshes"),
         Verb("status", "status", "request_queue"),
-        Verb("insight.picture", "", "", "what consoles read, in one value"),
+        Verb(
+            "insight.picture", "top", "", "in SQL, the functions of the console: console_tables()"
+        ),
         Verb("health_check", "health", "health_check"),
         Verb("doctor", "doctor", "", "looks at the machine, too"),
         Verb("refresh_history", "history", "get_refresh_history"),
@@ -123,6 +131,7 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("insight.cache_stats", "", "cache_stats", "each command is a process of its own"),
         Verb("insight.clear_caches", "", "clear_caches", "each command is a process of its own"),
         Verb("", "", "pgt_scc_status", "in Python, StreamTable.circle"),
+        Verb("insight.disk_usage", "disk", "disk_usage"),
         Verb("follow", "subscribe", "", "in SQL, LISTEN"),
         Verb("on_progress", "refresh", "", "in SQL, running_refreshes"),
     ),
@@ -134,6 +143,11 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("scheduler.drain", "scheduler drain", "drain"),
         Verb("scheduler.is_drained", "", "is_drained", "in the shell, drain waits for it"),
         Verb("scheduler.undrain", "scheduler undrain", "undrain"),
+        Verb("scheduler.quiesce", "scheduler quiesce", "quiesce"),
+        Verb(
+            "scheduler.quiesce_status", "", "quiesce_status", "in the shell, status shows what runs"
+        ),
+        Verb("scheduler.resume_all", "scheduler resume-all", "resume_all"),
         Verb("scheduler.gate_source", "gate close", "gate_source"),
         Verb("scheduler.ungate_source", "gate open", "ungate_source"),
         Verb("scheduler.bootstrap_gate_status", "gate list", "bootstrap_gate_status"),

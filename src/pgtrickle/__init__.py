@@ -30,10 +30,17 @@ if TYPE_CHECKING:
     from pgtrickle.lake.reader.source import register_ducklake
     from pgtrickle.model.capture.cdc_mode import CdcMode
     from pgtrickle.model.definitions.dump import RestoredItem, WrittenDump
+    from pgtrickle.model.insight.disk_usage import DiskUsage
+    from pgtrickle.model.insight.rehearsal import Profile
     from pgtrickle.model.lake.catalog import MovedCatalog, ShownCatalog
     from pgtrickle.model.lake.past_rows import PastRows
     from pgtrickle.model.lake.sink import DeliveryStatus, LakeCare, SinkStatus
     from pgtrickle.model.lake.source import LakeSource
+    from pgtrickle.model.projects.findings import (
+        ProjectDifference,
+        ProjectTestResult,
+        WrittenProject,
+    )
     from pgtrickle.model.projects.plan import AppliedStep, FieldChange, ProjectPlan, ProjectStep
     from pgtrickle.model.report import Progress, RefreshReport, SourceRead, VerifyReport
     from pgtrickle.model.scheduling.diamonds import DiamondConsistency, DiamondSchedulePolicy
@@ -54,10 +61,12 @@ if TYPE_CHECKING:
         HealthCheck,
         Hold,
         ListedSource,
+        Quiesced,
         RefreshGroup,
         ServiceLevel,
         Severity,
         StatusReport,
+        StillRunning,
         TreeLine,
         Versions,
         Watermark,
@@ -110,6 +119,7 @@ __all__ = [
     "DiamondConsistency",
     "DiamondGroup",
     "DiamondSchedulePolicy",
+    "DiskUsage",
     "Efficiency",
     "EvolutionStatus",
     "FieldChange",
@@ -141,11 +151,15 @@ __all__ = [
     "PastRows",
     "Picture",
     "PicturePart",
+    "Profile",
     "Progress",
+    "ProjectDifference",
     "ProjectPlan",
     "ProjectStep",
+    "ProjectTestResult",
     "ProjectVerbs",
     "QualifiedName",
+    "Quiesced",
     "Refresh",
     "RefreshGroup",
     "RefreshMode",
@@ -170,6 +184,7 @@ __all__ = [
     "SourceRead",
     "Status",
     "StatusReport",
+    "StillRunning",
     "StreamTable",
     "Table",
     "Tier",
@@ -183,6 +198,7 @@ __all__ = [
     "Watermark",
     "WatermarkGroup",
     "WrittenDump",
+    "WrittenProject",
     "connect",
     "errors",
     "register_ducklake",
@@ -237,17 +253,22 @@ _HOMES = {
     "OutboxPosition": "pgtrickle.model.streams.outbox",
     "OutboxVerbs": "pgtrickle.client.streams.outbox",
     "Outcome": "pgtrickle.service.lifecycle.create_or_replace",
+    "PastRows": "pgtrickle.model.lake.past_rows",
     "Picture": "pgtrickle.catalog.console.picture",
     "PicturePart": "pgtrickle.catalog.console.picture",
-    "PastRows": "pgtrickle.model.lake.past_rows",
     "Progress": "pgtrickle.model.report",
+    "ProjectDifference": "pgtrickle.model.projects.findings",
     "ProjectPlan": "pgtrickle.model.projects.plan",
     "ProjectStep": "pgtrickle.model.projects.plan",
+    "ProjectTestResult": "pgtrickle.model.projects.findings",
     "ProjectVerbs": "pgtrickle.client.projects",
     "QualifiedName": "pgtrickle.model.text.names",
+    "Quiesced": "pgtrickle.model.status_report",
     "Refresh": "pgtrickle.catalog.refreshes.history",
     "RefreshGroup": "pgtrickle.model.status_report",
     "RefreshMode": "pgtrickle.model.stream_table",
+    "DiskUsage": "pgtrickle.model.insight.disk_usage",
+    "Profile": "pgtrickle.model.insight.rehearsal",
     "RefreshReport": "pgtrickle.model.report",
     "RefreshStatus": "pgtrickle.catalog.refreshes.history",
     "RenameReport": "pgtrickle.service.lifecycle.rename",
@@ -269,6 +290,7 @@ _HOMES = {
     "SourceRead": "pgtrickle.model.report",
     "Status": "pgtrickle.model.stream_table",
     "StatusReport": "pgtrickle.model.status_report",
+    "StillRunning": "pgtrickle.model.status_report",
     "StreamTable": "pgtrickle.model.stream_table",
     "Table": "pgtrickle.client.table",
     "Tier": "pgtrickle.model.scheduling.tier",
@@ -282,6 +304,7 @@ _HOMES = {
     "Watermark": "pgtrickle.model.status_report",
     "WatermarkGroup": "pgtrickle.model.status_report",
     "WrittenDump": "pgtrickle.model.definitions.dump",
+    "WrittenProject": "pgtrickle.model.projects.findings",
     "connect": "pgtrickle.bootstrap",
     "register_ducklake": "pgtrickle.lake.reader.source",
 }

@@ -30,6 +30,7 @@ from pgtrickle.scheduler.timetable import Timetable
 from pgtrickle.scheduler.units import Shape
 from pgtrickle.scheduler.wakeup import Bell
 from pgtrickle.service.capturing.mode import tend_capture
+from pgtrickle.service.capturing.switch import tend_switch
 from pgtrickle.service.configuration.follow import following_settings
 from pgtrickle.service.immediate.status import list_followed
 from pgtrickle.service.insight.metric_values import FigureReader, Figures
@@ -323,7 +324,8 @@ class Daemon:
         return listening_for_changes(self._runtime)
 
     def tend_capture(self) -> None:
-        """Read the log, watch the slot and hand sources over, if it is time for that."""
+        """Follow cdc_paused; read the log, watch the slot and hand sources over, if it is time."""
+        tend_switch(self._runtime)
         tend_capture(self._runtime)
 
     def tend_lake(self) -> bool:

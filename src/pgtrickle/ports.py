@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 if TYPE_CHECKING:  # commands that only read the catalog need neither Arrow nor the compiler
     import pyarrow as pa
 
+    from pgtrickle.model.insight.rehearsal import SparkStageFigures
     from pgtrickle.model.text.names import QualifiedName
     from pgtrickle.sql.translate import Dialect
 
@@ -89,6 +90,10 @@ class Engine(Protocol):
 
         It does not stop the refresh between two computations.
         """
+        ...
+
+    def list_work(self, job: str) -> Sequence[SparkStageFigures]:
+        """Return the latest stages that the engine ran for a refresh, if it counts them."""
         ...
 
     def note_progress(self, job: str) -> None:

@@ -193,6 +193,30 @@ class Settings:
     history_prune_interval_seconds: float = _setting(
         60.0, "How often `pgtrickle run` looks for history to delete.", 1, 86400
     )
+    delivery_retention_days: int = _setting(
+        90,
+        "How long the record of a delivery to a lake, and of the lake's snapshot that it made, is"
+        " kept; 0: forever. The last delivery of each sink stays, and so do the totals.",
+        0,
+        36500,
+    )
+    request_retention_hours: float = _setting(
+        24.0, "How long a request stays on record after its end.", 0.1, 87600
+    )
+    snapshot_retention_days: int = _setting(
+        0,
+        "How long a snapshot is kept before `pgtrickle run` drops it; 0: until somebody does. The"
+        " newest snapshot of each stream table stays.",
+        0,
+        36500,
+    )
+    profiles_kept: int = _setting(
+        20,
+        "How many profiles, the figures of `explain --analyze`, are kept of each stream table; 0:"
+        " none.",
+        0,
+        1000,
+    )
     read_connections: int = _setting(
         4, "How many connections read in parallel during one refresh.", 1, 64
     )
@@ -269,6 +293,12 @@ class Settings:
         "trigger",
         "How changes are captured: by `trigger`, from the `wal`, or `auto`, which reads the log"
         " if all conditions are met. A stream table's own cdc_mode takes precedence.",
+    )
+    cdc_paused: bool = _setting(
+        default=False,
+        doc="Capture nothing, for every session: a daemon pauses the capture of every source, and"
+        " ends those pauses when this is off again. Then stream tables that read a source are"
+        " loaded again.",
     )
     wal_max_changes_per_poll: int = _setting(
         100_000,

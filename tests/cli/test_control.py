@@ -41,6 +41,21 @@ def test_pause_resume_and_drain(cli: CommandLine, cheap: str) -> None:
     assert holds(cli) == []
 
 
+def test_quiesce_and_resume_all(cli: CommandLine, cheap: str, user: Connection[TupleRow]) -> None:
+    assert cli("scheduler", "quiesce", "--json").json == {"quiet": True, "left": []}
+    user.execute(
+        "INSERT INTO pgtrickle.pgt_leases (pgt_id, owner, token, acquired_at, expires_at)"
+        " SELECT pgt_id, 'another', 1, now(), now() + interval '1 hour'"
+        " FROM pgtrickle.pgt_stream_tables"
+    )
+    answer = cli("scheduler", "quiesce", "--timeout", "0.1")
+    assert answer.exit_code == 1
+    assert answer.stdout.startswith(f"{cheap}: since ")
+    assert "by another" in answer.stdout
+    assert cli("scheduler", "resume-all").stdout == f"{cheap}: resumed\n"
+    assert holds(cli) == []
+
+
 def test_drain_that_takes_too_long_exits_1(
     cli: CommandLine, cheap: str, user: Connection[TupleRow]
 ) -> None:

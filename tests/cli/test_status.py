@@ -241,3 +241,13 @@ def test_subscribe_ends_in_time_and_knows_names(cli: CommandLine, cheap: str) ->
     assert cli("subscribe", "--seconds", "0.2").exit_code == 0
     assert time.monotonic() - began < 60
     assert cli("subscribe", "nothing", "--seconds", "0.2", "--json").error["code"] == "ST201"
+
+
+def test_disk_shows_sums_and_every_table(cli: CommandLine, cheap: str) -> None:
+    sums, tables, document = cli("disk"), cli("disk", "--all"), cli("disk", "--json").json
+
+    assert {"contents", "buffer", "history"} <= {one["kind"] for one in document["tables"]}
+    assert document["bytes"] == sum(one["bytes"] for one in document["tables"])
+    assert "history_retention_days" in sums.stdout
+    assert cheap in tables.stdout
+    assert sums.stdout.endswith(" in all\n")

@@ -15,9 +15,11 @@ from tests.cli.conftest import CommandLine
 from tests.fakes.engine import DuckDbEngine
 
 COMMANDS = [
-    "init", "migrate", "create", "validate", "refresh", "verify", "explain", "list", "status",
-    "health", "tree", "show", "history", "advise", "errors", "subscribe", "alter", "rename",
-    "export", "dump", "restore", "plan", "apply", "repair", "drop",
+    "init", "migrate", "create", "validate", "refresh", "verify", "explain", "profile", "disk",
+    "list", "status", "top", "health", "tree", "show", "history", "advise", "errors", "subscribe",
+    "alter",
+    "rename", "export", "dump", "restore", "plan", "apply", "diff", "test",
+    "import", "init-project", "repair", "drop",
     "run", "config", "demo", "doctor", "version",
 ]  # fmt: skip
 GROUPS = [

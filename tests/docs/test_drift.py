@@ -33,8 +33,9 @@ DEFAULTS: dict[str, object] = {
     **{one.name: one.default for one in fields(Settings)},
     **{name: default for name, (default, *_) in SESSION_SETTINGS.items()},
 }
-# Those in stream_tables/ belong to the projects of users.
-_FILE = re.compile(r"(?<![\w/.<>-])(?!stream_tables/)((?:[a-z_0-9]+/)+[a-z_0-9]+\.(?:py|sql))\b")
+# Those of stream tables belong to the projects of users.
+_OF_USERS = r"(?!(?:shop/)?(?:stream_tables/\w+|sources)\.sql)"
+_FILE = re.compile(rf"(?<![\w/.<>-]){_OF_USERS}((?:[a-z_0-9]+/)+[a-z_0-9]+\.(?:py|sql))\b")
 _DECISION = re.compile(r"docs/adr/(\d{4})")
 _HOMES = (ROOT / "src" / "pgtrickle", ROOT / "src", ROOT)
 

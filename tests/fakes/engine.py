@@ -50,6 +50,9 @@ class NoEngine:
     def cancel(self, job: str) -> None:
         """Nothing runs here."""
 
+    def list_work(self, job: str) -> tuple[()]:
+        return ()
+
     def note_progress(self, job: str) -> None:
         """Nothing is watched here."""
 
@@ -100,6 +103,9 @@ class DuckDbEngine:
 
     def cancel(self, job: str) -> None:
         self._connection.interrupt()
+
+    def list_work(self, job: str) -> tuple[()]:
+        return ()
 
     def note_progress(self, job: str) -> None:
         """Nothing is watched here."""

@@ -42,12 +42,13 @@ def draw_windows(
 ) -> tuple[tuple[Change, ...], ...]:
     """Draw the changes of some windows; now and then one of them is empty."""
     bags = {table.name: list(table.rows) for table in tables}
-    return tuple(_draw_window(source, tables, bags) for _ in range(source.choice((2, 2, 2, 3, 4))))
+    return tuple(draw_window(source, tables, bags) for _ in range(source.choice((2, 2, 2, 3, 4))))
 
 
-def _draw_window(
+def draw_window(
     source: random.Random, tables: tuple[Table, ...], bags: dict[str, list[Row]]
 ) -> tuple[Change, ...]:
+    """Draw the changes of one window, and carry them out on ``bags``."""
     form = source.random()
     if form < 0.08:
         return ()

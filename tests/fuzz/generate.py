@@ -7,7 +7,7 @@ stream table for each of their queries.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from tests.fuzz.cases import Case, Table
 from tests.fuzz.data import draw_tables, draw_windows
@@ -28,7 +28,7 @@ def generate(seed: int, number: int, off: Collection[str] = POSTGRES_ONLY) -> Ca
     shared = random.Random(f"{seed}:data:{number // NEIGHBOURS}")
     tables = draw_tables(shared)
     windows = draw_windows(shared, tables)
-    shown, features = _draw_query(f"{seed}:query:{number}", tables, off)
+    shown, features = draw_query(f"{seed}:query:{number}", tables, off)
     return Case(
         tables,
         shown.sql,
@@ -39,16 +39,20 @@ def generate(seed: int, number: int, off: Collection[str] = POSTGRES_ONLY) -> Ca
     )
 
 
-def _draw_query(
-    name: str, tables: tuple[Table, ...], off: Collection[str]
+def draw_query(
+    name: str, tables: tuple[Table, ...], off: Collection[str], wanted: Sequence[str] | None = None
 ) -> tuple[Shown, tuple[str, ...]]:
-    """Draw until a query gets by without what is switched off."""
+    """Draw until a query gets by without what is switched off, and return it with its features.
+
+    ``wanted`` are the kinds that its columns must have, in order.
+    """
     source = random.Random(name)
     on_duckdb = set(off).issuperset(POSTGRES_ONLY)
     while True:
         draw = Draw(source, tables, off)
         try:
-            shown = Grammar(draw).whole()
+            grammar = Grammar(draw)
+            shown = grammar.whole() if wanted is None else grammar.query(2, wanted)
         except Exhausted:
             continue
         if not (on_duckdb and draw.features >= _NOT_TOGETHER):

@@ -6,36 +6,28 @@ window every one of them is compared, by PostgreSQL itself, with its query.
 
 from __future__ import annotations
 
-import os
-import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from itertools import groupby
 
 import psycopg
-from sqlglot import exp, parse_one
 
 import pgtrickle
-from pgtrickle.embedded.server import start_embedded
 from pgtrickle.errors import (
     QueryRejectedError,
     UndefinedObjectError,
     UnsupportedExpressionError,
     UnsupportedQueryError,
 )
-from pgtrickle.settings import POSTGRES, SPARK, load_settings
-from tests.fakes.engine import DuckDbEngine, NoEngine
-from tests.fixtures.engines import Borrowed
-from tests.fixtures.postgres import enterable_directory
-from tests.fuzz.cases import Case, Change, Table
+from tests.fuzz.cases import Case
 from tests.fuzz.generate import NEIGHBOURS, generate
-from tests.fuzz.kinds import TYPES
+from tests.fuzz.on_postgres import apply_change, create_source, find_differences
 from tests.fuzz.play import Outcome, Played
+from tests.fuzz.servers import open_engines, open_server, settings_for
 from tests.fuzz.shrink import shrink
 from tests.fuzz.tally import Tally
 from tests.fuzz.work import keep
-from tests.labs.lab import Lab, Row
+from tests.labs.lab import Lab
 from tests.labs.own_aggregates import AGGREGATES
 
 _MOST_SHRUNK = 5
@@ -44,27 +36,14 @@ _MOST_SHRUNK = 5
 @contextmanager
 def open_lab(engine: str) -> Iterator[Lab]:
     """Start a server of our own (or use ``PGTRICKLE_TEST_DSN``) and pgtrickle beside it."""
-    with ExitStack() as stack:
-        dsn = os.environ.get("PGTRICKLE_TEST_DSN")
-        if dsn is None:
-            directory = stack.enter_context(enterable_directory())
-            dsn = stack.enter_context(start_embedded(directory / "home")).dsn
-        settings = load_settings(engine=POSTGRES if engine == POSTGRES else SPARK)
-        if engine == POSTGRES:
-            borrowed = Borrowed(NoEngine())
-        elif engine == "duckdb":
-            borrowed = Borrowed(DuckDbEngine())
-        else:
-            from pgtrickle.spark.engine import SparkEngine
-            from pgtrickle.spark.sessions.pair import SparkSessions
-
-            sessions = SparkSessions(driver_memory="1g")
-            stack.callback(sessions.stop)
-            borrowed = Borrowed(SparkEngine(dsn, sessions))
-        trickle = stack.enter_context(
-            pgtrickle.connect(dsn, engine=borrowed, settings=settings, init=True)
-        )
-        connection = stack.enter_context(psycopg.connect(dsn, autocommit=True))
+    with (
+        open_server() as dsn,
+        open_engines(engine) as engine_for,
+        pgtrickle.connect(
+            dsn, engine=engine_for(dsn), settings=settings_for(engine), init=True
+        ) as trickle,
+        psycopg.connect(dsn, autocommit=True) as connection,
+    ):
         yield Lab(trickle, connection)
 
 
@@ -102,12 +81,12 @@ def play_together(lab: Lab, cases: Sequence[Case]) -> list[Played]:
     lab.run(*AGGREGATES)
     tables, windows = cases[0].tables, cases[0].windows
     for table in tables:
-        _create_source(lab, table)
+        create_source(lab, table, table.rows)
     played = {number: _create(lab, number, case) for number, case in enumerate(cases)}
     for place, window in enumerate(windows, 1):
         with lab.connection.transaction():
             for change in window:
-                _apply(lab, tables, change)
+                apply_change(lab, tables, change)
         for number, case in enumerate(cases):
             if played[number].outcome is Outcome.HELD:
                 played[number] = _refresh(lab, number, case, f"window {place}")
@@ -120,11 +99,11 @@ def play_immediate(lab: Lab, cases: Sequence[Case]) -> list[Played]:
     lab.run(*AGGREGATES)
     tables, windows = cases[0].tables, cases[0].windows
     for table in tables:
-        _create_source(lab, table)
+        create_source(lab, table, table.rows)
     played = {number: _create(lab, number, case, "IMMEDIATE") for number, case in enumerate(cases)}
     for place, change in enumerate((one for window in windows for one in window), 1):
         try:
-            _apply(lab, tables, change)
+            apply_change(lab, tables, change)
         except psycopg.Error as error:
             blamed = [number for number, one in played.items() if one.outcome is Outcome.HELD]
             for number in blamed:
@@ -160,98 +139,8 @@ def _refresh(lab: Lab, number: int, case: Case, when: str) -> Played:
 
 
 def _compare(lab: Lab, number: int, case: Case, when: str) -> Played:
-    """Compare the stream table with its query; inexact columns by their first digits.
-
-    Numerics are compared as text too, unless PostgreSQL's own answer depends on the order of rows.
-    """
-    query, made = case.query, f"made_{number}"
-    types = lab.rows(
-        "SELECT attnum, attname, atttypid::regtype::text FROM pg_attribute"
-        f" WHERE attrelid = 'public.{made}'::regclass AND attnum > 0"
-    )
-    listed = ", ".join(
-        f"round({name}::numeric, 9)" if type_ == "double precision" else name
-        for _, name, type_ in types
-    )
-    printed = ", ".join(f"{name}::text" for _, name, type_ in types if type_ == "numeric")
     try:
-        found = _differences(
-            lab, f"SELECT {listed} FROM ({query}) AS q", f"SELECT {listed} FROM {made}"
-        )
-        if not found and printed:
-            answer = f"SELECT {printed} FROM ({query}) AS q"
-            found = _differences(lab, answer, f"SELECT {printed} FROM {made}")
-            if found and _depends_on_order(lab, case, answer):
-                found = []
+        found = find_differences(lab, f"made_{number}", case.query, case.tables)
     except psycopg.Error as error:
         return Played(Outcome.UNANSWERED, str(error).partition("\n")[0])
     return Played(Outcome.DIFFERS, f"{when}: {found}") if found else Played(Outcome.HELD)
-
-
-def _differences(lab: Lab, answer: str, stored: str) -> list[Row]:
-    return lab.rows(
-        f"SELECT 'missing', d.* FROM ({answer} EXCEPT ALL {stored}) AS d UNION ALL"
-        f" SELECT 'extra', d.* FROM ({stored} EXCEPT ALL {answer}) AS d"
-    )
-
-
-def _depends_on_order(lab: Lab, case: Case, answer: str) -> bool:
-    """Tell whether the answer shows other digits if the rows come in another order.
-
-    Where a group holds both 1.0 and 1.00, PostgreSQL shows the first one that it meets: of rows
-    that are stored in another order, and of the branches of a UNION.
-    """
-    found = []
-    for order, query in (("ASC", answer), ("DESC", _turned(answer))):
-        for table in case.history().tables:
-            rows = f"SELECT r.* FROM public.{table.name} AS r ORDER BY r::text {order}"
-            lab.run(f"CREATE TEMPORARY TABLE {table.name} AS {rows}")
-        names = "|".join(table.name for table in case.history().tables)
-        found.append(Counter(lab.rows(re.sub(rf"\bpublic\.({names})\b", r"pg_temp.\1", query))))
-        lab.run(*(f"DROP TABLE pg_temp.{table.name}" for table in case.history().tables))
-    return found[0] != found[1]
-
-
-def _turned(query: str) -> str:
-    """Swap the branches of each UNION and INTERSECT, which does not change the rows."""
-    tree = parse_one(query, dialect="postgres")
-    for both in tree.find_all(exp.Union, exp.Intersect):
-        left, right = both.this, both.expression
-        both.set("this", right)
-        both.set("expression", left)
-    return tree.sql(dialect="postgres")
-
-
-# Sources
-
-
-def _create_source(lab: Lab, table: Table) -> None:
-    columns = ", ".join(f"{name} {TYPES[kind].display}" for name, kind in table.columns)
-    key = f", PRIMARY KEY ({table.columns[0][0]})" if table.keyed else ""
-    lab.run(f"CREATE TABLE public.{table.name} ({columns}{key})")
-    for row in table.rows:
-        _apply(lab, [table], Change(table.name, None, row))
-
-
-def _apply(lab: Lab, tables: Sequence[Table], change: Change) -> None:
-    """Carry a change out as one statement on one row."""
-    [table] = [table for table in tables if table.name == change.table]
-    name = f"public.{table.name}"
-    columns = [column for column, _ in table.columns]
-    casts = [f"%s::{TYPES[kind].display}" for _, kind in table.columns]
-    same = " AND ".join(
-        f"{column} IS NOT DISTINCT FROM {cast}" for column, cast in zip(columns, casts, strict=True)
-    )
-    one = f"ctid = (SELECT ctid FROM {name} WHERE {same} LIMIT 1)"
-    if change.old is None and change.new is not None:
-        statement, values = f"INSERT INTO {name} VALUES ({', '.join(casts)})", change.new
-    elif change.old is not None and change.new is None:
-        statement, values = f"DELETE FROM {name} WHERE {one}", change.old
-    else:
-        assert change.old is not None
-        assert change.new is not None
-        assigned = ", ".join(f"{c} = {cast}" for c, cast in zip(columns, casts, strict=True))
-        statement = f"UPDATE {name} SET {assigned} WHERE {one}"
-        values = (*change.new, *change.old)
-    done = lab.connection.execute(statement.encode(), values)
-    assert done.rowcount == 1, f"{change} found no row"

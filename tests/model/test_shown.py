@@ -108,6 +108,7 @@ def test_every_verb_that_lists_returns_a_listing():
         "init",
         "migrate",
         "pause_cdc",
+        "resume_all",
         "resume_cdc",
         "set_buffer_durability",
     ]

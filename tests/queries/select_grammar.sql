@@ -171,7 +171,7 @@ o.customer_id) ON p.id = o.product_id
 SELECT j.name FROM (orders AS o JOIN customers AS c ON c.id = o.customer_id) AS j
 
 -- construct: USING with a name
--- differential: no
+-- differential: yes
 SELECT j.id, p.title FROM customers JOIN products AS p USING (id) AS j
 
 -- construct: NATURAL JOIN and NATURAL RIGHT JOIN
@@ -467,7 +467,7 @@ SELECT id, EXTRACT(DOW FROM ordered_on) AS d, SUBSTRING(note FROM 2 FOR 3) AS s,
 note) AS t, POSITION('e' IN note) AS p, OVERLAY(note PLACING 'X' FROM 1 FOR 1) AS o FROM orders
 
 -- construct: SUBSTRING ... SIMILAR, COLLATION FOR, NORMALIZE
--- differential: no
+-- differential: yes
 SELECT id, SUBSTRING(note SIMILAR '#"note#"%' ESCAPE '#') AS s, COLLATION FOR (note) AS c,
 NORMALIZE(note, NFC) AS n, note IS NFC NORMALIZED AS i FROM orders
 
@@ -530,13 +530,13 @@ o, JSON_ARRAY(id, quantity NULL ON NULL)::text AS a, note IS JSON OBJECT WITH UN
 orders
 
 -- construct: JSON_ARRAY of a subquery
--- differential: no
+-- differential: yes
 -- since: 16
 SELECT id, JSON_ARRAY(SELECT o.id FROM orders AS o WHERE o.customer_id = c.id ORDER BY o.id RETURNING
 jsonb) AS a FROM customers AS c
 
 -- construct: JSON_OBJECTAGG and JSON_ARRAYAGG
--- differential: no
+-- differential: yes
 -- since: 16
 SELECT customer_id, JSON_OBJECTAGG(id: note ABSENT ON NULL WITH UNIQUE KEYS RETURNING jsonb) AS o,
 JSON_ARRAYAGG(quantity ORDER BY id NULL ON NULL RETURNING jsonb) AS a FROM orders GROUP BY customer_id
@@ -565,7 +565,7 @@ SELECT id, quantity + 0x1F + 0o17 + 0b11 + 1_000 AS n FROM orders
 SELECT quantity, any_value(quantity) AS a FROM orders GROUP BY quantity
 
 -- construct: AT LOCAL
--- differential: no
+-- differential: yes
 -- since: 17
 SELECT id, ordered_on::timestamp AT LOCAL IS NOT NULL AS t FROM orders
 

@@ -162,6 +162,8 @@ OWNERS: dict[str, Callable[[Trickle], object]] = {
     "init": lambda guest: guest.init(),
     "set": lambda guest: guest.set_setting("lease_seconds", "9"),
     "drain": lambda guest: guest.scheduler.drain(),
+    "quiesce": lambda guest: guest.scheduler.quiesce(),
+    "resume_all": lambda guest: guest.scheduler.resume_all(),
     "cdc": lambda guest: guest.capture.pause_cdc(),
     "lead": lambda guest: guest.daemon,
     "run": lambda guest: guest.run(once=True),

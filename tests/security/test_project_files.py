@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pgtrickle.errors import ProjectFileError, TrickleError
-from pgtrickle.service.projects.folder import MOST_BYTES, Folder
-from pgtrickle.service.projects.load import load_project
+from pgtrickle.service.projects.files.folder import MOST_BYTES, Folder
+from pgtrickle.service.projects.files.load import load_project
 from tests.security.bench import Bench
 
 HEAD = "project: shop\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -133,7 +134,7 @@ def test_sessions_that_exceed_the_quota_together_are_cut_back(bench: Bench):
         from pgtrickle.catalog.requests import sweep_requests
 
         with lab.trickle._runtime.connection() as connection:
-            sweep_requests(connection, "nobody", [], quota=100)
+            sweep_requests(connection, "nobody", [], quota=100, keep=timedelta(days=1))
 
         assert lab.value(waiting) == 100
         assert lab.rows(
@@ -293,7 +294,7 @@ def test_what_ended_is_forgotten_by_number_and_by_age(bench: Bench):
         from pgtrickle.catalog.requests import sweep_requests
 
         with lab.trickle._runtime.connection() as connection:
-            sweep_requests(connection, "nobody", [], quota=100)
+            sweep_requests(connection, "nobody", [], quota=100, keep=timedelta(days=1))
 
         assert lab.value("SELECT count(*) FROM pgtrickle.pgt_requests") == 1_000
 

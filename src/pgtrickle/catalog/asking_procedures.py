@@ -130,8 +130,9 @@ _PROCEDURES = (
     ),
     Procedure(
         "explain_stream_table",
-        (_NAME, ("format", "text", "'text'")),
-        "Show how a stream table is maintained: as text, json or dot.",
+        (_NAME, ("format", "text", "'text'"), ("with_analyze", "bool", "false")),
+        "Show how a stream table is maintained: as text, json, dot, mermaid or html. With_analyze "
+        "runs the reads and stages of the next refresh, measures them, and rolls back.",
         result="text",
     ),
     Procedure(
@@ -299,6 +300,13 @@ _EXPLAIN = """CALL pgtrickle.await_request('explain_stream_table', pg_catalog.js
         'name', explain.name, 'format', 'text'), answer, failure);"""
 
 
+_EXPLAIN_ST = """CALL pgtrickle.await_request(
+        'explain_stream_table', pg_catalog.jsonb_build_object(
+            'name', explain_st.name, 'format', 'json', 'with_analyze', explain_st.with_analyze),
+        answer, failure);"""
+_OBJECT = f"\n    result := ({_JSON_TEXT})::pg_catalog.jsonb;"
+
+
 def write_asking_procedures() -> str:
     """Return the statements that define the procedures, all but those that list every option."""
     return "\n".join([_HEAD, *map(write_procedure, _PROCEDURES), *_special_procedures()])
@@ -340,6 +348,12 @@ def _special_procedures() -> Iterator[str]:
     written: list[Argument] = [("sql", "text", None), ("stream_table_name", "text", None)]
     meaning = "Run a statement, commit it, and wait until a stream table shows its effect."
     yield _write("write_and_refresh", written, _WRITE, meaning)
+    analyzed: list[Argument] = [_NAME, ("with_analyze", "bool", None)]
+    meaning = (
+        "The plan of a stream table as an object; with_analyze, the figures of its next refresh, "
+        "whose reads and stages run and are rolled back."
+    )
+    yield _write("explain_st", analyzed, _EXPLAIN_ST, meaning, answers=_OBJECT)
     meaning = "Print how a stream table is maintained, as a message: in psql, line by line."
     told = f"\n    RAISE INFO USING MESSAGE = {_JSON_TEXT};"
     yield _write("explain", [_NAME], _EXPLAIN, meaning, result="", answers=told)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from psycopg import Connection
@@ -125,6 +126,15 @@ def withdraw_request(connection: Connection[TupleRow], request: int) -> bool:
     """
     connection.execute(_WITHDRAW, {"request": request})
     return find_server(connection, request) == (None, "CANCELLED")
+
+
+_CANCEL = "SELECT pgtrickle.cancel_request(%(request)s)"
+
+
+def cancel_request(connection: Connection[TupleRow], request: int) -> bool:
+    """Cancel one of the caller's own requests; return False if there is no open one."""
+    [(cancelled,)] = connection.execute(_CANCEL, {"request": request}).fetchall()
+    return bool(cancelled)
 
 
 _UNWANTED = """
@@ -320,7 +330,7 @@ _FORGET = """
           FROM (SELECT request_id, ended_at, pg_catalog.row_number() OVER (
                            PARTITION BY caller_oid ORDER BY request_id DESC) AS place
                   FROM pgtrickle.pgt_requests WHERE ended_at IS NOT NULL) AS r
-         WHERE r.ended_at < pg_catalog.clock_timestamp() - interval '1 day'
+         WHERE r.ended_at < pg_catalog.clock_timestamp() - %(keep)s
             OR r.place > %(kept)s
          LIMIT %(most)s
     ), signs AS (
@@ -337,11 +347,17 @@ _FORGET = """
 
 
 def sweep_requests(
-    connection: Connection[TupleRow], server: str, running: Sequence[int], *, quota: int
+    connection: Connection[TupleRow],
+    server: str,
+    running: Sequence[int],
+    *,
+    quota: int,
+    keep: timedelta,
 ) -> None:
     """End the requests that nobody wants or executes any more, and forget those of long ago.
 
-    ``running`` are those that ``server`` itself executes, ``quota`` how many of a caller may wait.
+    ``running`` are those that ``server`` itself executes, ``quota`` how many of a caller may wait,
+    ``keep`` how long one stays after its end.
     """
     lost = RequestLostError(
         "the pgtrickle daemon ended while it executed the request",
@@ -355,4 +371,4 @@ def sweep_requests(
     connection.execute(_SWEEP, values | {"lost": Jsonb(describe_error(lost))})
     connection.execute(_SWEEP_UNWANTED)
     connection.execute(_SWEEP_EXCESS, {"excess": Jsonb(describe_error(excess)), "quota": quota})
-    connection.execute(_FORGET, {"kept": _KEPT_PER_CALLER, "most": _SWEPT_AT_ONCE})
+    connection.execute(_FORGET, {"keep": keep, "kept": _KEPT_PER_CALLER, "most": _SWEPT_AT_ONCE})

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from pgtrickle.catalog.requests import cancel_request as cancel
 from pgtrickle.client.trickle import Trickle
+from pgtrickle.service.insight.channels import Notice, follow_notices
 from pgtrickle.service.insight.status import show_request_timeout
 
 T = TypeVar("T")
@@ -22,6 +24,23 @@ def beside_daemon(trickle: Trickle, tell: Callable[[str], object]) -> Trickle:
 def request_timeout(trickle: Trickle) -> float:
     """Return for how many seconds a CALL or a command waits for the daemon; 0: without limit."""
     return show_request_timeout(trickle._runtime)  # noqa: SLF001 - our own
+
+
+def cancel_request(trickle: Trickle, number: int) -> bool:
+    """Cancel one of the caller's own requests; return False if it has ended or is another's."""
+    with trickle._runtime.connection() as connection:  # noqa: SLF001 - our own
+        return cancel(connection, number)
+
+
+def hear_notices(trickle: Trickle, until: Callable[[], bool]) -> Iterator[Notice]:
+    """Yield notices of refreshes and alerts until somebody wants no more."""
+    return follow_notices(
+        trickle._runtime,  # noqa: SLF001 - our own
+        (),
+        listening=lambda: None,
+        seconds=None,
+        until=until,
+    )
 
 
 def when_free(

@@ -258,7 +258,7 @@ class GuestInsight(_OfGuest, InsightVerbs):
 
 # The verbs that only the owner of the catalog may use.
 _OWNERS_VERBS: dict[type[_OfGuest], tuple[str, ...]] = {
-    GuestScheduler: ("drain", "undrain"),
+    GuestScheduler: ("drain", "quiesce", "resume_all", "undrain"),
     GuestCapture: ("pause_cdc", "rebuild_cdc_triggers", "resume_cdc", "set_buffer_durability"),
     GuestLake: (
         "attach_ducklake_table",
@@ -268,7 +268,7 @@ _OWNERS_VERBS: dict[type[_OfGuest], tuple[str, ...]] = {
         "retry_sink",
     ),
     GuestDefinitions: ("restore_definitions",),
-    GuestProjects: ("plan_project", "apply_project"),
+    GuestProjects: ("plan_project", "apply_project", "diff_project"),
     GuestInsight: ("explain_query_rewrite",),
 }
 for _kind, _verbs in _OWNERS_VERBS.items():

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pgtrickle.catalog.insight.disk_usage import list_disk_usage
+from pgtrickle.catalog.insight.profiles import list_profiles
 from pgtrickle.catalog.overview import (
     draw_graph,
     get_spec,
@@ -19,6 +21,8 @@ from pgtrickle.catalog.scheduling.planner import (
     list_schedule_advice,
     recommend_schedule,
 )
+from pgtrickle.model.insight.disk_usage import DiskUsage
+from pgtrickle.model.insight.rehearsal import Profile
 from pgtrickle.model.scheduling.recommendation import ModeAdvice, ScheduleAdvice
 from pgtrickle.model.status_report import (
     CacheStats,
@@ -127,6 +131,19 @@ class InsightVerbs(Naming):
         with self._runtime.connection() as connection:
             wanted = None if name is None else self._name(name)
             return Listing(list_mode_advice(connection, wanted))
+
+    def list_profiles(self, name: str) -> Listing[Profile]:
+        """Return the kept figures of a stream table's rehearsed refreshes, the newest first.
+
+        ``explain_stream_table(name, with_analyze=True)`` makes one.
+        """
+        with self._runtime.connection() as connection:
+            return Listing(list_profiles(connection, self._name(name)))
+
+    def disk_usage(self) -> Listing[DiskUsage]:
+        """Return what each table of stream tables and of pgtrickle takes, the largest first."""
+        with self._runtime.connection() as connection:
+            return Listing(list_disk_usage(connection))
 
     def diagnose_errors(self, name: str) -> Listing[Diagnosis]:
         """Return the latest errors of a stream table, what they mean and what to do."""

@@ -27,8 +27,10 @@ from pgtrickle.catalog.scheduling.holds import (
     drain_scheduler,
     drop_watermark_group,
     gate_source,
+    get_quiesced,
     is_drained,
     pause_scheduler,
+    resume_all,
     resume_scheduler,
     undrain_scheduler,
     ungate_source,
@@ -43,6 +45,7 @@ from pgtrickle.model.status_report import (
     FuseStatus,
     GateStatus,
     Hold,
+    Quiesced,
     RefreshGroup,
     Watermark,
     WatermarkGroup,
@@ -96,6 +99,24 @@ class SchedulerVerbs(Naming):
         """Let the scheduler start refreshes again."""
         with self._runtime.connection() as connection:
             undrain_scheduler(connection)
+
+    def quiesce(self, timeout: float = 60) -> Quiesced:
+        """Start no more refreshes; wait for the running ones and return which are left.
+
+        It lasts until ``resume_all`` or ``undrain``. Refreshes by hand are not held back.
+        """
+        self.drain(timeout)
+        return self.quiesce_status()
+
+    def quiesce_status(self) -> Quiesced:
+        """Return whether the scheduler starts nothing and nothing runs, and what still runs."""
+        with self._runtime.connection() as connection:
+            return get_quiesced(connection)
+
+    def resume_all(self) -> list[str]:
+        """End the drain and every pause; return the names of those that were held back by them."""
+        with self._runtime.connection() as connection:
+            return resume_all(connection)
 
     def gate_source(self, source: str) -> None:
         """Hold back the consumers of a source while it is being loaded."""

@@ -78,6 +78,12 @@ class Table:
         """Return its latest refreshes, the newest first."""
         return self._trickle.refresh_history(self.name.sql, limit)
 
-    def explain(self, format: ExplainFormat = "text") -> str:  # noqa: A002 - PostgreSQL's word
-        """Show how it is maintained: as ``text``, ``json`` or ``dot``."""
-        return self._trickle.explain_stream_table(self.name.sql, format)
+    def explain(
+        self,
+        format: ExplainFormat = "text",  # noqa: A002 - PostgreSQL's word
+        *,
+        with_analyze: bool = False,
+    ) -> str:
+        """Show how it is maintained; ``with_analyze``, what its next refresh takes."""
+        explain = self._trickle.explain_stream_table
+        return explain(self.name.sql, format, with_analyze=with_analyze)

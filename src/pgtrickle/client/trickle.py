@@ -390,11 +390,22 @@ class Trickle(Naming):
 
         return verify_stream_table(self._runtime, self._name(name))
 
-    def explain_stream_table(self, name: str, format: ExplainFormat = "text") -> str:  # noqa: A002 - PostgreSQL's word
-        """Show how a stream table is maintained: as ``text``, ``json`` or ``dot``."""
+    def explain_stream_table(
+        self,
+        name: str,
+        format: ExplainFormat = "text",  # noqa: A002 - PostgreSQL's word
+        *,
+        with_analyze: bool = False,
+    ) -> str:
+        """Show how a stream table is maintained: as text, json, dot, mermaid or html.
+
+        ``with_analyze`` runs the reads and stages of the next refresh, measures them, and rolls
+        everything back: no contents, state, frontier or history change.
+        """
         from pgtrickle.service.insight.explain import explain_stream_table
 
-        return explain_stream_table(self._runtime, self._name(name), format)
+        name_ = self._name(name)
+        return explain_stream_table(self._runtime, name_, format, with_analyze=with_analyze)
 
     def alter_stream_table(
         self,
@@ -587,6 +598,7 @@ class Trickle(Naming):
         """Set a setting for this database; None takes its value away.
 
         Every running process follows within two seconds, except where a restart is needed.
+        ``cdc_paused`` takes effect before this returns.
         """
         if name == "ducklake_catalog_dsn" and value:
             from pgtrickle.lake.write.other_database import check_catalog_dsn
@@ -595,6 +607,10 @@ class Trickle(Naming):
         with self._runtime.connection() as connection:
             set_setting(connection, name, value)
         self._runtime.look_at_settings()
+        if name == "cdc_paused":
+            from pgtrickle.service.capturing.switch import follow_switch
+
+            follow_switch(self._runtime)
 
     def grant_access(self, role: str, level: AccessLevel) -> None:
         """Let a role read (``reader``), make requests (``operator``) or do all (``admin``)."""

@@ -72,6 +72,23 @@ class RunningRefresh:
 
 
 @dataclass(frozen=True, slots=True)
+class StillRunning:
+    """A refresh that had not ended when the wait for it did."""
+
+    stream_table: str
+    daemon: str  # the process that refreshes it
+    running_since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Quiesced:
+    """Whether the scheduler starts nothing and nothing runs, and what still runs."""
+
+    quiet: bool
+    left: tuple[StillRunning, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TableState:
     """A stream table that needs attention."""
 

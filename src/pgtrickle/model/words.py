@@ -31,4 +31,4 @@ AnyCompactionPolicy: TypeAlias = Literal["fallback", "error"] | str
 AccessLevel: TypeAlias = Literal["reader", "operator", "admin"] | str
 AnyDumpFormat: TypeAlias = Literal["sql", "yaml"] | str
 GraphFormat: TypeAlias = Literal["mermaid", "dot"] | str
-ExplainFormat: TypeAlias = Literal["text", "json", "dot"] | str
+ExplainFormat: TypeAlias = Literal["text", "json", "dot", "mermaid", "html"] | str

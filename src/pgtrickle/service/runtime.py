@@ -88,6 +88,7 @@ class Runtime:
     buffers_watched: float = -math.inf  # when their sizes were last read, likewise
     cancelled: bool = False  # the caller no longer wants the work
     progress: Callable[[Progress], None] | None = None  # gets that of large refreshes
+    switch_followed: int = -1  # the version of the settings for which cdc_paused was followed
     capture_tended: float = -math.inf  # when the log was last read for its own sake
     next_hand_over: dict[int, float] = field(default_factory=dict)  # not before; by source
     gap: TrickleError | None = None  # why the catalog cannot be used

@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # see the docstring
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from pgtrickle.model.insight.rehearsal import SparkStageFigures
     from pgtrickle.spark.executors.large_read import LargeRead
     from pgtrickle.sql.translate import Dialect
 
@@ -132,6 +133,16 @@ class SparkEngine:
             with translated("cancel a refresh"):
                 for session in (self.sessions.small(), self.sessions.large()):
                     cancel(session, job)
+
+    def list_work(self, job: str) -> Sequence[SparkStageFigures]:
+        """Return the latest stages of a refresh; none through Spark Connect, which tells none."""
+        context = self.sessions.context if self.sessions.started else None
+        if context is None:
+            return ()
+        from pgtrickle.spark.watch.stage_figures import list_stages  # noqa: PLC0415 - see above
+
+        with translated("count the work of a refresh"):
+            return list_stages(context, job)
 
     def note_progress(self, job: str) -> None:
         """Report to the watch that rows have moved."""

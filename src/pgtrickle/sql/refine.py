@@ -19,11 +19,13 @@ import sqlglot
 from sqlglot import exp
 
 from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.sql.json_aggregates import in_plain_form
 from pgtrickle.sql.lower.groups.grouping import function_name, has_aggregate, lists_values
 from pgtrickle.sql.lower.window_functions import expand_named_windows
 from pgtrickle.sql.text.own_aggregates import OwnAggregate
 from pgtrickle.sql.text.own_level import own_nodes
 from pgtrickle.sql.text.postgres_dialect import PrintedPostgres
+from pgtrickle.sql.text.printed_syntax import PrintedAggregate
 
 UniqueKeys = Mapping[QualifiedName, Collection[frozenset[str]]]  # of columns without NULL
 
@@ -45,7 +47,8 @@ class Pin:
 
     def by_text(self) -> bool:
         """Order by the text of the value instead; return whether that can be written."""
-        if self.value is None or isinstance(self.item.this, exp.Cast):
+        present = self.item.this
+        if self.value is None or (isinstance(present, exp.Cast) and present.to.is_type("text")):
             return False
         cast = exp.cast(self.value.copy(), "text")
         cast.comments = self.item.this.comments
@@ -89,6 +92,7 @@ def refine(tree: exp.Expr, keys: UniqueKeys) -> Refined:
     'SELECT a, ROW_NUMBER() OVER (ORDER BY b, a) AS n FROM t'
     """
     refined = Refined(_without_window_names(tree.copy()))
+    refined.changed = in_plain_form(refined.tree)
     for query in list(refined.tree.find_all(exp.Query)):
         level = _Level(refined, query, keys)
         if isinstance(query, exp.Select):
@@ -323,6 +327,8 @@ def _is_listing(node: exp.Expr) -> bool:
     """Tell whether a node is an aggregate, no window function, whose result lists its values."""
     if not isinstance(node, exp.AggFunc | exp.Anonymous) or not lists_values(node):
         return False
+    if isinstance(node, PrintedAggregate):
+        return False  # an item cannot be put into it
     above = node.parent.parent if isinstance(node.parent, exp.Filter) else node.parent
     placed = isinstance(above, exp.Window) or isinstance(node.parent, exp.WithinGroup | exp.Dot)
     return not placed and node.find(exp.Distinct) is None

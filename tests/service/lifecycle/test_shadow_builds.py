@@ -126,6 +126,16 @@ def test_unchanged_rows_are_left_alone(shop: Lab):
     assert {k for k in before if before[k] != after[k]} == {0}
 
 
+def test_query_that_reads_nothing_is_followed_and_put_in_force(shop: Lab):
+    build(shop, "SELECT k, k * 2::bigint AS v FROM (VALUES (1), (7)) AS c (k)", hold=True)
+    assert (status(shop).state, status(shop).lag_changes) == ("ready", 0)
+
+    shop.trickle.shadows.promote_shadow("s")
+
+    assert shop.rows("TABLE s") == [(1, 2), (7, 14)]
+    assert shop.trickle.refresh_stream_table("s").action.value == "NO_DATA"
+
+
 def test_cancelled_build_leaves_everything_as_it_was(shop: Lab):
     build(shop, OF_U, hold=True)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pgtrickle.errors import ProjectFileError
-from pgtrickle.service.projects.load import load_project
+from pgtrickle.service.projects.files.load import load_project
 from tests.service.projects.folders import FILES, PROJECT, write
 
 

@@ -166,6 +166,34 @@ def test_drain_waits_for_what_is_in_flight(shop: Lab):
     assert held(shop) == []
 
 
+def test_quiesce_says_who_is_left_and_resume_all_ends_drain_and_pauses(shop: Lab):
+    shop.run(
+        "CALL pgtrickle.pause_scheduler('{of_u}')",
+        "INSERT INTO pgtrickle.pgt_leases (pgt_id, owner, acquired_at, expires_at)"
+        " SELECT pgt_id, 'somebody', '2026-01-01 12:00+00', now() + interval '1 hour'"
+        " FROM pgtrickle.pgt_stream_tables WHERE pgt_name = 'of_t'",
+    )
+    left = shop.value("CALL pgtrickle.quiesce(0.2)")
+    by_python = shop.trickle.scheduler.quiesce(0.1)
+    shop.run("DELETE FROM pgtrickle.pgt_leases")
+    quiet = shop.value("CALL pgtrickle.quiesce()")
+
+    assert left["quiet"] is False
+    assert [(one["name"], one["daemon"]) for one in left["left"]] == [("public.of_t", "somebody")]
+    [one] = by_python.left
+    assert (one.stream_table, one.running_since.isoformat()) == (
+        "public.of_t",
+        "2026-01-01T12:00:00+00:00",
+    )
+    assert quiet == {"quiet": True, "left": []}
+    everyone = shop.value("SELECT pgtrickle.resume_all()")
+    assert {"public.of_t", "public.of_u"} <= set(everyone)
+    assert held(shop) == []
+    shop.run("CALL pgtrickle.pause_scheduler('{of_u}')")
+    assert shop.trickle.scheduler.resume_all() == ["public.of_u"]
+    assert shop.trickle.scheduler.quiesce_status().quiet is False
+
+
 def test_refresh_group_is_one_of_the_groups(shop: Lab):
     shop.run("CALL pgtrickle.create_refresh_group('both', '{of_t, of_u}', 'repeatable_read')")
 

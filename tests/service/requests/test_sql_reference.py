@@ -52,7 +52,10 @@ INNER = {
 }
 # What these have to say comes as messages.
 MESSAGES = {"explain"}
-OWNERS = {"grant_access", "revoke_access", "set_setting", "drain", "undrain", "migrate"}
+OWNERS = {
+    *("grant_access", "revoke_access", "set_setting", "migrate"),
+    *("drain", "undrain", "quiesce", "resume_all"),
+}
 # What has to happen before an example.
 BEFORE = {
     "poll_outbox": "CALL pgtrickle.write_and_refresh('UPDATE orders SET amount = amount + 1',"
@@ -118,9 +121,11 @@ def test_the_page_shows_what_the_database_has(lab: Lab):
     routines = read_routines()
     for examples in EXAMPLES.values():
         for name in examples:
+            kind = "p" if routines[name].kind == "procedure" else "f"
             [(names, comment)] = lab.rows(
                 "SELECT proargnames[1:pronargs], obj_description(oid, 'pg_proc') FROM pg_proc"
                 f" WHERE pronamespace = 'pgtrickle'::regnamespace AND proname = '{name}'"
+                f" AND prokind = '{kind}'"
             )
             given = [
                 one.removeprefix("OUT ").split()[0].strip('"') for one in routines[name].arguments

@@ -13,6 +13,7 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from pgtrickle.errors import SettingError
+from pgtrickle.model.status_report import Quiesced, StillRunning
 from pgtrickle.model.text.lengths import shorten
 
 # As the constraints have it.
@@ -148,6 +149,28 @@ def drain_scheduler(connection: Connection[TupleRow]) -> None:
 def undrain_scheduler(connection: Connection[TupleRow]) -> None:
     """Let the scheduler begin again."""
     connection.execute(_RESUME, {"ids": [], "all": True})
+
+
+_RESUME_ALL = "SELECT pgtrickle.resume_all()"
+
+
+def resume_all(connection: Connection[TupleRow]) -> list[str]:
+    """End the drain and every pause; return the names of the stream tables that are free again."""
+    [(names,)] = connection.execute(_RESUME_ALL).fetchall()
+    return list(names)
+
+
+_QUIESCE_STATUS = "SELECT pgtrickle.quiesce_status()"
+
+
+def get_quiesced(connection: Connection[TupleRow]) -> Quiesced:
+    """Return whether everything is quiet, and what still runs."""
+    [(found,)] = connection.execute(_QUIESCE_STATUS).fetchall()
+    left = [
+        StillRunning(one["name"], one["daemon"], datetime.fromisoformat(one["running_since"]))
+        for one in found["left"]
+    ]
+    return Quiesced(found["quiet"], tuple(left))
 
 
 _IS_DRAINED = """

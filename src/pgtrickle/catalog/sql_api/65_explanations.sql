@@ -46,7 +46,7 @@ $$;
 
 COMMENT ON FUNCTION pgtrickle.explain_st(text, name[]) IS
     'All that is known of one stream table, one row per property: query, mode, sources, state, frontier, its'
-    ' last 100 refreshes.';
+    ' last 100 refreshes. CALL explain_st(name, with_analyze => true) measures its next refresh.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.explain_dag(format text DEFAULT 'mermaid')
 RETURNS text

@@ -303,6 +303,57 @@ $$;
 COMMENT ON FUNCTION pgtrickle.is_drained() IS
     'Whether the scheduler starts no more refreshes, and all running ones have ended.';
 
+CREATE OR REPLACE FUNCTION pgtrickle.quiesce_status()
+RETURNS jsonb
+LANGUAGE sql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT jsonb_build_object(
+               'quiet', pgtrickle.is_drained(),
+               'left', coalesce(jsonb_agg(jsonb_build_object(
+                   'name', format('%I.%I', s.pgt_schema, s.pgt_name), 'daemon', l.owner,
+                   'running_since', l.acquired_at) ORDER BY l.acquired_at, s.pgt_id), '[]'))
+      FROM pgtrickle.pgt_leases AS l JOIN pgtrickle.pgt_stream_tables AS s USING (pgt_id)
+     WHERE l.expires_at > clock_timestamp()
+$$;
+
+COMMENT ON FUNCTION pgtrickle.quiesce_status() IS
+    'Whether the scheduler starts nothing and nothing runs, and what still runs: since when, and in which process.';
+
+-- No SET clause, because it commits.
+CREATE OR REPLACE PROCEDURE pgtrickle.quiesce(
+    timeout_s pg_catalog.float8 DEFAULT 60, INOUT result pg_catalog.jsonb DEFAULT NULL)
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    drained pg_catalog.bool;
+BEGIN
+    CALL pgtrickle.drain(timeout_s, drained);
+    result := pgtrickle.quiesce_status();
+END
+$$;
+
+COMMENT ON PROCEDURE pgtrickle.quiesce(double precision, jsonb) IS
+    'Start no more refreshes and wait for the running ones, at most so many seconds; tell which are left.';
+
+CREATE OR REPLACE FUNCTION pgtrickle.resume_all()
+RETURNS text[]
+LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH gone AS (
+        DELETE FROM pgtrickle.pgt_scheduler_pauses RETURNING pgt_id
+    )
+    SELECT coalesce(array_agg(format('%I.%I', s.pgt_schema, s.pgt_name)
+                              ORDER BY s.pgt_schema, s.pgt_name), '{}')
+      FROM pgtrickle.pgt_stream_tables AS s
+     WHERE EXISTS (SELECT FROM gone WHERE gone.pgt_id IS NULL OR gone.pgt_id = s.pgt_id)
+       AND s.pgt_schema <> 'pgtrickle_state'
+$$;
+
+COMMENT ON FUNCTION pgtrickle.resume_all() IS
+    'End the drain and the pause of every stream table; return the names of those that were held back by them.';
+
 -- A group is out of step by those of its sources that have a watermark at all.  It concerns what
 -- reads several of its sources, directly or through others.  The planner expects many rows of the
 -- recursion, and PostgreSQL would compile the query to machine code for a second.

@@ -11,7 +11,9 @@ BEGIN ATOMIC
     SELECT format('%I.%I', t.pgt_schema, t.pgt_name), format('%I.%I', s.lake_schema, s.lake_table),
            COALESCE(o.status, CASE WHEN d.deliveries > 0 THEN 'DELIVERED' ELSE 'PENDING' END),
            COALESCE(o.attempt_count, 0), d.snapshot_id, d.last_delivered_at, o.next_attempt_at,
-           d.deliveries, d.rows_written, d.rows_deleted, d.bytes_written, o.last_error,
+           s.forgotten_deliveries + d.deliveries, s.forgotten_rows_written + d.rows_written,
+           s.forgotten_rows_deleted + d.rows_deleted, s.forgotten_bytes_written + d.bytes_written,
+           o.last_error,
            o.failing_since,
            CASE o.status
                WHEN 'FAILED_RETRYABLE' THEN

@@ -7,7 +7,7 @@ LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF EXISTS (SELECT FROM pgtrickle.pgt_snapshots AS n WHERE n.snapshot_relid = TG_RELID) THEN
+    IF EXISTS (SELECT FROM pgtrickle.locate_snapshots() AS l WHERE l.relid = TG_RELID) THEN
         RAISE EXCEPTION '"%.%" is a snapshot of a stream table: % is refused',
                         TG_TABLE_SCHEMA, TG_TABLE_NAME, TG_OP
               USING ERRCODE = 'object_not_in_prerequisite_state',

@@ -12,7 +12,8 @@ DECLARE
     lag     bigint := 0;
 BEGIN
     FOR one IN
-        SELECT to_regclass(format('pgtrickle_changes.%I', t.buffer_name)) AS buffer,
+        SELECT CASE WHEN t.buffer_name IS NOT NULL  -- NULL: its query reads nothing that changes
+                    THEN to_regclass(format('pgtrickle_changes.%I', t.buffer_name)) END AS buffer,
                (s.frontier #>> '{pg,snapshot}')::pg_snapshot AS frontier
           FROM pgtrickle.pgt_stream_tables AS s
           LEFT JOIN pgtrickle.pgt_dependencies AS d

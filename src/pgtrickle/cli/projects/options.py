@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pgtrickle.cli.documents import Document, error_document
-from pgtrickle.model.projects.plan import ProjectStep
+from pgtrickle.model.projects.plan import FieldChange, ProjectStep
 
 Folder = Annotated[
     Path, typer.Argument(help="Folder with pgtrickle.yml.", show_default="this folder")
@@ -38,15 +39,18 @@ def read_variables(given: list[str] | None) -> dict[str, str]:
     return found
 
 
+def change_documents(changes: Iterable[FieldChange]) -> list[Document]:
+    """Describe the entries that differ."""
+    return [{"field": one.field, "before": one.before, "after": one.after} for one in changes]
+
+
 def step_document(step: ProjectStep) -> Document:
     """Describe a step of a plan."""
     return {
         "name": str(step.name),
         "action": step.action,
         "file": step.file,
-        "changes": [
-            {"field": one.field, "before": one.before, "after": one.after} for one in step.changes
-        ],
+        "changes": change_documents(step.changes),
         "drifted": step.drifted,
         "estimated_ms": None if step.estimated_ms is None else round(step.estimated_ms, 1),
         "locks": list(step.locks),

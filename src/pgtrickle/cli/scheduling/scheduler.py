@@ -76,6 +76,35 @@ def undrain(ctx: typer.Context, dsn: Dsn = None, as_json: Json = False) -> None:
             stdout().print("no longer drained")
 
 
+@scheduler.command()
+def quiesce(
+    ctx: typer.Context,
+    timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait.")] = 60,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Start no more refreshes, wait for the running ones and say which are left; then exit 1."""
+    with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
+        with working("Waiting for the refreshes in flight"):
+            found = trickle.scheduler.quiesce(timeout)
+        if as_json:
+            print_json(asdict(found))
+        else:
+            for one in found.left:
+                since = f"since {one.running_since:%Y-%m-%d %H:%M:%S %Z}"
+                stdout().print(f"{one.stream_table}: {since}, by {one.daemon}", markup=False)
+            stdout().print("quiet" if found.quiet else "refreshes are still in flight")
+        if not found.quiet:
+            raise typer.Exit(1)
+
+
+@scheduler.command("resume-all")
+def resume_all(ctx: typer.Context, dsn: Dsn = None, as_json: Json = False) -> None:
+    """End the drain and every pause."""
+    with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
+        _tell("resumed", trickle.scheduler.resume_all(), as_json=as_json)
+
+
 def _tell(what: str, names: list[str], *, as_json: bool) -> None:
     if as_json:
         print_json({what: names})

@@ -26,6 +26,7 @@ from pgtrickle.catalog.capture.health import (
     set_durability,
     set_paused,
 )
+from pgtrickle.catalog.capture.switched_pauses import forget_switched, note_switched
 from pgtrickle.catalog.dependencies import list_dependencies
 from pgtrickle.catalog.stream_tables import get_stream_table
 from pgtrickle.errors import SettingError, SourceNotFoundError
@@ -57,8 +58,12 @@ def show_cdc_health(runtime: Runtime) -> list[CaptureHealth]:
         return check_cdc_health(connection)
 
 
-def pause_cdc(runtime: Runtime, sources: Sequence[QualifiedName] = ()) -> list[str]:
+def pause_cdc(
+    runtime: Runtime, sources: Sequence[QualifiedName] = (), *, by_setting: bool = False
+) -> list[str]:
     """Stop capturing these sources, or all, for every session, until ``resume_cdc``.
+
+    Those that ``cdc_paused`` has paused stay so when it goes off; with ``by_setting`` they do not.
 
     Takes no lock on the sources, unless they are captured from the log: that ends, and a daemon
     starts it again after the pause. It waits for writers that are following a change in a stream
@@ -68,20 +73,37 @@ def pause_cdc(runtime: Runtime, sources: Sequence[QualifiedName] = ()) -> list[s
     paused = []
     for tracking in _tracked(runtime, sources, {one.source for one in followed}):
         leave_wal(runtime, tracking.source_relid)
-        if _in_transaction(runtime, partial(_pause, tracking=tracking)):
+        pause = partial(_pause, tracking=tracking, by_setting=by_setting)
+        if _in_transaction(runtime, pause):
             paused.append(str(tracking.source))
     paused += [
         str(one.source)
         for one in followed
-        if _in_transaction(runtime, partial(pause_immediate, followed=one))
+        if _in_transaction(runtime, partial(_pause_followed, followed=one, by_setting=by_setting))
     ]
     return list(dict.fromkeys(paused))
 
 
-def _pause(connection: Connection, tracking: ChangeTracking) -> bool:
+def _pause_followed(connection: Connection, followed: Followed, *, by_setting: bool) -> bool:
+    paused = pause_immediate(connection, followed)
+    _note_pause(connection, followed.source_relid, new=paused, by_setting=by_setting)
+    return paused
+
+
+def _note_pause(connection: Connection, relid: int, *, new: bool, by_setting: bool) -> None:
+    """Record whether the setting or somebody has paused a source, in the same transaction."""
+    if not by_setting:
+        forget_switched(connection, [relid])
+    elif new:
+        note_switched(connection, relid)
+
+
+def _pause(connection: Connection, tracking: ChangeTracking, *, by_setting: bool) -> bool:
     lock_capture(connection, tracking.source_relid)
     # In one transaction: an uncaptured writer commits after the pause is recorded.
-    if not set_paused(connection, tracking.source_relid, paused=True):
+    paused = set_paused(connection, tracking.source_relid, paused=True)
+    _note_pause(connection, tracking.source_relid, new=paused, by_setting=by_setting)
+    if not paused:
         return False
     pause_capture(connection, tracking.source_relid)
     return True
@@ -101,13 +123,19 @@ def resume_cdc(runtime: Runtime, sources: Sequence[QualifiedName] = ()) -> list[
     resumed += [
         str(one.source)
         for one in followed
-        if _in_transaction(runtime, partial(resume_immediate, followed=one))
+        if _in_transaction(runtime, partial(_resume_followed, followed=one))
     ]
     return list(dict.fromkeys(resumed))
 
 
+def _resume_followed(connection: Connection, followed: Followed) -> bool:
+    forget_switched(connection, [followed.source_relid])
+    return resume_immediate(connection, followed)
+
+
 def _resume(connection: Connection, tracking: ChangeTracking) -> bool:
     lock_capture(connection, tracking.source_relid)
+    forget_switched(connection, [tracking.source_relid])
     if not set_paused(connection, tracking.source_relid, paused=False):
         return False
     _install(connection, tracking)

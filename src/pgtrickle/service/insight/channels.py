@@ -42,8 +42,9 @@ def follow_notices(
     *,
     listening: Callable[[], None],
     seconds: float | None,
+    until: Callable[[], bool] = lambda: False,
 ) -> Iterator[Notice]:
-    """Yield notices about these stream tables, or all, for ``seconds``."""
+    """Yield notices about these stream tables, or all, for ``seconds``, or until told to end."""
     end = None if seconds is None else time.monotonic() + seconds
     timeout = int(runtime.settings.connection_timeout_seconds)
     with (
@@ -61,7 +62,7 @@ def follow_notices(
             session.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
         _check_names(runtime, names)
         listening()
-        while end is None or time.monotonic() < end:
+        while not until() and (end is None or time.monotonic() < end):
             left = _LOOK if end is None else min(_LOOK, max(end - time.monotonic(), 0))
             for heard in session.notifies(timeout=left):
                 notice = _read(heard.channel, heard.payload)

@@ -1,4 +1,4 @@
-"""``explain_stream_table``: how a stream table is maintained, without running a refresh."""
+"""``explain_stream_table``: how a stream table is maintained, and what its next refresh takes."""
 
 from __future__ import annotations
 
@@ -17,20 +17,42 @@ from pgtrickle.service.compile import Compiled, compile_query, compile_stream_ta
 from pgtrickle.service.insight.explanation.build import explain
 from pgtrickle.service.insight.explanation.document import explanation_document
 from pgtrickle.service.insight.explanation.dot import explanation_dot
+from pgtrickle.service.insight.explanation.html import explanation_html
+from pgtrickle.service.insight.explanation.mermaid import explanation_mermaid
 from pgtrickle.service.insight.explanation.model import Explanation
 from pgtrickle.service.insight.explanation.text import explanation_text
+from pgtrickle.service.insight.rehearsed.keep import keep_figures
+from pgtrickle.service.insight.rehearsed.show import show_rehearsal
+from pgtrickle.service.refreshing.rehearsal.rehearse import rehearse_refresh
 from pgtrickle.service.runtime import Runtime
 
 _Writer = Callable[[StreamTable, Compiled, Explanation, Sequence[str]], str]
 
 
-def explain_stream_table(runtime: Runtime, name: QualifiedName, output: str) -> str:
-    """Explain the refresh in which every source has changed, as text, JSON or DOT."""
-    writers: dict[str, _Writer] = {"text": _as_text, "json": _as_json, "dot": _as_dot}
+def explain_stream_table(
+    runtime: Runtime, name: QualifiedName, output: str, *, with_analyze: bool = False
+) -> str:
+    """Explain the refresh in which every source has changed, in one of the forms.
+
+    ``with_analyze`` runs the reads and stages of the next refresh instead, measures them, and
+    rolls them back; the figures are kept as a profile.
+    """
+    writers: dict[str, _Writer] = {
+        "text": _as_text,
+        "json": _as_json,
+        "dot": _as_dot,
+        "mermaid": _as_mermaid,
+        "html": _as_html,
+    }
     if output not in writers:
+        *others, last = writers
         raise SettingError(
-            f'the format "{output}" does not exist', hint="Choose text, json or dot."
+            f'the format "{output}" does not exist', hint=f"Choose {', '.join(others)} or {last}."
         )
+    if with_analyze:
+        rehearsal = rehearse_refresh(runtime, name)
+        keep_figures(runtime, name, rehearsal)
+        return show_rehearsal(rehearsal, output)
     with runtime.connection() as connection:
         table = get_stream_table(connection, name)
         compiled = compile_stream_table(connection, table, Bounds.of(runtime.settings))
@@ -71,6 +93,10 @@ def explain_query_rewrite(
 def _as_text(
     table: StreamTable, compiled: Compiled, explanation: Explanation, circle: Sequence[str]
 ) -> str:
+    return "\n".join([*_facts(table, compiled, circle), "", *explanation_text(explanation)])
+
+
+def _facts(table: StreamTable, compiled: Compiled, circle: Sequence[str]) -> list[str]:
     lines = [
         f"stream table {table.name}",
         f"mode: {table.refresh_mode.value}, in effect {table.effective_refresh_mode.value}",
@@ -83,7 +109,7 @@ def _as_text(
     lines += [f"pinned: {note}" for note in compiled.binding.pinned]
     if compiled.refusal is not None:
         lines += [f"not differential: {compiled.refusal}", compiled.refusal.detail]
-    return "\n".join([*lines, "", *explanation_text(explanation)])
+    return lines
 
 
 def _as_json(
@@ -104,3 +130,15 @@ def _as_dot(
     table: StreamTable, _: Compiled, explanation: Explanation, _circle: Sequence[str]
 ) -> str:
     return explanation_dot(explanation, str(table.name))
+
+
+def _as_mermaid(
+    _: StreamTable, _compiled: Compiled, explanation: Explanation, _circle: Sequence[str]
+) -> str:
+    return explanation_mermaid(explanation)
+
+
+def _as_html(
+    table: StreamTable, compiled: Compiled, explanation: Explanation, circle: Sequence[str]
+) -> str:
+    return explanation_html(explanation, str(table.name), _facts(table, compiled, circle))

@@ -14,6 +14,7 @@ from pgtrickle.catalog.stream_tables import (
     insert_stream_table,
 )
 from pgtrickle.errors import (
+    CapturePausedError,
     NameNotUsableError,
     NameTakenError,
     PrivilegeError,
@@ -68,6 +69,7 @@ def create_stream_table(
         )
     sweep_lost(runtime, name)
     with runtime.connection() as connection:
+        _check_capture_is_on(runtime)
         bounds = Bounds.of(runtime.settings)
         compiled = compile_query(connection, query, runtime.users_path(search_path), bounds)
         check_columns(compiled)
@@ -100,6 +102,15 @@ def create_stream_table(
         with suppress(TrickleError):
             drop_stream_table(runtime, name, cascade=False)
         raise
+
+
+def _check_capture_is_on(runtime: Runtime) -> None:
+    """Refuse a stream table whose sources would be captured against the setting."""
+    if runtime.settings.cdc_paused:
+        raise CapturePausedError(
+            "the capture of all sources is paused by the setting cdc_paused",
+            hint="Take it back with: pgtrickle config cdc_paused --reset.",
+        )
 
 
 def check_columns(compiled: Compiled) -> None:

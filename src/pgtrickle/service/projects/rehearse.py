@@ -30,7 +30,7 @@ from pgtrickle.plan.cost.work import ENGINE_PRICES, price
 from pgtrickle.service.capturing.polled_sources import check_polled
 from pgtrickle.service.compile import Compiled, check_refresh_mode, compile_query
 from pgtrickle.service.lifecycle.create import check_columns
-from pgtrickle.service.projects.load import rendered_for
+from pgtrickle.service.projects.files.load import rendered_for
 from pgtrickle.service.refreshing.costing.table_statistics import read_statistics
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.storage.alter_columns import compare_columns

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
+
+from psycopg import Connection
 
 from pgtrickle.model.report import CostRecord, SourceRead
 from pgtrickle.model.stream_table import StreamTable
@@ -41,6 +44,20 @@ class Account:
     def add_reads(self, reads: Iterable[SourceRead]) -> None:
         """Record reads."""
         self.reads += reads
+
+    @contextmanager
+    def at_stage(self, name: str) -> Iterator[None]:  # noqa: ARG002 - of the gauge of a rehearsal
+        """Mark a block as the work on one stage."""
+        yield
+
+    def note_pruned(self, sources: Sequence[str]) -> None:
+        """Take note of the sources whose arms of a stage are left out: a rehearsal tells them."""
+
+    def note_queries(self, queries: Mapping[str, str], connection: Connection[Any]) -> None:
+        """Take note of the queries that other connections send: a rehearsal measures them."""
+
+    def note_computed(self, engine: str, writer: Connection[Any], rows: str) -> None:
+        """Take note of the result of a stage: a rehearsal counts it."""
 
     def note_decision(self, decision: Decision) -> Decision:
         """Record a decision, and return it."""

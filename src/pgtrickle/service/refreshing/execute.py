@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from psycopg import Connection
 
 from pgtrickle.algebra.nodes import Scan
+from pgtrickle.algebra.schema import scans_of
 from pgtrickle.delta.cut import RecomputeStage, RowsStage, StatefulStage, follows
 from pgtrickle.delta.layout import WEIGHT
 from pgtrickle.delta.reads import ReadKind, stage_changes
@@ -169,9 +170,10 @@ class _Stages:
             if read.kind is ReadKind.STAGE
         )
         for one in plan.stages:
-            self._run(one)
-            if one.stage.name in copied:
-                copy_state(self.writer, one.stage.name, rows(one.stage.name))
+            with self._refresh.account.at_stage(one.stage.name):
+                self._run(one)
+                if one.stage.name in copied:
+                    copy_state(self.writer, one.stage.name, rows(one.stage.name))
 
     def follow(self, changed: frozenset[str]) -> frozenset[str]:
         """Derive the changes from the changed sources; return the stages that have changes, too.
@@ -181,14 +183,27 @@ class _Stages:
         """
         moved = changed
         for stage in self._prepared.compiled.staged.stages:
-            scans = changing_scans(stage, moved)
-            if scans and follows(stage) is None:
-                found = self.computers.of(self._dialect_of(stage)).read_changes(stage, scans)
-                scans = [scan for scan in scans if changes_view(scan) in found]
-            plan = self._plan(stage, scans) if scans else None
-            if plan is not None and self._run(plan):
-                moved |= {stage.name}
+            with self._refresh.account.at_stage(stage.name):
+                if self._follow_stage(stage, moved):
+                    moved |= {stage.name}
         return moved
+
+    def _follow_stage(self, stage: StatefulStage | RowsStage, moved: frozenset[str]) -> bool:
+        """Follow the changes of one stage's inputs; return whether its state has changed."""
+        scans = changing_scans(stage, moved)
+        if scans and follows(stage) is None:
+            found = self.computers.of(self._dialect_of(stage)).read_changes(stage, scans)
+            scans = [scan for scan in scans if changes_view(scan) in found]
+        used = {scan.alias for scan in scans}
+        self._refresh.account.note_pruned(
+            [
+                str(scan.source.relation or scan.source.key)
+                for scan in scans_of(stage.body)
+                if scan.alias not in used
+            ]
+        )
+        plan = self._plan(stage, scans) if scans else None
+        return plan is not None and self._run(plan)
 
     def _plan(self, stage: StatefulStage | RowsStage, scans: Sequence[Scan]) -> StagePlan | None:
         compiled = self._prepared.compiled
@@ -215,6 +230,8 @@ class _Stages:
             self.staging.use(plan.stage.name, f"({plan.as_query}) AS staged")
         else:
             self.computers.of(plan.dialect).compute(plan)
+        staged = self.staging.table(plan.stage.name)
+        self._refresh.account.note_computed(plan.dialect.value, self.writer, staged)
         if isinstance(plan.stage, RowsStage):
             return False
         self.progress.note(f"{plan.stage.name}, storing")

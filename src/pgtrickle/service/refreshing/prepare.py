@@ -42,8 +42,8 @@ def prepare(refresh: Refresh) -> Prepared:
         check_types(connection, compiled.binding.types)
         runtime.remembered.keep_shape(stream_table, _shape(dependencies))
         refresh = replace(refresh, stream_table=stream_table)
-        missing = _missing_state(connection, refresh, compiled, new=not known)
-        if missing := missing or _missing_sources(compiled, dependencies):
+        missing = find_missing_state(connection, refresh, compiled, new=not known)
+        if missing := missing or find_missing_sources(compiled, dependencies):
             refresh = _reshaped(refresh, missing)
             prepare_reinitialize(runtime, stream_table, refresh.lessons.reshaped)
     with refresh.account.timed("lake_sources"):
@@ -107,7 +107,7 @@ def _compile(
     return stream_table, compiled
 
 
-def _missing_state(
+def find_missing_state(
     connection: Connection, refresh: Refresh, compiled: Compiled, *, new: bool
 ) -> str:
     """Return why state that the compiled query needs is missing; empty if it exists.
@@ -126,7 +126,7 @@ def _missing_state(
     return ""
 
 
-def _missing_sources(compiled: Compiled, dependencies: Sequence[Dependency]) -> str:
+def find_missing_sources(compiled: Compiled, dependencies: Sequence[Dependency]) -> str:
     """Return what functions read that is not on record as a source; empty if all of it is."""
     known = {one.source_relid for one in dependencies}
     functions = (name for relid, name in compiled.binding.watchers.items() if relid not in known)

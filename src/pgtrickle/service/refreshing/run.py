@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from typing import TypeVar
+
+from psycopg import Connection
 
 from pgtrickle.catalog.stream_tables import update_needs_reinit
 from pgtrickle.errors import DataError, ServerBusyError, ValueOutOfRangeError
@@ -31,6 +34,7 @@ from pgtrickle.service.refreshing.commit import (
 )
 from pgtrickle.service.refreshing.contents import (
     NOTHING_WRITTEN,
+    Written,
     follow_change,
     replace_contents,
 )
@@ -48,6 +52,7 @@ from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.sql.translate import Dialect
 
 _STRICT = (RefreshMode.DIFFERENTIAL, RefreshMode.IMMEDIATE)
+T = TypeVar("T")
 AfterRefresh = Callable[[Snapshot, Sequence[Committed]], None]
 
 
@@ -89,7 +94,7 @@ def run_refresh(
         sources = prepared.captured_relids
         with account.timed("prepare"):
             renew_captures(runtime, sources)
-        with _moment(prepared, sources) as (snapshot, buffers):
+        with open_refresh_moment(prepared, sources) as (snapshot, buffers):
             committed = refresh_to(prepared, snapshot, buffers)
             if after is not None:
                 after(snapshot, [committed])
@@ -105,17 +110,20 @@ def run_refresh(
     return committed.report
 
 
-def _moment(
-    prepared: Prepared, sources: Collection[int]
+def open_refresh_moment(
+    prepared: Prepared, sources: Collection[int], *, kept: bool = True
 ) -> AbstractContextManager[tuple[Snapshot, BufferView]]:
-    """Open the snapshot: of a reader, or of the writer itself where PostgreSQL computes."""
+    """Open the snapshot: of a reader, or of the writer itself where PostgreSQL computes.
+
+    What is not ``kept`` is rolled back.
+    """
     refresh = prepared.refresh
     if prepared.immediate:
         from pgtrickle.service.immediate.moment import open_immediate_moment  # noqa: PLC0415
 
         return open_immediate_moment(prepared)
     if prepared.reads_and_writes:
-        return open_writing_moment(refresh, sources)
+        return open_writing_moment(refresh, sources, kept=kept)
     return open_moment(refresh.runtime, sources, refresh.account)
 
 
@@ -133,7 +141,7 @@ def refresh_to(
     refresh, account = prepared.refresh, prepared.account
     findings = look(prepared, snapshot, buffers)
     with account.timed("decide"):
-        prepared, decision = _with_engine(prepared, decide(findings.facts))
+        prepared, decision = with_engine(prepared, decide(findings.facts))
         account.note_decision(decision)
     check_fuse(refresh, snapshot, findings.basis.changed_rows)
     with excused(snapshot, [(prepared, findings.basis)]):
@@ -143,10 +151,10 @@ def refresh_to(
         kept = nullcontext() if snapshot.writes else keep_lease(refresh.runtime, refresh.lease)
         work = Work(prepared, findings, decision, snapshot, buffers, changed_before)
         with kept, refresh.runtime.jobs.named(str(prepared.stream_table.name)):
-            return _carry_out_somehow(work)
+            return somehow(work, _carry_out)
 
 
-def _with_engine(prepared: Prepared, decision: Decision) -> tuple[Prepared, Decision]:
+def with_engine(prepared: Prepared, decision: Decision) -> tuple[Prepared, Decision]:
     """Choose the engine where that is open, and add to the reason who computes and why."""
     if decision.action is Action.NO_DATA:
         return prepared, decision
@@ -166,11 +174,11 @@ def _with_engine(prepared: Prepared, decision: Decision) -> tuple[Prepared, Deci
     return prepared, replace(decision, reason=reason, forecast=forecast)
 
 
-def _carry_out_somehow(work: Work) -> Committed:
+def somehow(work: Work, carry_out: Callable[[Work], T]) -> T:
     """Carry out the decision; if the engine cannot, let PostgreSQL answer alone."""
     prepared, compiled = work.prepared, work.prepared.compiled
     try:
-        return _carry_out(work)
+        return carry_out(work)
     except (ValueOutOfRangeError, DataError) as error:
         # PostgreSQL can hold values that the engine cannot; it may answer alone, unless the user
         # requires the delta. If the data is the cause, it fails in the same way.
@@ -179,7 +187,7 @@ def _carry_out_somehow(work: Work) -> Committed:
             raise
         decision = Decision(Action.FULL, f"answered by PostgreSQL alone: {error}")
     opaque = replace(prepared, compiled=compiled.as_opaque())
-    return _carry_out(
+    return carry_out(
         replace(work, prepared=opaque, decision=prepared.account.note_decision(decision))
     )
 
@@ -190,16 +198,7 @@ def _carry_out(work: Work) -> Committed:
     refresh, account, together = prepared.refresh, prepared.account, snapshot.writes
     staging = Staging(refresh.runtime, prepared.stream_table)
     with staging.cleaned_up(), open_writer(refresh.runtime, snapshot) as writer:
-        rows = execute(work, writer, staging)
-        work.buffers.release()
-        if not refresh.hold_snapshot:
-            snapshot.release()
-        refresh.check_cancelled()
-        with account.timed("apply"), translated_errors():
-            # The outermost select list is computed next.
-            check_meaning(writer, prepared, basis, together=together)
-            write = replace_contents if work.full else follow_change
-            written = NOTHING_WRITTEN if rows is None else write(writer, prepared, rows)
+        written = write_contents(work, writer, staging)
         refresh.check_cancelled()
         with account.timed("commit"):
             outcome = Outcome(prepared, work.decision, basis, written)
@@ -208,6 +207,22 @@ def _carry_out(work: Work) -> Committed:
                 # The state tables were not updated: the next refresh rebuilds them.
                 update_needs_reinit(writer, prepared.stream_table.id, needs_reinit=True)
     return committed
+
+
+def write_contents(work: Work, writer: Connection, staging: Staging) -> Written:
+    """Execute the stages, and write the contents that follow from them."""
+    prepared, snapshot = work.prepared, work.snapshot
+    refresh, account = prepared.refresh, prepared.account
+    rows = execute(work, writer, staging)
+    work.buffers.release()
+    if not refresh.hold_snapshot:
+        snapshot.release()
+    refresh.check_cancelled()
+    with account.timed("apply"), translated_errors():
+        # The outermost select list is computed next.
+        check_meaning(writer, prepared, work.findings.basis, together=snapshot.writes)
+        write = replace_contents if work.full else follow_change
+        return NOTHING_WRITTEN if rows is None else write(writer, prepared, rows)
 
 
 def _altered_again(refresh: Refresh) -> ServerBusyError:

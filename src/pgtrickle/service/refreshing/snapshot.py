@@ -17,7 +17,7 @@ from pgtrickle.service.capturing.drain_wal import drain_wal
 from pgtrickle.service.capturing.mode import LOSSES, drain_if_behind, hand_back
 from pgtrickle.service.refreshing.account import Account
 from pgtrickle.service.runtime import Runtime
-from pgtrickle.session import BEGIN_SNAPSHOT
+from pgtrickle.session import BEGIN_SNAPSHOT, Session
 from pgtrickle.transit.fixed_settings import FIXED_SETTINGS
 
 _LOSSES_MET = 20  # sources that the log may lose during one refresh
@@ -34,7 +34,7 @@ _GET_TIME = "SELECT pg_catalog.now(), pg_catalog.current_setting('TimeZone')"
 class Snapshot:
     """An open REPEATABLE READ transaction and its snapshot."""
 
-    connection: Connection
+    connection: Session
     frontier: Frontier
     name: str  # under which other connections import it
     taken_at: datetime
@@ -136,12 +136,15 @@ def open_moment(
 
 
 @contextmanager
-def open_writer(runtime: Runtime, snapshot: Snapshot) -> Iterator[Connection]:
-    """Open the transaction that writes everything, and commit it at the end."""
+def open_writer(runtime: Runtime, snapshot: Snapshot, *, kept: bool = True) -> Iterator[Session]:
+    """Open the transaction that writes everything, and commit it at the end.
+
+    If it is not ``kept``, it is rolled back.
+    """
     if snapshot.writes:
         # If it has to be done in another way, only the writes of this stream table are undone.
-        with snapshot.connection.transaction():
+        with snapshot.connection.transaction(force_rollback=not kept):
             yield snapshot.connection
     else:
-        with runtime.connection() as writer, writer.transaction():
+        with runtime.connection() as writer, writer.transaction(force_rollback=not kept):
             yield writer

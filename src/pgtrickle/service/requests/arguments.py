@@ -28,6 +28,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = MappingProxyType(
         "format": (str,),
         "cascade": (bool,),
         "full": (bool,),
+        "with_analyze": (bool,),
         "wait_seconds": (int, float),
         "definitions": (list,),
         "names": (list,),

@@ -18,7 +18,7 @@ from pgtrickle.model.report import CostRecord, RefreshReport, VerifyReport
 from pgtrickle.model.stream_table import Action, RefreshMode, StreamTable
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.model.text.shown import Listing
-from pgtrickle.model.words import AnyRefreshMode, AnyStatus
+from pgtrickle.model.words import AnyRefreshMode, AnyStatus, ExplainFormat
 from pgtrickle.service.insight.status import show_request_timeout
 from pgtrickle.service.naming import Naming
 from pgtrickle.service.requests.arguments import can_carry
@@ -36,6 +36,7 @@ DAEMONS_VERBS = (
     "create_or_replace_stream_table",
     "create_stream_table",
     "drop_stream_table",
+    "explain_stream_table",
     "refresh_stream_table",
     "rename_stream_table",
     "repair_stream_table",
@@ -122,6 +123,20 @@ class Asking(Naming):
         report = self._report(self._ask("refresh_stream_table", self._get(name).name, **given))
         assert report is not None  # noqa: S101 - a refresh has one
         return report
+
+    def explain_stream_table(
+        self,
+        name: str,
+        format: ExplainFormat = "text",  # noqa: A002 - PostgreSQL's word
+        *,
+        with_analyze: bool = False,
+    ) -> str:
+        """Ask for a rehearsal; the plan alone needs no daemon."""
+        if not with_analyze:
+            raise NotAskedError("explain_stream_table")
+        wait = self._wait_seconds
+        given = {"format": format, "with_analyze": True, "wait_seconds": wait}
+        return str(self._ask("explain_stream_table", self._get(name).name, **given))
 
     def verify_stream_table(self, name: str) -> VerifyReport:
         """Ask for a comparison."""

@@ -40,11 +40,22 @@ class Visiting(Asking):
     _standing: Standing
     _trusting: bool  # the guest runs what the owner of the catalog wrote
 
-    def explain_stream_table(self, name: str, format: ExplainFormat = "text") -> str:  # noqa: A002 - PostgreSQL's word
+    def explain_stream_table(
+        self,
+        name: str,
+        format: ExplainFormat = "text",  # noqa: A002 - PostgreSQL's word
+        *,
+        with_analyze: bool = False,
+    ) -> str:
         """Show the plan to roles that can act as the owner, and the recorded facts to others.
 
-        A plan requires privileges on everything that the query reads.
+        A plan requires privileges on everything that the query reads, and so does a rehearsal,
+        which the daemon runs.
         """
+        if with_analyze:
+            wait = self._wait_seconds
+            given = {"format": format, "with_analyze": True, "wait_seconds": wait}
+            return str(self._ask("explain_stream_table", self._get(name).name, **given))
         if self._trusting and self._standing.may_ask:
             # Others' stream tables are explained from the record.
             with suppress(NotOwnerError):

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import timedelta
 from typing import Self
 
 from pgtrickle.catalog.requests import (
@@ -216,8 +217,14 @@ class RequestServer:
 
     def _sweep(self) -> None:
         with self._claiming, self._runtime.connection() as connection:
-            quota = self._runtime.settings.requests_per_caller
-            sweep_requests(connection, self._runtime.owner, list(self._running), quota=quota)
+            settings = self._runtime.settings
+            sweep_requests(
+                connection,
+                self._runtime.owner,
+                list(self._running),
+                quota=settings.requests_per_caller,
+                keep=timedelta(hours=settings.request_retention_hours),
+            )
 
     def _stop_unwanted(self) -> None:
         running = dict(self._running)

@@ -242,7 +242,14 @@ def _tell_waiting(ask: Ask, stream_table: StreamTable) -> Callable[[LeaseHeldErr
 
 def _explain(ask: Ask, given: Arguments) -> Any:
     stream_table = get_own_stream_table(ask, given["name"])
-    return explain_stream_table(ask.runtime, stream_table.name, given.get("format", "text"))
+    analyze = bool(given.get("with_analyze", False))
+    return when_free(
+        lambda: explain_stream_table(
+            ask.runtime, stream_table.name, given.get("format", "text"), with_analyze=analyze
+        ),
+        waiting=_tell_waiting(ask, stream_table),
+        seconds=given.get("wait_seconds"),
+    )
 
 
 def _validate(ask: Ask, given: Arguments) -> Any:
@@ -313,7 +320,12 @@ VERBS: Mapping[str, Verb] = MappingProxyType(
             Verb("resume_stream_table", _resume, _ONE),
             Verb("repair_stream_table", _repair, _ONE),
             Verb("verify_stream_table", _verify, _ONE, ("wait_seconds",)),
-            Verb("explain_stream_table", _explain, _ONE, ("format",)),
+            Verb(
+                "explain_stream_table",
+                _explain,
+                _ONE,
+                ("format", "with_analyze", "wait_seconds"),
+            ),
             Verb("validate_query", _validate, ("query",)),
             Verb("bulk_create", _bulk_create, ("definitions",)),
             Verb("bulk_alter_stream_tables", _bulk_alter, ("names", "params")),

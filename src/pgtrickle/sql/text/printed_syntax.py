@@ -18,12 +18,20 @@ _INTRODUCES = frozenset({"PASSING", "DEFAULT", "SIMILAR", "ESCAPE"})
 # The calls that are kept as they are printed.
 PRINTED_CALLS = (
     "JSON", "JSON_ARRAY", "JSON_EXISTS", "JSON_OBJECT", "JSON_QUERY", "JSON_SCALAR",
-    "JSON_SERIALIZE", "JSON_TABLE", "JSON_VALUE", "XMLTABLE",
+    "JSON_SERIALIZE", "JSON_TABLE", "JSON_VALUE", "NORMALIZE", "XMLTABLE",
 )  # fmt: skip
+_NORMAL_FORMS = frozenset({"NFC", "NFD", "NFKC", "NFKD"})
+PRINTED_AGGREGATES = ("JSON_ARRAYAGG", "JSON_OBJECTAGG")
 
 
 class Printed(exp.Expression, exp.Condition):
     """A text with expressions in it: ``texts`` has one part more than ``expressions``."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"texts": True, "expressions": False}
+
+
+class PrintedAggregate(Printed, exp.AggFunc):
+    """The same, of the form of a call of an aggregate; its ORDER BY is one of the expressions."""
 
     arg_types: ClassVar[dict[str, bool]] = {"texts": True, "expressions": False}
 
@@ -37,7 +45,7 @@ class PrintedCall(Printed, exp.Func):
 def _write(generator: Generator, node: exp.Expr) -> str:
     first: str
     first, *others = node.args["texts"]
-    operands = [generator.sql(one) for one in node.expressions]
+    operands = [generator.sql(one).strip() for one in node.expressions]
     return first + "".join(operand + text for operand, text in zip(operands, others, strict=True))
 
 
@@ -51,7 +59,7 @@ def _write_not(generator: Generator, node: exp.Expr) -> str:
 
 Postgres.Generator.TRANSFORMS[exp.Not] = _write_not
 for _table in (Postgres.Generator.TRANSFORMS, Generator.TRANSFORMS):
-    _table[Printed] = _table[PrintedCall] = _write
+    _table[Printed] = _table[PrintedCall] = _table[PrintedAggregate] = _write
 # PostgreSQL prints bit(1) with its length; without one, "bit" is of any length, and bit is not.
 Postgres.Generator.TYPE_MAPPING[exp.DType.BIT] = '"bit"'
 
@@ -80,7 +88,11 @@ class PrintedSyntaxParser(PostgresParser):
 
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         **PostgresParser.FUNCTION_PARSERS,
-        **{name: lambda self, name=name: self._parse_printed(name) for name in PRINTED_CALLS},
+        **{
+            name: lambda self, name=name: self._parse_printed(name)
+            for name in (*PRINTED_CALLS, *PRINTED_AGGREGATES)
+        },
+        "SUBSTRING": lambda self: self._parse_similar() or self._parse_substring(),
     }
 
     def _parse_printed(self, name: str) -> exp.Expr:
@@ -88,7 +100,8 @@ class PrintedSyntaxParser(PostgresParser):
         text = _Text(f"{name}(")
         self._read_printed(text, listed=True)
         text.texts[-1] += ")"
-        return PrintedCall(texts=text.texts, expressions=text.operands)
+        kind = PrintedAggregate if name in PRINTED_AGGREGATES else PrintedCall
+        return kind(texts=text.texts, expressions=text.operands)
 
     def _read_printed(self, text: _Text, *, listed: bool) -> None:
         """Read as far as the parenthesis that closes; a comma of a list precedes an expression."""
@@ -108,6 +121,9 @@ class PrintedSyntaxParser(PostgresParser):
                 expects = False
                 continue
             expects = False
+            if (order := self._parse_order()) is not None:
+                text.operand(order)
+                continue
             self._advance()
             text.word(self._find_sql(token, token))
             if named:  # a column or a name of something, whatever it looks like
@@ -140,6 +156,8 @@ class PrintedSyntaxParser(PostgresParser):
         if word in {"RETURNING", "XMLNAMESPACES"}:
             return True
         follows = self._next.text.upper() if self._next else ""
+        if word in _NORMAL_FORMS and follows == ")":
+            return True
         return word in {"ABSENT", "NULL"} and follows == "ON"
 
     def _opens_group(self) -> bool:
@@ -156,19 +174,63 @@ class PrintedSyntaxParser(PostgresParser):
             self._advance()
             text.word(self._find_sql(token, token))
 
+    def _parse_similar(self) -> exp.Expr | None:
+        """Read ``SUBSTRING(a SIMILAR b ESCAPE c)``; None, and nothing read, for its other forms."""
+        start = self._index
+        text = _Text("SUBSTRING(")
+        for word in ("SIMILAR", "ESCAPE", ""):
+            operand = self._parse_bitwise()
+            if operand is None or (word and not self._match_text_seq(word)):
+                self._retreat(start)
+                return None
+            text.operand(operand)
+            text.texts[-1] = f" {word}" if word else ")"
+        return PrintedCall(texts=text.texts, expressions=text.operands)
+
+    def _parse_unary(self) -> exp.Expr | None:
+        if not self._match_text_seq("COLLATION", "FOR"):
+            return super()._parse_unary()
+        operand = self._parse_wrapped(self._parse_assignment)
+        return Printed(texts=["COLLATION FOR (", ")"], expressions=[operand])
+
+    def _parse_at_time_zone(self, this: exp.Expr | None) -> exp.Expr | None:
+        found = super()._parse_at_time_zone(this)
+        if found is None or not self._match_text_seq("AT", "LOCAL"):
+            return found
+        return Printed(texts=["", " AT LOCAL"], expressions=[found])
+
+    def _parse_using_identifiers(self) -> list[exp.Expr]:
+        """Skip the name of the merged columns: PostgreSQL prints those of a table in its place."""
+        columns = super()._parse_using_identifiers()
+        if self._match(TokenType.ALIAS):
+            self._parse_id_var()
+        return columns
+
     def _parse_is(self, this: exp.Expr | None) -> exp.Expr | None:
+        start = self._index
+        if this is not None and (words := self._read_normalized()):
+            return Printed(texts=["", f" IS {words}"], expressions=[this])
+        self._retreat(start)
         if this is None or not self._curr or self._curr.token_type is not TokenType.JSON:
             return super()._parse_is(this)
-        words = ["IS", "JSON"]
+        kind = ["IS", "JSON"]
         self._advance()
         if self._match_texts(("VALUE", "SCALAR", "ARRAY", "OBJECT")):
-            words.append(self._prev.text.upper())
+            kind.append(self._prev.text.upper())
         if self._match_texts(("WITH", "WITHOUT")):
-            words.append(self._prev.text.upper())
-        if words[-1] in {"WITH", "WITHOUT"} and self._match_text_seq("UNIQUE"):
-            words.append("UNIQUE KEYS")
+            kind.append(self._prev.text.upper())
+        if kind[-1] in {"WITH", "WITHOUT"} and self._match_text_seq("UNIQUE"):
+            kind.append("UNIQUE KEYS")
             self._match_text_seq("KEYS")
-        return Printed(texts=["", f" {' '.join(words)}"], expressions=[this])
+        return Printed(texts=["", f" {' '.join(kind)}"], expressions=[this])
+
+    def _read_normalized(self) -> str:
+        form = self._curr.text.upper() if self._curr else ""
+        if form in _NORMAL_FORMS:
+            self._advance()
+        else:
+            form = ""
+        return f"{form} NORMALIZED".lstrip() if self._match_text_seq("NORMALIZED") else ""
 
     def _parse_parameter(self) -> exp.Expr:  # type: ignore[override]  # no parameters are printed
         operand = self._parse_unary()

@@ -15,13 +15,13 @@ def explanation_dot(explanation: Explanation, name: str) -> str:
     drawing = _Drawing()
     drawing.add(explanation.tree)
     lines = [
-        f"digraph {_quoted(name)} {{",
+        f"digraph {quoted(name)} {{",
         "  rankdir=BT;",
         '  node [shape=box, fontname="sans-serif"];',
         '  graph [fontname="sans-serif"];',
     ]
     for stage, nodes in drawing.stages.items():
-        lines += [f"  subgraph {_quoted(f'cluster_{stage}')} {{", f"    label={_quoted(stage)};"]
+        lines += [f"  subgraph {quoted(f'cluster_{stage}')} {{", f"    label={quoted(stage)};"]
         lines += [f"    {line}" for line in nodes]
         lines.append("  }")
     lines += [f"  {line}" for line in drawing.outside]
@@ -37,7 +37,7 @@ class _Drawing:
     def add(self, operator: Operator) -> str:
         node = f"operator_{next(self._numbers)}"
         lines = self.stages.setdefault(operator.stage, [])
-        lines.append(f"{node} [label={_quoted(*_label(operator))}];")
+        lines.append(f"{node} [label={quoted(*_label(operator))}];")
         for child in operator.inputs:
             self.outside.append(f"{self.add(child)} -> {node};")
         for read in operator.reads:
@@ -54,7 +54,7 @@ class _Drawing:
         elif read.missing_indexes:
             label += read.missing_indexes
             colour = ", color=orange"
-        yield f"{node} [shape=cylinder, label={_quoted(*label)}{colour}];"
+        yield f"{node} [shape=cylinder, label={quoted(*label)}{colour}];"
         yield f"{node} -> {reader} [style=dashed];"
 
 
@@ -65,10 +65,10 @@ def _label(operator: Operator) -> Iterator[str]:
         yield f"state: {table.name}"
 
 
-def _quoted(*lines: str) -> str:
+def quoted(*lines: str) -> str:
     r"""Quote a label of several lines.
 
-    >>> print(_quoted('say "hi"', 'a\\b'))
+    >>> print(quoted('say "hi"', 'a\\b'))
     "say \"hi\"\na\\b"
     """
     return '"' + "\\n".join(_escaped(line[:_MAX_LABEL]) for line in lines) + '"'

@@ -22,6 +22,7 @@ from pgtrickle.catalog.definitions import (
     replace_view,
     subscribe_as,
 )
+from pgtrickle.catalog.restored import adopt_stream_tables
 from pgtrickle.catalog.scheduling.holds import pause_scheduler
 from pgtrickle.catalog.scheduling.service_levels import set_service_level
 from pgtrickle.catalog.stream_tables import find_stream_table, get_stream_table, update_status
@@ -101,6 +102,7 @@ def restore_definitions(
     """
     dump = read_dump_files(path)
     with runtime.connection() as connection:
+        adopt_stream_tables(connection)  # of a restored database that was not refreshed yet
         check_restorable(runtime, connection, dump, replace=replace)
         _restore_database(connection, dump, verbs)
     restored = []

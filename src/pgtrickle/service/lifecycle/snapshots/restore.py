@@ -20,6 +20,7 @@ from pgtrickle.capture.locks import lock_buffers
 from pgtrickle.catalog.capture.snapshot_gaps import adopt_snapshot_gaps
 from pgtrickle.catalog.dependencies import list_dependencies
 from pgtrickle.catalog.refreshes.leases import Lease
+from pgtrickle.catalog.restored import adopt_stream_tables
 from pgtrickle.catalog.snapshots.entries import find_snapshot, lock_snapshot
 from pgtrickle.catalog.stream_tables import get_stream_table_by_id, update_needs_reinit
 from pgtrickle.model.report import RefreshReport
@@ -67,6 +68,7 @@ def compile_present(
     runtime: Runtime, connection: Connection, stream_table: StreamTable
 ) -> tuple[StreamTable, Compiled]:
     """Compile the query of today: the snapshot has to fit it."""
+    adopt_stream_tables(connection)  # of a restored database that was not refreshed yet
     follow_renamed_sources(connection, stream_table)
     stream_table = get_stream_table_by_id(connection, stream_table.id)
     compiled = compile_stream_table(connection, stream_table, Bounds.of(runtime.settings))

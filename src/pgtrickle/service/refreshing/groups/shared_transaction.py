@@ -15,7 +15,7 @@ from pgtrickle.service.capturing.mode import LOSSES, drain_if_behind, hand_back
 from pgtrickle.service.refreshing.refresh import Refresh
 from pgtrickle.service.refreshing.snapshot import BufferView, Snapshot, open_buffers
 from pgtrickle.service.refreshing.start_again import StartAgainError
-from pgtrickle.session import BEGIN_SNAPSHOT
+from pgtrickle.session import BEGIN_SNAPSHOT, Session
 
 GET_OWN = (
     "SELECT pg_catalog.pg_current_xact_id()::pg_catalog.text, pg_catalog.pg_export_snapshot(),"
@@ -33,7 +33,7 @@ def rolled_back(connection: Connection) -> Iterator[None]:
             connection.rollback()
 
 
-def open_together(connection: Connection, refreshes: Sequence[Refresh]) -> Snapshot:
+def open_together(connection: Session, refreshes: Sequence[Refresh]) -> Snapshot:
     """Begin the transaction that reads and writes, with a frontier that sees its own writes.
 
     The tables are locked before the snapshot is taken: otherwise it could miss objects on them that
@@ -55,11 +55,12 @@ def open_together(connection: Connection, refreshes: Sequence[Refresh]) -> Snaps
 
 @contextmanager
 def open_writing_moment(
-    refresh: Refresh, sources: Collection[int]
+    refresh: Refresh, sources: Collection[int], *, kept: bool = True
 ) -> Iterator[tuple[Snapshot, BufferView]]:
     """Open a transaction that reads and writes for one stream table, and commit it at the end.
 
-    What the log has lost goes back to triggers, and the refresh starts again.
+    If it is not ``kept``, it is rolled back. What the log has lost goes back to triggers, and the
+    refresh starts again.
     """
     runtime = refresh.runtime
     with runtime.connection() as connection, rolled_back(connection):
@@ -72,7 +73,8 @@ def open_writing_moment(
         except LOSSES as error:
             hand_back(runtime, error)
             raise StartAgainError(refresh) from None
-        connection.commit()
+        if kept:
+            connection.commit()
 
 
 _LIST_TEMPORARY = """

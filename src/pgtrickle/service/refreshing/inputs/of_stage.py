@@ -41,6 +41,7 @@ class Inputs:
     reads: tuple[Read, ...] = ()  # that produced them
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     large: Mapping[str, LargeRead] = field(default_factory=dict)
+    queries: Mapping[str, str] = field(default_factory=dict)  # that were sent, by relation
 
     def __contains__(self, view: object) -> bool:
         return view in self.tables or view in self.large
@@ -52,7 +53,7 @@ class Inputs:
         """
         tables = {view: consolidate(table) for view, table in self.tables.items()}
         kept = {view: table for view, table in tables.items() if table.num_rows}
-        return Inputs(self.reads, kept, self.large)
+        return Inputs(self.reads, kept, self.large, self.queries)
 
     def of(self, views: Collection[str], others: Inputs) -> Inputs:
         """Return the inputs of the given names, together with others."""
@@ -139,6 +140,7 @@ class InputReader:
                 for read in reads
                 if found.get(read.view) is None
             },
+            {read.view: texts[read.view] for read in reads},
         )
 
     def _read_moving(self, reads: Sequence[Read], marks: Marks) -> dict[str, pa.Table | None]:

@@ -11,6 +11,7 @@ from psycopg import Connection
 
 from pgtrickle.algebra.nodes import Scan
 from pgtrickle.delta.cut import RowsStage, StatefulStage
+from pgtrickle.delta.reads import ReadKind
 from pgtrickle.plan.stages import StagePlan, changes_reads
 from pgtrickle.ports import ResultTooLargeError
 from pgtrickle.service.refreshing.inputs.change_window import Window
@@ -56,6 +57,7 @@ class OnEngine:
         account = self.prepared.account
         with account.timed("read"):
             changes = self.reader.read(changes_reads(stage, scans))
+            account.note_queries(changes.queries, self.reader.window.buffers.connection)
         account.add_reads(count_reads(changes.reads, changes.tables))
         kept = self._changes[stage.name] = changes.consolidated()
         return {*kept.tables, *kept.large}
@@ -69,6 +71,7 @@ class OnEngine:
                 [read for read in plan.reads if read.view not in changes], changes
             )
             inputs = changes.of({read.view for read in plan.reads}, rest)
+            account.note_queries(self._sent_elsewhere(rest), self.reader.snapshot.connection)
         small = count_reads(rest.reads, rest.tables)
         account.add_reads(small)
         self.prepared.refresh.check_cancelled()
@@ -83,6 +86,12 @@ class OnEngine:
             self.progress.note(f"{plan.stage.name}, staging", staged=result.num_rows)
             with account.timed("stage"), translated_errors():
                 self.staging.copy(self.writer, plan, result)
+
+    @staticmethod
+    def _sent_elsewhere(inputs: Inputs) -> dict[str, str]:
+        """Return the queries that did not go through the writer."""
+        elsewhere = [one.view for one in inputs.reads if one.kind is not ReadKind.STAGE]
+        return {view: inputs.queries[view] for view in elsewhere if view in inputs.queries}
 
     def _compute_small(self, plan: StagePlan, tables: Mapping[str, pa.Table]) -> pa.Table | None:
         """Return the result of a stage over relations in memory; None where it is too large."""

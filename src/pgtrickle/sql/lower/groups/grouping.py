@@ -29,15 +29,23 @@ from pgtrickle.sql.spread import SPREADS, added_and_others, is_added
 from pgtrickle.sql.text.own_aggregates import OwnAggregate
 from pgtrickle.sql.text.own_level import replace_nodes
 
+# What SQL/JSON's aggregates with ABSENT ON NULL and WITH UNIQUE KEYS stand for.
+_JSON_WITH_OPTIONS = frozenset(
+    {"json_agg_strict", "jsonb_agg_strict", "json_object_agg_strict", "jsonb_object_agg_strict",
+     "json_object_agg_unique", "jsonb_object_agg_unique", "json_object_agg_unique_strict",
+     "jsonb_object_agg_unique_strict"}
+)  # fmt: skip
 # The results of these depend on the order of the rows, which is undefined unless the query
 # says ORDER BY inside the call.
 ORDERED = frozenset(
     {"array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg",
-     "xmlagg", "any_value"}
+     "xmlagg", "any_value", "json_arrayagg", "json_objectagg", *_JSON_WITH_OPTIONS}
 )  # fmt: skip
 # Aggregates that the parser treats as ordinary functions ...
 _OF_ONE = frozenset({"every", "variance"})  # with the one operand that other calls have
-_UNPARSED = _OF_ONE | {"jsonb_agg", "xmlagg", "range_agg", "range_intersect_agg"}
+_UNPARSED = (
+    _OF_ONE | {"jsonb_agg", "xmlagg", "range_agg", "range_intersect_agg"} | _JSON_WITH_OPTIONS
+)
 # ... and those that it knows by WITHIN GROUP.
 _WITHIN_GROUP = frozenset(
     {"mode", "percentile_cont", "percentile_disc", "rank", "dense_rank", "percent_rank",

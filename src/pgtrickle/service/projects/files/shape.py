@@ -8,7 +8,7 @@ from pgtrickle.errors import ProjectFileError
 from pgtrickle.model.projects.project import REPLACE, SHADOW
 from pgtrickle.options.stream_table import OPTIONS
 from pgtrickle.service.lifecycle.definitions.shape import TABLE
-from pgtrickle.service.projects.template import put_in
+from pgtrickle.service.projects.files.template import put_in
 from pgtrickle.service.shapes import (
     FLAG,
     NAMES,
@@ -107,6 +107,7 @@ _TABLE: dict[str, Shape] = {
     "description": TEXT,
     "columns": WORDS,
     "table": TABLE,
+    "depends_on": NAMES,
     "tests": list_of(_test),
 }
 FRONT_MATTER = Keys({}, _TABLE)

@@ -8,7 +8,7 @@ from typing import Any
 from pgtrickle.errors import ProjectFileError
 from pgtrickle.model.projects.project import ProjectTest
 from pgtrickle.model.text.names import QualifiedName
-from pgtrickle.service.projects.shape import TESTS
+from pgtrickle.service.projects.files.shape import TESTS
 
 
 def read_tests(

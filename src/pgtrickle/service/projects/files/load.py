@@ -15,11 +15,11 @@ from pgtrickle.model.scheduling.service_level import parse_sla
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.options.changes import read_options
 from pgtrickle.service.lifecycle.definitions.yaml_text import parse_yaml
-from pgtrickle.service.projects.folder import PROJECT_FILE, Folder
-from pgtrickle.service.projects.shape import FRONT_MATTER, KEPT, PROJECT, check_shape
-from pgtrickle.service.projects.template import Words, put_in, render
-from pgtrickle.service.projects.tests_of_table import read_tests
-from pgtrickle.service.projects.variables import Variables
+from pgtrickle.service.projects.files.folder import PROJECT_FILE, Folder
+from pgtrickle.service.projects.files.read_tests import read_tests
+from pgtrickle.service.projects.files.shape import FRONT_MATTER, KEPT, PROJECT, check_shape
+from pgtrickle.service.projects.files.template import Words, put_in, render
+from pgtrickle.service.projects.files.variables import Variables
 
 _FENCE = "---"
 _FOLDER = "stream_tables"
@@ -211,6 +211,8 @@ def _read_table(one: _Written, scope: _Scope) -> ProjectTable:
     query = render(one.query, words, one.file).strip().removesuffix(";").rstrip()
     if not query:
         raise ProjectFileError(f"{one.file} has no query", hint="Write a SELECT into it.")
+    for text in said.get("depends_on", ()):
+        ref(text)
     options = {name: said[name] for name in KEPT if said.get(name) is not None}
     checked = read_options({**options, "initialize": said.get("initialize")})
     sla_s = None if "sla" not in said else parse_sla(said["sla"])

@@ -1,0 +1,1 @@
+"""Queries that look: profiles of refreshes, sizes, findings."""

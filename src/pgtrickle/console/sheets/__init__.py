@@ -1,0 +1,1 @@
+"""One module for each panel: a view becomes a sheet."""

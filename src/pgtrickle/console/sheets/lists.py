@@ -1,0 +1,157 @@
+"""The panels that are plain lists: sinks, snapshots, requests, settings."""
+
+from __future__ import annotations
+
+from pgtrickle.console.figures import age, amount, between, size
+from pgtrickle.console.sheet import Column, Line, Sheet, Tone, cell
+from pgtrickle.console.view import View
+from pgtrickle.model.lake.sink import DeliveryStatus, SinkStatus
+
+_SINKS = (
+    Column("stream table", 20, grows=True),
+    Column("lake table", 20),
+    Column("state", 16),
+    Column("delivered", 9, right=True),
+    Column("rows", 8, rank=1, right=True),
+    Column("written", 9, rank=2, right=True),
+    Column("snapshot", 8, rank=3, right=True),
+    Column("error and what to do", 20, rank=1),
+)
+_SIGNS = {
+    DeliveryStatus.DELIVERED: ("● delivered", Tone.GOOD),
+    DeliveryStatus.WRITING: ("» writing", Tone.STRONG),
+    DeliveryStatus.PENDING: ("○ pending", Tone.DIM),
+    DeliveryStatus.FAILED_RETRYABLE: ("▲ tried again", Tone.WARNING),
+    DeliveryStatus.FAILED_PERMANENT: ("■ given up", Tone.BAD),
+}
+
+
+def draw_sinks(view: View) -> Sheet:
+    """Draw the copies in the lake, and how far each is."""
+    now = view.picture.moment.taken_at
+
+    def line(one: SinkStatus) -> Line:
+        since = between(one.last_delivered_at, now)
+        trouble = " ".join(filter(None, (one.last_error, one.remedy)))
+        cells = (
+            cell(one.stream_table),
+            cell(one.lake_table),
+            cell(*_SIGNS[one.status]),
+            cell(age(since), order=since),
+            cell(amount(one.rows_written), order=one.rows_written),
+            cell(size(one.bytes_written), order=one.bytes_written),
+            cell("-" if one.snapshot_id is None else one.snapshot_id),
+            cell(trouble, Tone.WARNING if trouble else Tone.PLAIN),
+        )
+        return Line(cells, one.stream_table)
+
+    return Sheet(
+        _SINKS,
+        tuple(line(one) for one in view.picture.sinks or ()),
+        "no stream table has a copy in a lake: pgtrickle alter NAME --sink ducklake",
+    )
+
+
+_SNAPSHOTS = (
+    Column("snapshot", 28, grows=True),
+    Column("of", 20),
+    Column("taken", 6, right=True),
+    Column("rows", 8, right=True),
+    Column("size", 9, right=True),
+    Column("after a restore", 20, rank=1),
+)
+
+
+def draw_snapshots(view: View) -> Sheet:
+    """Draw the snapshots of stream tables."""
+    now = view.picture.moment.taken_at
+    lines = (
+        Line(
+            (
+                cell(one.lake_table or one.table),
+                cell(one.stream_table),
+                cell(age(between(one.created_at, now)), order=between(one.created_at, now)),
+                cell(amount(one.row_count), order=one.row_count),
+                cell(size(one.size_bytes), order=one.size_bytes),
+                cell(one.gap or "goes on", Tone.WARNING if one.gap else Tone.GOOD),
+            ),
+            one.stream_table,
+        )
+        for one in view.picture.snapshots or ()
+    )
+    return Sheet(_SNAPSHOTS, tuple(lines), "no snapshots: pgtrickle snapshot create NAME")
+
+
+_REQUESTS = (
+    Column("request", 7, right=True),
+    Column("what", 20),
+    Column("stream table", 20, grows=True),
+    Column("who", 12),
+    Column("state", 11),
+    Column("asked", 6, right=True),
+    Column("took", 6, rank=1, right=True),
+    Column("error", 6, rank=1),
+)
+_STATES = {
+    "QUEUED": ("○ waits", Tone.WARNING),
+    "RUNNING": ("» runs", Tone.STRONG),
+    "COMPLETED": ("● done", Tone.GOOD),
+    "FAILED": ("✖ failed", Tone.BAD),
+    "CANCELLED": ("■ cancelled", Tone.DIM),
+}
+
+
+def draw_requests(view: View) -> Sheet:
+    """Draw what sessions ask of the daemon, what is open first."""
+    now = view.picture.moment.taken_at
+    lines = (
+        Line(
+            (
+                cell(one.id, order=one.id),
+                cell(one.verb),
+                cell(one.stream_table),
+                cell(one.caller),
+                cell(*_STATES.get(one.status, (one.status, Tone.PLAIN))),
+                cell(age(between(one.requested_at, now)), order=between(one.requested_at, now)),
+                cell(
+                    ""
+                    if one.started_at is None
+                    else age(between(one.started_at, one.ended_at or now))
+                ),
+                cell(one.error_code, Tone.BAD),
+            ),
+            str(one.id),
+        )
+        for one in view.picture.requests or ()
+    )
+    return Sheet(_REQUESTS, tuple(lines), "nobody has asked for anything today")
+
+
+_SETTINGS = (
+    Column("setting", 32),
+    Column("value", 12),
+    Column("from", 7),
+    Column("default", 12, rank=1),
+    Column("meaning", 30, grows=True),
+)
+
+
+def draw_settings(view: View) -> Sheet:
+    """Draw the settings of the database, as new processes find them."""
+    lines = (
+        Line(
+            (
+                cell(one.name),
+                cell(
+                    f"{one.value}{one.unit and ' ' + one.unit}",
+                    Tone.PLAIN if one.source == "default" else Tone.STRONG,
+                ),
+                cell(one.source),
+                cell(one.default),
+                cell(one.doc, Tone.DIM),
+            ),
+            one.name,
+        )
+        for one in view.picture.settings or ()
+    )
+    return Sheet(_SETTINGS, tuple(lines))

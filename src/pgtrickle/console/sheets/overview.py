@@ -1,0 +1,98 @@
+"""The overview: every stream table, how fresh it is, and what its latest refreshes took."""
+
+from __future__ import annotations
+
+from pgtrickle.catalog.console.lines import Latencies, TableLine
+from pgtrickle.catalog.console.picture import LATENCIES
+from pgtrickle.console.figures import age, amount, milliseconds, sparkline
+from pgtrickle.console.sheet import Cell, Column, Line, Sheet, Tone, cell
+from pgtrickle.console.view import View
+
+COLUMNS = (
+    Column("stream table", 16, grows=True),
+    Column("state", 11),
+    Column("age/target", 11, right=True),
+    Column("last", 5),
+    Column("latencies", LATENCIES),
+    Column("took", 6, right=True),
+    Column("changed", 8, rank=1, right=True),
+    Column("rows", 8, rank=2, right=True),
+    Column("mode", 12, rank=3),
+    Column("engine", 8, rank=3),
+    Column("schedule", 10, rank=4),
+    Column("errors", 6, rank=4, right=True),
+)
+_ACTIONS = {"DIFFERENTIAL": "diff", "NO_DATA": "none", "FULL": "full", "REINITIALIZE": "reinit"}
+
+
+def draw(view: View) -> Sheet:
+    """Draw the overview."""
+    picture = view.picture
+    running = {one.stream_table for one in picture.running or ()}
+    held = {one.stream_table for one in picture.holds or ()}
+    known = {one.id: one for one in picture.latencies or ()}
+    lines = (
+        _line(table, state_of(table, running, held), known.get(table.id))
+        for table in picture.tables or ()
+    )
+    return Sheet(COLUMNS, tuple(lines), "no stream tables: pgtrickle create --help")
+
+
+def state_of(table: TableLine, running: set[str], held: set[str]) -> Cell:
+    """Say in a sign and a word how a stream table is; the worst comes first when sorted."""
+    if table.status in {"SUSPENDED", "ERROR"}:
+        return Cell("■ suspended", Tone.BAD, 0)
+    if table.failing:
+        return Cell("✖ failing", Tone.BAD, 1)
+    if table.late and table.name not in held:
+        return Cell("▲ late", Tone.WARNING, 2)
+    if table.name in running:
+        return Cell("» running", Tone.STRONG, 3)
+    if table.name in held:
+        return Cell("‖ held", Tone.WARNING, 4)
+    if not table.populated:
+        return Cell("○ loading", Tone.DIM, 5)
+    return Cell("● fresh", Tone.GOOD, 6)
+
+
+def target_of(table: TableLine) -> float | None:
+    """Return the age that was promised; without a promise, the interval of the schedule."""
+    return table.interval_s if table.target_s is None else table.target_s
+
+
+def _line(table: TableLine, state: Cell, latest: Latencies | None) -> Line:
+    tone = Tone.WARNING if table.late else Tone.PLAIN
+    took = latest.milliseconds[-1] if latest and latest.milliseconds else None
+    cells = (
+        cell(table.name),
+        state,
+        cell(f"{age(table.age_s)}/{age(target_of(table))}", tone, table.age_s),
+        _action(latest),
+        cell(sparkline(latest.milliseconds if latest else (), LATENCIES)),
+        cell(milliseconds(took), order=took),
+        cell(amount(latest.changed if latest else None), order=latest.changed if latest else None),
+        cell(amount(table.rows), order=table.rows),
+        cell(_mode(table)),
+        cell((latest.engine if latest else None) or table.engine or "-"),
+        cell(table.schedule),
+        cell(
+            table.consecutive_errors or "",
+            Tone.BAD if table.consecutive_errors else Tone.PLAIN,
+            table.consecutive_errors,
+        ),
+    )
+    return Line(cells, table.name)
+
+
+def _action(latest: Latencies | None) -> Cell:
+    if latest is None or latest.status is None:
+        return Cell("-")
+    if latest.status != "COMPLETED":
+        return cell(latest.status.lower()[:5], Tone.BAD)
+    return cell(_ACTIONS.get(latest.action or "", (latest.action or "-").lower()))
+
+
+def _mode(table: TableLine) -> str:
+    if table.refresh_mode == table.effective_refresh_mode:
+        return table.refresh_mode.lower()
+    return f"{table.refresh_mode.lower()}>{table.effective_refresh_mode.lower()}"

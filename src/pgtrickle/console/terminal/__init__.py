@@ -1,0 +1,1 @@
+"""The console of the terminal; the only package that imports textual."""

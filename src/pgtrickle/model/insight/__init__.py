@@ -1,0 +1,1 @@
+"""Values of what is looked at: figures, sizes, findings."""

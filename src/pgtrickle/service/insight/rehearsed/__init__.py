@@ -1,0 +1,1 @@
+"""The figures of a rehearsed refresh, in every form in which they can be shown."""

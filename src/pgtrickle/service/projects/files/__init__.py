@@ -1,0 +1,1 @@
+"""The files of a project: read, checked, put in order; and written."""

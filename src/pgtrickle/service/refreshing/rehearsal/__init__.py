@@ -1,0 +1,1 @@
+"""Rehearse a refresh: run its stages, measure them, and roll everything back."""

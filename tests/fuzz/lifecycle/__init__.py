@@ -1,0 +1,1 @@
+"""Random lives of stream tables: saved, restored, altered, dumped, moved; right after each step."""
