@@ -89,8 +89,8 @@ if TYPE_CHECKING:
     from pgtrickle.scheduler.loop import Watcher
     from pgtrickle.service.capturing.wal_slot import SlotHealth
     from pgtrickle.service.insight.channels import Notice
+    from pgtrickle.service.insight.checkup.check import Check
     from pgtrickle.service.insight.diagnose import Diagnosis
-    from pgtrickle.service.insight.doctor import Check
     from pgtrickle.service.lifecycle.create_or_replace import Outcome
     from pgtrickle.service.lifecycle.rename import RenameReport
     from pgtrickle.service.lifecycle.repair.rebind import Mended
@@ -217,7 +217,7 @@ _HOMES = {
     "CaptureHealth": "pgtrickle.catalog.capture.health",
     "CaptureVerbs": "pgtrickle.client.capture",
     "CdcMode": "pgtrickle.model.capture.cdc_mode",
-    "Check": "pgtrickle.service.insight.doctor",
+    "Check": "pgtrickle.service.insight.checkup.check",
     "ConsumerLag": "pgtrickle.model.streams.outbox",
     "CreateOptions": "pgtrickle.options.words",
     "Definition": "pgtrickle.options.words",
