@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from pgtrickle.client.definitions import DefinitionVerbs
     from pgtrickle.client.insight import InsightVerbs
     from pgtrickle.client.lake import LakeVerbs
-    from pgtrickle.client.outbox import OutboxVerbs
     from pgtrickle.client.projects import ProjectVerbs
     from pgtrickle.client.scheduler import SchedulerVerbs
     from pgtrickle.client.shadows import ShadowVerbs
     from pgtrickle.client.snapshots import SnapshotVerbs
+    from pgtrickle.client.streams.outbox import OutboxVerbs
     from pgtrickle.client.table import Table
     from pgtrickle.client.trickle import Trickle
     from pgtrickle.errors import TrickleError
@@ -74,7 +74,13 @@ if TYPE_CHECKING:
         WatermarkGroup,
     )
     from pgtrickle.model.stream_table import Action, InitiatedBy, RefreshMode, Status, StreamTable
-    from pgtrickle.model.streams.outbox import Outbox, OutboxChange, OutboxPosition
+    from pgtrickle.model.streams.outbox import (
+        ConsumerLag,
+        LeasedEntry,
+        Outbox,
+        OutboxChange,
+        OutboxPosition,
+    )
     from pgtrickle.model.table_snapshot import ListedSnapshot, RowChange, SnapshotDiff
     from pgtrickle.model.text.names import QualifiedName
     from pgtrickle.model.text.shown import Listing
@@ -83,8 +89,8 @@ if TYPE_CHECKING:
     from pgtrickle.scheduler.loop import Watcher
     from pgtrickle.service.capturing.wal_slot import SlotHealth
     from pgtrickle.service.insight.channels import Notice
+    from pgtrickle.service.insight.checkup.check import Check
     from pgtrickle.service.insight.diagnose import Diagnosis
-    from pgtrickle.service.insight.doctor import Check
     from pgtrickle.service.lifecycle.create_or_replace import Outcome
     from pgtrickle.service.lifecycle.rename import RenameReport
     from pgtrickle.service.lifecycle.repair.rebind import Mended
@@ -105,6 +111,7 @@ __all__ = [
     "CaptureVerbs",
     "CdcMode",
     "Check",
+    "ConsumerLag",
     "CreateOptions",
     "Definition",
     "DefinitionVerbs",
@@ -129,6 +136,7 @@ __all__ = [
     "LakeCare",
     "LakeSource",
     "LakeVerbs",
+    "LeasedEntry",
     "ListedSnapshot",
     "ListedSource",
     "Listing",
@@ -209,7 +217,8 @@ _HOMES = {
     "CaptureHealth": "pgtrickle.catalog.capture.health",
     "CaptureVerbs": "pgtrickle.client.capture",
     "CdcMode": "pgtrickle.model.capture.cdc_mode",
-    "Check": "pgtrickle.service.insight.doctor",
+    "Check": "pgtrickle.service.insight.checkup.check",
+    "ConsumerLag": "pgtrickle.model.streams.outbox",
     "CreateOptions": "pgtrickle.options.words",
     "Definition": "pgtrickle.options.words",
     "DefinitionVerbs": "pgtrickle.client.definitions",
@@ -233,6 +242,7 @@ _HOMES = {
     "LakeCare": "pgtrickle.model.lake.sink",
     "LakeSource": "pgtrickle.model.lake.source",
     "LakeVerbs": "pgtrickle.client.lake",
+    "LeasedEntry": "pgtrickle.model.streams.outbox",
     "ListedSnapshot": "pgtrickle.model.table_snapshot",
     "ListedSource": "pgtrickle.model.status_report",
     "Listing": "pgtrickle.model.text.shown",
@@ -244,7 +254,7 @@ _HOMES = {
     "Outbox": "pgtrickle.model.streams.outbox",
     "OutboxChange": "pgtrickle.model.streams.outbox",
     "OutboxPosition": "pgtrickle.model.streams.outbox",
-    "OutboxVerbs": "pgtrickle.client.outbox",
+    "OutboxVerbs": "pgtrickle.client.streams.outbox",
     "Outcome": "pgtrickle.service.lifecycle.create_or_replace",
     "PastRows": "pgtrickle.model.lake.past_rows",
     "Picture": "pgtrickle.catalog.console.picture",

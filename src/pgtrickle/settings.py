@@ -208,6 +208,13 @@ class Settings:
         0,
         36500,
     )
+    long_transaction_seconds: float = _setting(
+        900.0,
+        "From which age on an open transaction is a finding of health_check(): vacuum waits for it,"
+        " and so do the changes that it makes.",
+        1,
+        604800,
+    )
     profiles_kept: int = _setting(
         20,
         "How many profiles, the figures of `explain --analyze`, are kept of each stream table; 0:"

@@ -21,7 +21,7 @@ from pgtrickle.model.text.json_values import json_row
 
 if TYPE_CHECKING:  # psycopg and what lies above it are not needed for --help
     from pgtrickle.catalog.refreshes.history import Refresh
-    from pgtrickle.service.insight.doctor import Check
+    from pgtrickle.service.insight.checkup.check import Check
     from pgtrickle.service.lifecycle.validate import Validation
 
 Document = dict[str, object]
@@ -167,7 +167,15 @@ def health_document(checks: Sequence[HealthCheck]) -> Document:
 
 def check_document(check: Check) -> Document:
     """Describe one check of ``doctor``."""
-    return {"name": check.name, "ok": check.ok, "detail": check.detail, "hint": check.hint}
+    return {
+        "name": check.name,
+        "ok": check.ok,
+        "severity": check.severity.value,
+        "detail": check.detail,
+        "hint": check.hint,
+        "evidence": check.evidence,
+        "command": check.command,
+    }
 
 
 def validation_document(validation: Validation) -> Document:

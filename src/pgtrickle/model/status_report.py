@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
+from typing import Any
 
 from pgtrickle.model.lake.sink import SinkStatus
 from pgtrickle.model.text.shown import Shown
@@ -21,11 +22,13 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class HealthCheck:
-    """One check, and its finding."""
+    """One check without a finding, or one finding of a check."""
 
     check_name: str
     severity: Severity
     detail: str
+    evidence: Mapping[str, Any] | None = None
+    command: str | None = None  # that helps
 
 
 def worst(checks: Sequence[HealthCheck]) -> Severity:
