@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-immediate fuzz-hostile fuzz-lifecycle lifecycle-kill workloads corpus soak chaos hostile bench-race lake-random lake-kill \
   lake-crowd audit demo demo-lake bench bench-latency bench-capture bench-wal bench-idle bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
-  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-lake bench-snapshots bench-projects bench-report bench-check check ci docs package-sizes release-check clean
+  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-lake bench-snapshots bench-projects bench-report bench-check check ci docs package-sizes deploy-check release-check clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -290,6 +290,9 @@ ci: lint audit test test-oldest test-sample  ## what CI runs, exactly
 
 package-sizes: setup  ## what each extra takes, in fresh environments
 	$(BIN)/python -m tools.package_sizes
+
+deploy-check: setup  ## wheel, image, unit, chart and manifests, with the programs that read them
+	$(BIN)/python -m tools.check_deploy
 
 release-check: setup  ## what RELEASE.md asks for, as far as a program can tell
 	$(BIN)/python -m tools.release_check

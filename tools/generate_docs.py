@@ -26,6 +26,7 @@ from pgtrickle.settings import SESSION_SETTINGS, Settings, show_value, unit_of
 from tests.sql.expressions import FAMILIES, OUT_OF_REACH, Family
 from tools.compatibility.page import compatibility_page
 from tools.constructs import Construct, read_examples
+from tools.man_page import man_page
 from tools.options_reference import options_page
 from tools.sql_surface import sql_reference_page
 from tools.surface_reference import cli_page, python_page, verbs_page
@@ -577,6 +578,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "compatibility.md": lambda: _page(["# Coming from pg_trickle", _NOTICE, *compatibility_page()]),
     "reference/python.md": lambda: _page(["# Python reference", _NOTICE, *python_page()]),
     "reference/options.md": lambda: _page(["# Options", _NOTICE, *options_page()]),
+    "man/pgtrickle.1": man_page,
     "reference/cli.md": lambda: _page(["# CLI reference", _NOTICE, *cli_page()]),
     "reference/verbs.md": lambda: _page(["# Verbs", _NOTICE, *verbs_page()]),
 }
