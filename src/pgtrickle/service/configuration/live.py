@@ -25,7 +25,7 @@ from pgtrickle.settings import Settings, hide_secret, load_settings, settings_fo
 
 logger = logging.getLogger(__name__)
 
-_LASTS = 0.5  # seconds for which an answer is good
+_LASTS = 0.9  # seconds for which an answer is good
 _IN_OPTIONS = re.compile(r"pg_trickle\.([a-z_]+)", re.IGNORECASE)
 
 
