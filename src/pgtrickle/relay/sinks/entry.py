@@ -1,0 +1,36 @@
+"""Every kind of receiver by its name, imported when a pipeline names it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Final, cast
+
+from pgtrickle.errors import PipelineError
+from pgtrickle.relay.definitions import Definition
+from pgtrickle.relay.secrets import resolve
+from pgtrickle.relay.sinks.sink import Sink
+
+KINDS: Final = {
+    "file": "lines:FileSink",
+    "stdout": "lines:StdoutSink",
+    "webhook": "webhook:WebhookSink",
+    "postgres": "postgres:PostgresSink",
+}
+
+
+def find_kind(definition: Definition) -> type[Sink]:
+    """Return the class of a pipeline's receiver, or raise ST820 or ST828."""
+    home = KINDS.get(definition.sink)
+    if home is None:
+        raise PipelineError(
+            f"the pipeline {definition.name} has the unknown sink {definition.sink[:40]!r}",
+            hint=f"Choose one of {', '.join(KINDS)}.",
+        )
+    module, name = home.split(":")
+    return cast("type[Sink]", getattr(import_module(f"pgtrickle.relay.sinks.{module}"), name))
+
+
+def make_sink(definition: Definition) -> Sink:
+    """Make the receiver of a pipeline, with its secrets; nothing is reached yet."""
+    options = resolve(definition.options, trusted=definition.from_file)
+    return find_kind(definition)(definition, options)
