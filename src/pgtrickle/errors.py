@@ -534,7 +534,7 @@ class SinkUnavailableError(StreamError, code="ST822"):
 
 
 class SinkSetupError(StreamError, code="ST823"):
-    """The receiver of a relay pipeline refuses all messages: credentials, topic, table or rights."""
+    """The receiver of a relay pipeline refuses everything: credentials, topic, table or rights."""
 
     retry = Retry.BACKOFF
 

@@ -57,6 +57,7 @@ COMMANDS = {
     "snapshot": "stream_tables.snapshot:snapshot",
     "shadow": "stream_tables.shadow:shadow",
     "outbox": "outboxes.outbox:outbox",
+    "relay": "outboxes.relay:relay",
     "scheduler": "scheduling.scheduler:scheduler",
     "gate": "scheduling.gate:gate",
     "watermark": "scheduling.watermark:watermark",

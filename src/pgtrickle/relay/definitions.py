@@ -70,7 +70,7 @@ _KEYS: Final = tuple(
 
 def read_definition(name: str, given: object, *, from_file: bool) -> Definition:
     """Check one definition; raise ST820 if it cannot be used."""
-    if not isinstance(name, str) or _NAME.fullmatch(name) is None:
+    if _NAME.fullmatch(str(name)) is None:
         raise PipelineError(
             f"a pipeline cannot be called {str(name)[:80]!r}",
             hint="Take up to 63 letters, digits, and _ . - after the first.",
@@ -79,7 +79,9 @@ def read_definition(name: str, given: object, *, from_file: bool) -> Definition:
         raise PipelineError(f"the pipeline {name} has no options", hint=_hint())
     unknown = sorted(str(one) for one in given if one not in _KEYS)
     if unknown:
-        raise PipelineError(f"the pipeline {name} has the unknown option {unknown[0]!r}", hint=_hint())
+        raise PipelineError(
+            f"the pipeline {name} has the unknown option {unknown[0]!r}", hint=_hint()
+        )
     values: dict[str, Any] = {}
     for key in ("stream_table", "sink"):
         if not isinstance(given.get(key), str):

@@ -18,19 +18,23 @@ KINDS: Final = {
 }
 
 
-def find_kind(definition: Definition) -> type[Sink]:
-    """Return the class of a pipeline's receiver, or raise ST820 or ST828."""
+def check_kind(definition: Definition) -> str:
+    """Return where the kind of a pipeline's receiver is, or raise ST820."""
     home = KINDS.get(definition.sink)
     if home is None:
         raise PipelineError(
             f"the pipeline {definition.name} has the unknown sink {definition.sink[:40]!r}",
             hint=f"Choose one of {', '.join(KINDS)}.",
         )
-    module, name = home.split(":")
-    return cast("type[Sink]", getattr(import_module(f"pgtrickle.relay.sinks.{module}"), name))
+    return home
 
 
 def make_sink(definition: Definition) -> Sink:
-    """Make the receiver of a pipeline, with its secrets; nothing is reached yet."""
+    """Make the receiver of a pipeline, with its secrets; nothing is reached yet.
+
+    Raise ST828 if the library of its kind is not installed.
+    """
+    module, name = check_kind(definition).split(":")
     options = resolve(definition.options, trusted=definition.from_file)
-    return find_kind(definition)(definition, options)
+    kind = cast("type[Sink]", getattr(import_module(f"pgtrickle.relay.sinks.{module}"), name))
+    return kind(definition, options)

@@ -6,6 +6,7 @@ import fcntl
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Final
 
@@ -82,10 +83,8 @@ class FileSink:
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
-            try:
+            with suppress(OSError):  # what did not arrive was not counted as delivered
                 self._file.close()
-            except OSError:
-                pass  # what did not arrive was not counted as delivered
             self._file = None
 
 

@@ -20,7 +20,7 @@ from pgtrickle.model.text.trusted import trusted
 from pgtrickle.relay.definitions import Definition
 from pgtrickle.relay.messages import Message, Op, Place, Schema, Stream
 from pgtrickle.relay.sinks.postgres_rows import Rows
-from pgtrickle.relay.sinks.sink import Guarantee, Options, Refused
+from pgtrickle.relay.sinks.sink import Guarantee, Options, RefusedError
 from pgtrickle.session import FIX_PATH
 
 _PLACES: Final = "pgtrickle_relay_places"
@@ -60,7 +60,7 @@ class PostgresSink:
             with self._connection.transaction():
                 self._make(schema)
             listed = run(_LIST_COLUMNS, {"table": self._table.sql}).fetchall()
-            self._columns = {name: type_ for name, type_ in listed}
+            self._columns = dict(listed)
             # For as long as the session lives; a relay that lost its server comes to a free one.
             [[free]] = run(_TAKE, {"table": self._table.sql}).fetchall()
             if not free:
@@ -89,20 +89,22 @@ class PostgresSink:
             run(trusted(f"CREATE TABLE {self._table.sql} ({listed})"))
             if schema.key:
                 keys = ", ".join(map(quote_identifier, schema.key))
-                run(trusted(f"CREATE UNIQUE INDEX ON {self._table.sql} ({keys}) NULLS NOT DISTINCT"))
+                run(
+                    trusted(f"CREATE UNIQUE INDEX ON {self._table.sql} ({keys}) NULLS NOT DISTINCT")
+                )
 
     def send(self, messages: Sequence[Message]) -> None:
         """Apply messages in one transaction, with the place of the last one."""
         try:
             self._apply(messages)
-        except Refused:
+        except RefusedError:
             if len(messages) == 1:
                 raise
             for number, message in enumerate(messages):  # which one it is
                 try:
                     self._apply([message])
-                except Refused as refused:
-                    raise Refused(number, str(refused), hint=refused.hint) from refused
+                except RefusedError as refused:
+                    raise RefusedError(number, str(refused), hint=refused.hint) from refused
 
     def _apply(self, messages: Sequence[Message]) -> None:
         connection = self._connection
@@ -113,7 +115,9 @@ class PostgresSink:
         with self._errors(), connection.transaction():
             for batch in _split(messages):
                 self._write(connection, batch)
-            connection.execute(trusted(_RECORD.replace("{places}", self._places)), values)
+            connection.execute(
+                trusted(_RECORD.replace("{places}", self._places.replace("%", "%%"))), values
+            )
 
     def _write(self, connection: psycopg.Connection, batch: Sequence[Message]) -> None:
         op, schema = batch[0].op, batch[0].schema
@@ -158,7 +162,7 @@ class PostgresSink:
     def _error_for(self, error: psycopg.Error) -> TrickleError:
         state = error.sqlstate or ""
         if state[:2] in _ABOUT_ONE:
-            return Refused(0, f"the table {self._table} refuses a row (SQLSTATE {state})")
+            return RefusedError(0, f"the table {self._table} refuses a row (SQLSTATE {state})")
         if state[:2] in _NOW_CLASSES or (not state and self._connection is not None):
             return SinkUnavailableError(f"the server of {self._table} does not answer ({state})")
         if not state:

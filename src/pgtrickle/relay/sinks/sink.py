@@ -19,7 +19,7 @@ class Guarantee(Enum):
     AT_LEAST_ONCE = "at least once"
 
 
-class Refused(MessageRefusedError):
+class RefusedError(MessageRefusedError):
     """One message is refused for good: those before it were delivered, none after it was."""
 
     def __init__(self, delivered: int, message: str, *, hint: str = "") -> None:
@@ -42,7 +42,7 @@ class Sink(Protocol):
         ...
 
     def send(self, messages: Sequence[Message]) -> None:
-        """Deliver messages in their order, and return when it has all of them; or raise Refused."""
+        """Deliver messages in their order, and return when it has all of them; or raise RefusedError."""
         ...
 
     def close(self) -> None:
