@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-hostile fuzz-lifecycle workloads corpus soak chaos hostile bench-race lake-random lake-kill \
+.PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-hostile fuzz-lifecycle lifecycle-kill workloads corpus soak chaos hostile bench-race lake-random lake-kill \
   lake-crowd audit demo demo-lake bench bench-latency bench-capture bench-wal bench-idle bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
   bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-lake bench-snapshots bench-report bench-check check ci docs release-check clean
 
@@ -117,6 +117,10 @@ hostile: setup  ## attackers beside writers and a daemon, 20 minutes: SECONDS=n 
 bench-race: setup  ## two daemons that take the lead from one another: no refresh twice, none left out
 	$(CHAOS) --seconds $(or $(SECONDS),3600) --daemons $(or $(DAEMONS),2) --daemon-kills $(or $(DAEMON_KILLS),20) \
 	  --jvm-kills 0 --backend-kills 0 --restarts 0 --pauses $(or $(PAUSES),60)
+
+lifecycle-kill: setup  ## kill -9 at each step of snapshots, dumps, restores and shadow switches: KILLS=n SEED=s
+	PGTRICKLE_LIFECYCLE_KILLS=$(or $(KILLS),200) $(if $(SEED),PGTRICKLE_LIFECYCLE_SEED=$(SEED)) \
+	  $(BIN)/pytest -q -s -p no:randomly tests/service/lifecycle/test_kills.py
 
 lake-random lake-kill: export PGTRICKLE_NEW_CASES = 1
 
