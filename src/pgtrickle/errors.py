@@ -542,6 +542,8 @@ class SinkSetupError(StreamError, code="ST823"):
 class MessageRefusedError(StreamError, code="ST824"):
     """The receiver of a relay pipeline refuses one message: it is too large, or not valid there."""
 
+    delivered = 0  # messages that were sent with it and arrived before it
+
 
 class EnvelopeError(StreamError, code="ST825"):
     """A message is not of a relay, or of a version that this one does not read."""

@@ -89,7 +89,9 @@ def read_definition(name: str, given: object, *, from_file: bool) -> Definition:
         values[key] = given[key]
     options = given.get("options") or {}
     if not isinstance(options, Mapping) or not all(isinstance(one, str) for one in options):
-        raise PipelineError(f"the options of the pipeline {name} are no names with values")
+        raise PipelineError(
+            f"the options of the pipeline {name} are no names with values", hint=_hint()
+        )
     values["options"] = dict(options)
     for key, kind in _WORDS.items():
         if given.get(key) is not None:

@@ -34,7 +34,7 @@ from pgtrickle.relay.backoff import pause
 from pgtrickle.relay.definitions import Definition, OnPoison, Start
 from pgtrickle.relay.messages import Message, Place
 from pgtrickle.relay.sinks.entry import make_sink
-from pgtrickle.relay.sinks.sink import RefusedError, Sink
+from pgtrickle.relay.sinks.sink import Sink
 from pgtrickle.relay.source import Page, Source
 
 logger = logging.getLogger(__name__)
@@ -203,7 +203,7 @@ class Pipeline:
         self.doing.in_flight = len(messages)
         try:
             sink.send(messages)
-        except RefusedError as refused:
+        except MessageRefusedError as refused:
             done = messages[: refused.delivered]
             if done:
                 self._record(source, done)

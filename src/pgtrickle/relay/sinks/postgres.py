@@ -14,13 +14,13 @@ from typing import Any, ClassVar, Final
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from pgtrickle.errors import SinkSetupError, SinkUnavailableError, TrickleError
+from pgtrickle.errors import MessageRefusedError, SinkSetupError, SinkUnavailableError, TrickleError
 from pgtrickle.model.text.names import QualifiedName, quote_identifier, quote_literal
 from pgtrickle.model.text.trusted import trusted
 from pgtrickle.relay.definitions import Definition
 from pgtrickle.relay.messages import Message, Op, Place, Schema, Stream
 from pgtrickle.relay.sinks.postgres_rows import Rows
-from pgtrickle.relay.sinks.sink import Guarantee, Options, RefusedError
+from pgtrickle.relay.sinks.sink import Guarantee, Options, refusal
 from pgtrickle.session import FIX_PATH
 
 _PLACES: Final = "pgtrickle_relay_places"
@@ -65,12 +65,8 @@ class PostgresSink:
             [[free]] = run(_TAKE, {"table": self._table.sql}).fetchall()
             if not free:
                 raise SinkUnavailableError(f"another relay writes the table {self._table}")
-            found = run(
-                trusted(
-                    f"SELECT outbox_id, in_contents, row_number FROM {self._places}"
-                    f" WHERE target = {quote_literal(str(self._table))} AND pgt_id = {stream.pgt_id}"
-                )
-            ).fetchone()
+            asked = trusted(_FIND.replace("{places}", self._places.replace("%", "%%")))
+            found = run(asked, [str(self._table), stream.pgt_id]).fetchone()
             return None if found is None else Place(*found)
 
     def _make(self, schema: Schema) -> None:
@@ -97,14 +93,14 @@ class PostgresSink:
         """Apply messages in one transaction, with the place of the last one."""
         try:
             self._apply(messages)
-        except RefusedError:
+        except MessageRefusedError:
             if len(messages) == 1:
                 raise
             for number, message in enumerate(messages):  # which one it is
                 try:
                     self._apply([message])
-                except RefusedError as refused:
-                    raise RefusedError(number, str(refused), hint=refused.hint) from refused
+                except MessageRefusedError as refused:
+                    raise refusal(number, str(refused), hint=refused.hint) from refused
 
     def _apply(self, messages: Sequence[Message]) -> None:
         connection = self._connection
@@ -162,7 +158,7 @@ class PostgresSink:
     def _error_for(self, error: psycopg.Error) -> TrickleError:
         state = error.sqlstate or ""
         if state[:2] in _ABOUT_ONE:
-            return RefusedError(0, f"the table {self._table} refuses a row (SQLSTATE {state})")
+            return refusal(0, f"the table {self._table} refuses a row (SQLSTATE {state})")
         if state[:2] in _NOW_CLASSES or (not state and self._connection is not None):
             return SinkUnavailableError(f"the server of {self._table} does not answer ({state})")
         if not state:
@@ -198,6 +194,9 @@ def _has_null(batch: Sequence[Message]) -> bool:
     return any(one.key is not None and None in json.loads(one.key).values() for one in batch)
 
 
+_FIND: Final = """
+    SELECT outbox_id, in_contents, row_number FROM {places} WHERE target = %s AND pgt_id = %s
+"""
 _RECORD: Final = """
     INSERT INTO {places} AS p (target, pgt_id, outbox_id, in_contents, row_number)
     VALUES (%s, %s, %s, %s, %s)

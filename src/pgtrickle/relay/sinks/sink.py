@@ -19,12 +19,11 @@ class Guarantee(Enum):
     AT_LEAST_ONCE = "at least once"
 
 
-class RefusedError(MessageRefusedError):
-    """One message is refused for good: those before it were delivered, none after it was."""
-
-    def __init__(self, delivered: int, message: str, *, hint: str = "") -> None:
-        super().__init__(message, hint=hint)
-        self.delivered = delivered
+def refusal(delivered: int, message: str, *, hint: str = "") -> MessageRefusedError:
+    """Return the error for a message: those before it were delivered, none after it was."""
+    error = MessageRefusedError(message, hint=hint)
+    error.delivered = delivered
+    return error
 
 
 class Sink(Protocol):
@@ -42,7 +41,7 @@ class Sink(Protocol):
         ...
 
     def send(self, messages: Sequence[Message]) -> None:
-        """Deliver messages in their order, and return when it has all of them; or raise RefusedError."""
+        """Deliver messages in their order, and return when it has them; or raise RefusedError."""
         ...
 
     def close(self) -> None:

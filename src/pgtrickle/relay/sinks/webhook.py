@@ -18,7 +18,7 @@ from pgtrickle.errors import SinkSetupError, SinkUnavailableError
 from pgtrickle.relay.definitions import Definition
 from pgtrickle.relay.envelopes import CONTENT_TYPES, encode
 from pgtrickle.relay.messages import Message, Place, Schema, Stream
-from pgtrickle.relay.sinks.sink import Guarantee, Options, RefusedError, missing_library
+from pgtrickle.relay.sinks.sink import Guarantee, Options, missing_library, refusal
 
 try:
     import urllib3
@@ -106,7 +106,7 @@ class WebhookSink:
         if status in _NOT_NOW or status >= 500:
             raise SinkUnavailableError(f"{self._where} cannot take messages now: status {status}")
         if status in _ABOUT_ONE:
-            raise RefusedError(number, f"{self._where} refuses the message {message.id}: {status}")
+            raise refusal(number, f"{self._where} refuses the message {message.id}: {status}")
         raise SinkSetupError(
             f"{self._where} refuses messages: status {status}",
             hint="Check the URL, the secret and the headers of the pipeline.",
