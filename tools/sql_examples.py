@@ -175,6 +175,17 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "outbox_entries": "SELECT outbox_id, inserted, updated, deleted, changes"
             "\n  FROM pgtrickle.outbox_entries('revenue')",
             "outbox_schema": "SELECT columns, key_columns FROM pgtrickle.outbox_schema('revenue')",
+            "create_consumer_group": "SELECT pgtrickle.create_consumer_group('mirror', 'revenue',"
+            " 'earliest')",
+            "poll_outbox": "SELECT outbox_id, changes\n  FROM pgtrickle.poll_outbox('mirror',"
+            " 'worker 1', batch => 100)",
+            "extend_lease": "SELECT pgtrickle.extend_lease('mirror', 'worker 1', 60)",
+            "consumer_heartbeat": "SELECT pgtrickle.consumer_heartbeat('mirror', 'worker 1')",
+            "commit_offset": "SELECT pgtrickle.commit_offset('mirror', 'worker 1', 1)",
+            "seek_offset": "SELECT pgtrickle.seek_offset('mirror', 0)",
+            "consumer_lag": "SELECT group_name, lag_entries, lag_seconds, leased_to"
+            "\n  FROM pgtrickle.consumer_lag()",
+            "drop_consumer_group": "SELECT pgtrickle.drop_consumer_group('mirror')",
             "disable_outbox": "CALL pgtrickle.disable_outbox('revenue')",
         },
         "Shadow builds": {

@@ -20,6 +20,7 @@ class Verb:
     why: str = ""
 
 
+_OF_CONSUMERS = "a consumer is a program that runs on"
 _OF_SESSIONS = "of use to a session of SQL only"
 _FILES = "the files are where the client is; in SQL, the view project_tables"
 
@@ -54,6 +55,14 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("outbox.outbox_status", "outbox status", "outbox_status"),
         Verb("outbox.outbox_rows", "outbox rows", "outbox_rows"),
         Verb("outbox.outbox_position", "", "outbox_position", "in the shell, outbox status"),
+        Verb("outbox.create_consumer_group", "outbox group create", "create_consumer_group"),
+        Verb("outbox.drop_consumer_group", "outbox group drop", "drop_consumer_group"),
+        Verb("outbox.seek_offset", "outbox group seek", "seek_offset"),
+        Verb("outbox.consumer_lag", "outbox group lag", "consumer_lag"),
+        Verb("outbox.poll_outbox", "", "poll_outbox", _OF_CONSUMERS),
+        Verb("outbox.commit_offset", "", "commit_offset", _OF_CONSUMERS),
+        Verb("outbox.extend_lease", "", "extend_lease", _OF_CONSUMERS),
+        Verb("outbox.consumer_heartbeat", "", "consumer_heartbeat", _OF_CONSUMERS),
         Verb("", "", "outbox_entries", "in Python and the shell, outbox_rows"),
         Verb("", "", "outbox_schema", "in Python and the shell, the columns of the table"),
     ),

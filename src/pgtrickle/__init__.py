@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from pgtrickle.client.definitions import DefinitionVerbs
     from pgtrickle.client.insight import InsightVerbs
     from pgtrickle.client.lake import LakeVerbs
-    from pgtrickle.client.outbox import OutboxVerbs
     from pgtrickle.client.projects import ProjectVerbs
     from pgtrickle.client.scheduler import SchedulerVerbs
     from pgtrickle.client.shadows import ShadowVerbs
     from pgtrickle.client.snapshots import SnapshotVerbs
+    from pgtrickle.client.streams.outbox import OutboxVerbs
     from pgtrickle.client.table import Table
     from pgtrickle.client.trickle import Trickle
     from pgtrickle.errors import TrickleError
@@ -73,7 +73,13 @@ if TYPE_CHECKING:
         WatermarkGroup,
     )
     from pgtrickle.model.stream_table import Action, InitiatedBy, RefreshMode, Status, StreamTable
-    from pgtrickle.model.streams.outbox import Outbox, OutboxChange, OutboxPosition
+    from pgtrickle.model.streams.outbox import (
+        ConsumerLag,
+        LeasedEntry,
+        Outbox,
+        OutboxChange,
+        OutboxPosition,
+    )
     from pgtrickle.model.table_snapshot import ListedSnapshot, RowChange, SnapshotDiff
     from pgtrickle.model.text.names import QualifiedName
     from pgtrickle.model.text.shown import Listing
@@ -104,6 +110,7 @@ __all__ = [
     "CaptureVerbs",
     "CdcMode",
     "Check",
+    "ConsumerLag",
     "CreateOptions",
     "Definition",
     "DefinitionVerbs",
@@ -127,6 +134,7 @@ __all__ = [
     "LakeCare",
     "LakeSource",
     "LakeVerbs",
+    "LeasedEntry",
     "ListedSnapshot",
     "ListedSource",
     "Listing",
@@ -208,6 +216,7 @@ _HOMES = {
     "CaptureVerbs": "pgtrickle.client.capture",
     "CdcMode": "pgtrickle.model.capture.cdc_mode",
     "Check": "pgtrickle.service.insight.doctor",
+    "ConsumerLag": "pgtrickle.model.streams.outbox",
     "CreateOptions": "pgtrickle.options.words",
     "Definition": "pgtrickle.options.words",
     "DefinitionVerbs": "pgtrickle.client.definitions",
@@ -230,6 +239,7 @@ _HOMES = {
     "LakeCare": "pgtrickle.model.lake.sink",
     "LakeSource": "pgtrickle.model.lake.source",
     "LakeVerbs": "pgtrickle.client.lake",
+    "LeasedEntry": "pgtrickle.model.streams.outbox",
     "ListedSnapshot": "pgtrickle.model.table_snapshot",
     "ListedSource": "pgtrickle.model.status_report",
     "Listing": "pgtrickle.model.text.shown",
@@ -241,7 +251,7 @@ _HOMES = {
     "Outbox": "pgtrickle.model.streams.outbox",
     "OutboxChange": "pgtrickle.model.streams.outbox",
     "OutboxPosition": "pgtrickle.model.streams.outbox",
-    "OutboxVerbs": "pgtrickle.client.outbox",
+    "OutboxVerbs": "pgtrickle.client.streams.outbox",
     "Outcome": "pgtrickle.service.lifecycle.create_or_replace",
     "PastRows": "pgtrickle.model.lake.past_rows",
     "Picture": "pgtrickle.catalog.console.picture",

@@ -42,10 +42,15 @@ AS $$
                string_agg(format('%I.%I: %s', l.landing_schema, l.landing_name, l.last_error), '; '
                           ORDER BY l.landing_schema, l.landing_name)
           FROM pgtrickle.pgt_ducklake_sources AS l WHERE l.last_error IS NOT NULL HAVING count(*) > 0
+         UNION ALL
+        SELECT 'outboxes', 'WARNING',
+               string_agg(format('%s is kept for the consumer group %s', o.stream_table, o.blocked_by), '; '
+                          ORDER BY o.stream_table)
+          FROM pgtrickle.outbox_status() AS o WHERE o.blocked_by IS NOT NULL HAVING count(*) > 0
     )
     SELECT k.name, coalesce(f.severity, 'OK'), coalesce(f.detail, '')
       FROM unnest(ARRAY['daemon', 'drained', 'suspended', 'fuses', 'errors', 'stale', 'reinitialize',
-                        'capture', 'sinks', 'lake'])
+                        'capture', 'sinks', 'lake', 'outboxes'])
            WITH ORDINALITY AS k (name, n)
       LEFT JOIN found AS f ON f.check_name = k.name
      ORDER BY k.n
