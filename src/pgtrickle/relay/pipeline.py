@@ -153,6 +153,7 @@ class Pipeline:
         place = find_place(held, at_sink)
         if place is None and self.definition.start is not Start.SNAPSHOT:
             place = source.find_start()
+            source.advance(place, None, 0)
         if place is None or place.in_contents:
             place = self._deliver_contents(source, sink, place)
         while place is not None and not self.stop.is_set() and not self.paused.is_set():

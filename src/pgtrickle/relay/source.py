@@ -15,6 +15,7 @@ from pgtrickle.catalog.relay.pages import (
     Followed,
     Head,
     Letter,
+    check_group,
     find_followed,
     list_columns,
     list_heads,
@@ -103,7 +104,8 @@ class Source:
                 self._holder,
             )
             earliest = self._definition.start is Start.EARLIEST
-            make_group(session, self._group, self._followed, earliest=earliest)
+            if held.place is None:
+                make_group(session, self._group, self._followed, earliest=earliest)
         return held
 
     def find_start(self) -> Place:
@@ -133,6 +135,7 @@ class Source:
         name = self._found().name
         with translated_errors(), self.session.transaction():
             self.session.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            check_group(self.session, self._group, self._found())
             heads = list_heads(self.session, name, place.outbox_id)
             if not heads:
                 return None

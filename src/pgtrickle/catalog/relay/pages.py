@@ -10,7 +10,7 @@ from typing import NamedTuple
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
-from pgtrickle.errors import StreamTableNotFoundError
+from pgtrickle.errors import ChangesGoneError, StreamTableNotFoundError
 from pgtrickle.model.text.names import QualifiedName
 
 
@@ -154,8 +154,10 @@ def list_columns(connection: Connection[TupleRow], relid: int) -> Sequence[tuple
 # Entries that a relay has yet to deliver are kept for it.
 _MAKE_GROUP = """
     SELECT pgtrickle.create_consumer_group(%(group)s, %(name)s, %(start)s, '{}')
-     WHERE NOT EXISTS (SELECT FROM pgtrickle.pgt_consumer_groups AS g
-                        WHERE g.group_name = %(group)s AND g.pgt_id = %(pgt_id)s)
+"""
+_HAS_GROUP = """
+    SELECT EXISTS (SELECT FROM pgtrickle.pgt_consumer_groups AS g
+                    WHERE g.group_name = %(group)s AND g.pgt_id = %(pgt_id)s)
 """
 _DROP_OTHERS = """
     DELETE FROM pgtrickle.pgt_consumer_groups WHERE group_name = %(group)s AND pgt_id <> %(pgt_id)s
@@ -165,7 +167,7 @@ _DROP_OTHERS = """
 def make_group(
     connection: Connection[TupleRow], group: str, followed: Followed, *, earliest: bool
 ) -> None:
-    """Let the outbox keep entries for a pipeline."""
+    """Let the outbox keep entries for a pipeline from now on."""
     values = {
         "group": group,
         "name": followed.name.sql,
@@ -173,7 +175,23 @@ def make_group(
         "pgt_id": followed.pgt_id,
     }
     connection.execute(_DROP_OTHERS, values)
-    connection.execute(_MAKE_GROUP, values)
+    [[known]] = connection.execute(_HAS_GROUP, values).fetchall()
+    if not known:
+        connection.execute(_MAKE_GROUP, values)
+
+
+def check_group(connection: Connection[TupleRow], group: str, followed: Followed) -> None:
+    """Raise ST802 unless the outbox has kept entries for a pipeline without interruption.
+
+    Without outbox there is no group: what was changed before it was enabled again is in no entry.
+    """
+    values = {"group": group, "pgt_id": followed.pgt_id}
+    [[known]] = connection.execute(_HAS_GROUP, values).fetchall()
+    if not known:
+        raise ChangesGoneError(
+            f"the outbox of {followed.name} has not kept its entries for this pipeline",
+            hint="Let it begin again: pgtrickle relay resume PIPELINE --again.",
+        )
 
 
 _RELEASE = """

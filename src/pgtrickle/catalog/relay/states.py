@@ -47,6 +47,8 @@ _TAKE = """
         ON CONFLICT (pipeline) DO UPDATE
        SET holder = excluded.holder, held_until = excluded.held_until, sink = excluded.sink,
            pgt_id = excluded.pgt_id,
+           messages = CASE WHEN s.pgt_id = excluded.pgt_id THEN s.messages ELSE 0 END,
+           retries = CASE WHEN s.pgt_id = excluded.pgt_id THEN s.retries ELSE 0 END,
            outbox_id = CASE WHEN s.pgt_id = excluded.pgt_id THEN s.outbox_id END,
            in_contents = CASE WHEN s.pgt_id = excluded.pgt_id THEN s.in_contents END,
            row_number = CASE WHEN s.pgt_id = excluded.pgt_id THEN s.row_number END,

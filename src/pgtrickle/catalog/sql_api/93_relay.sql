@@ -11,7 +11,7 @@ LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    found bigint := pgtrickle.find_stream_table($2, $12);
+    followed bigint := pgtrickle.find_stream_table($2, $12);
 BEGIN
     IF $1 IS NULL OR $1 !~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$' THEN
         RAISE EXCEPTION 'a pipeline cannot be called "%"', left($1, 80)
@@ -29,7 +29,7 @@ BEGIN
                            'on_poison: block, dead_letter_key, dead_letter.';
     END IF;
     INSERT INTO pgtrickle.pgt_relay_pipelines AS p (pipeline, pgt_id, definition)
-    VALUES ($1, found, jsonb_build_object(
+    VALUES ($1, followed, jsonb_build_object(
                 'sink', $3, 'options', $4, 'envelope', $5, 'start', $6, 'on_poison', $7,
                 'sink_max_inflight', $8, 'max_failures', $9, 'poll_ms', $10))
         ON CONFLICT (pipeline) DO UPDATE
