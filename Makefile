@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-hostile fuzz-lifecycle lifecycle-kill workloads corpus soak chaos hostile bench-race lake-random lake-kill \
   lake-crowd audit demo demo-lake bench bench-latency bench-capture bench-wal bench-idle bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
-  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-lake bench-snapshots bench-report bench-check check ci docs release-check clean
+  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-lake bench-snapshots bench-projects bench-report bench-check check ci docs package-sizes release-check clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -253,6 +253,11 @@ bench-snapshots: setup  ## snapshot and restore beside CREATE TABLE AS: ROWS=n, 
 	$(BENCH).snapshots --rows $(ROWS) $(if $(ROUNDS),--rounds $(ROUNDS)) --output $(OUTPUT)/snapshots.json
 	$(REPORT) $(OUTPUT)/snapshots.json
 
+bench-projects: TABLES = 200
+bench-projects: setup  ## plan and apply a project of files: TABLES=n, ROUNDS=n
+	$(BENCH).projects --tables $(TABLES) $(if $(ROUNDS),--rounds $(ROUNDS)) --output $(OUTPUT)/projects.json
+	$(REPORT) $(OUTPUT)/projects.json
+
 bench-report: setup  ## draw tables and plots anew from the results in OUTPUT
 	$(REPORT) $(OUTPUT)/*.json
 
@@ -266,6 +271,9 @@ bench-check: setup  ## fail if a ratio of RESULTS=files fell below its recorded 
 check: lint unit  ## what to run before each commit
 
 ci: lint audit test test-oldest test-sample  ## what CI runs, exactly
+
+package-sizes: setup  ## what each extra takes, in fresh environments
+	$(BIN)/python -m tools.package_sizes
 
 release-check: setup  ## what RELEASE.md asks for, as far as a program can tell
 	$(BIN)/python -m tools.release_check

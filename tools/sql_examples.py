@@ -73,6 +73,7 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "drain": "CALL pgtrickle.drain(timeout_s => 10)",
             "is_drained": "SELECT pgtrickle.is_drained()",
             "undrain": "SELECT pgtrickle.undrain()",
+            "falling_behind": "SELECT name, stretch, took_seconds FROM pgtrickle.falling_behind()",
             "quiesce": "CALL pgtrickle.quiesce(timeout_s => 10)",
             "quiesce_status": "SELECT pgtrickle.quiesce_status()",
             "resume_all": "SELECT pgtrickle.resume_all()",

@@ -143,6 +143,7 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("scheduler.drain", "scheduler drain", "drain"),
         Verb("scheduler.is_drained", "", "is_drained", "in the shell, drain waits for it"),
         Verb("scheduler.undrain", "scheduler undrain", "undrain"),
+        Verb("scheduler.falling_behind", "scheduler behind", "falling_behind"),
         Verb("scheduler.quiesce", "scheduler quiesce", "quiesce"),
         Verb(
             "scheduler.quiesce_status", "", "quiesce_status", "in the shell, status shows what runs"

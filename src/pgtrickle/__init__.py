@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pgtrickle.catalog.capture.health import CaptureHealth
     from pgtrickle.catalog.console.picture import Picture, PicturePart
     from pgtrickle.catalog.refreshes.history import Refresh, RefreshStatus
+    from pgtrickle.catalog.scheduling.paces import FallingBehind
     from pgtrickle.client.capture import CaptureVerbs
     from pgtrickle.client.definitions import DefinitionVerbs
     from pgtrickle.client.insight import InsightVerbs
@@ -122,6 +123,7 @@ __all__ = [
     "DiskUsage",
     "Efficiency",
     "EvolutionStatus",
+    "FallingBehind",
     "FieldChange",
     "FuseMode",
     "FuseStatus",
@@ -228,6 +230,7 @@ _HOMES = {
     "Efficiency": "pgtrickle.model.status_report",
     "EvolutionStatus": "pgtrickle.model.shadows.build",
     "FieldChange": "pgtrickle.model.projects.plan",
+    "FallingBehind": "pgtrickle.catalog.scheduling.paces",
     "FuseMode": "pgtrickle.model.scheduling.fuse",
     "FuseStatus": "pgtrickle.model.status_report",
     "GateStatus": "pgtrickle.model.status_report",

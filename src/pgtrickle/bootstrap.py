@@ -24,7 +24,12 @@ from pgtrickle.model.lost_servers import noticing_lost_server
 from pgtrickle.service.configuration.live import LiveSettings
 from pgtrickle.service.lazy import Late
 from pgtrickle.service.remembered import Remembered
-from pgtrickle.service.runtime import Runtime, translated_errors, withheld_words
+from pgtrickle.service.runtime import (
+    Runtime,
+    connections_for,
+    translated_errors,
+    withheld_words,
+)
 from pgtrickle.session import CallerSession, Session
 from pgtrickle.settings import (
     Settings,
@@ -210,9 +215,7 @@ class _Adapters:
             dsn,
             connection_class=kind,
             min_size=1,
-            # A refresh holds two or three and borrows one more now and then; as many may be asked
-            # for as the scheduler begins.
-            max_size=8 + 8 * settings.max_concurrent_refreshes,
+            max_size=connections_for(settings),
             kwargs={"autocommit": True, "prepare_threshold": None},
             configure=_configure,
             check=Session.check_open,

@@ -102,7 +102,7 @@ class Settings:
         " changed. IMMEDIATE stream tables are recomputed on their schedule too.",
     )
     max_concurrent_refreshes: int = _setting(
-        4, "How many refreshes `pgtrickle run` runs at a time.", 1, 64, restart=True
+        4, "How many refreshes `pgtrickle run` runs at a time.", 1, 64
     )
     per_database_worker_quota: int = _setting(
         0,
@@ -110,13 +110,11 @@ class Settings:
         " 0: all.",
         0,
         64,
-        restart=True,
     )
     auto_backoff: bool = _setting(
         default=True,
         doc="Refresh a stream table half as often after three consecutive refreshes that took"
         " longer than its schedule, down to an eighth, until one takes no longer.",
-        restart=True,
     )
     event_wakeup: bool = _setting(
         default=True,

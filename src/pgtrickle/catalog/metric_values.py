@@ -25,6 +25,7 @@ class StreamTableFigures:
     stream_table: QualifiedName
     staleness_seconds: float | None  # None before the first load
     consecutive_errors: int
+    stretch: int  # a factor on its interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +69,9 @@ def count_stream_tables(connection: Connection[TupleRow]) -> dict[str, int]:
 _LIST_STREAM_TABLES = """
     SELECT s.pgt_schema, s.pgt_name,
            extract(epoch FROM pg_catalog.clock_timestamp() - s.data_timestamp)::float8,
-           s.consecutive_errors
+           s.consecutive_errors, COALESCE(p.stretch, 1)
       FROM pgtrickle.pgt_stream_tables AS s
+      LEFT JOIN pgtrickle.pgt_paces AS p USING (pgt_id)
      WHERE s.pgt_schema <> 'pgtrickle_state'
      ORDER BY s.data_timestamp NULLS LAST, s.pgt_id
      LIMIT %s

@@ -37,7 +37,9 @@ def _plain(value: object) -> object:
         return value.isoformat()
     if isinstance(value, Enum):
         return value.value
-    return list(value) if isinstance(value, tuple) else value
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def error_document(error: TrickleError) -> Document:

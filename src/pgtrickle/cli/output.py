@@ -25,6 +25,7 @@ from pgtrickle.cli.documents import error_document
 from pgtrickle.cli.passwords import hide_passwords
 from pgtrickle.cli.setup import Setup
 from pgtrickle.errors import InternalError, TrickleError
+from pgtrickle.extras import explain_missing
 from pgtrickle.model.text.printable import printable, printable_json, printable_line
 
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
@@ -48,6 +49,9 @@ def errors_as_exit_codes(
         raise typer.Exit(_INTERRUPTED) from None
     except (typer.Exit, BrokenPipeError):
         raise
+    except ModuleNotFoundError as error:
+        print_error(explain_missing(error) or _unforeseen(error), as_json=as_json, debug=debug)
+        raise typer.Exit(1) from error
     except Exception as error:
         # The last line of defence: what nobody foresaw is a bug of ours, and is shown as one.
         print_error(_unforeseen(error), as_json=as_json, debug=debug, compact=compact)

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from pgtrickle.client.insight import InsightVerbs
     from pgtrickle.client.lake import LakeVerbs
     from pgtrickle.client.projects import ProjectVerbs
-    from pgtrickle.client.relay import RelayVerbs
+    from pgtrickle.client.streams.relay import RelayVerbs
     from pgtrickle.client.scheduler import SchedulerVerbs
     from pgtrickle.client.shadows import ShadowVerbs
     from pgtrickle.client.snapshots import SnapshotVerbs
@@ -191,7 +191,7 @@ class Trickle(Naming):
     @cached_property
     def relay(self) -> RelayVerbs:
         """The verbs on relays: what is delivered where, and how that goes."""
-        from pgtrickle.client.relay import RelayVerbs
+        from pgtrickle.client.streams.relay import RelayVerbs
 
         return RelayVerbs(self._runtime, self._schema)
 

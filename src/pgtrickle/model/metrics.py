@@ -70,6 +70,13 @@ QUEUED = _gauge(
     "pgtrickle_refreshes_queued",
     "Refreshes that are due and wait for a worker, or for the refresh of a source.",
 )
+ADMITTED = _gauge(
+    "pgtrickle_refreshes_admitted",
+    "How many refreshes may run at a time: fewer than the setting after errors for want of room.",
+)
+FALLING_BEHIND = _counter(
+    "pgtrickle_scheduler_falling_behind_total", "Refreshes that took longer than their interval."
+)
 NOT_READ = _counter(
     "pgtrickle_catalog_read_failures_total",
     "How often the metrics of the catalog could not be read.",
@@ -80,6 +87,11 @@ STREAM_TABLES = _gauge("pgtrickle_stream_tables", "Stream tables by their status
 STALENESS = _gauge(
     "pgtrickle_staleness_seconds",
     "The age of the contents of a stream table; absent before the first load.",
+    _TABLE,
+)
+STRETCH = _gauge(
+    "pgtrickle_interval_stretch",
+    "The factor on the interval of a stream table's schedule, because its refreshes fall behind.",
     _TABLE,
 )
 ERRORS = _gauge(
@@ -125,9 +137,10 @@ SNAPSHOT = _gauge("pgtrickle_sink_snapshot_id", "The lake snapshot of the last d
 
 OF_EACH_DAEMON = (
     VERSION, LEADING, READY, LAST_ROUND, REFRESHES, FAILURES, DURATION, ROWS, RUNNING, QUEUED,
-    NOT_READ,
+    ADMITTED, FALLING_BEHIND, NOT_READ,
 )  # fmt: skip
 OF_THE_LEADER = (
-    STREAM_TABLES, STALENESS, ERRORS, LOCK_FALLBACKS, REQUESTS, SINKS, DELIVERIES, ATTEMPTS,
+    STREAM_TABLES, STALENESS, STRETCH, ERRORS, LOCK_FALLBACKS, REQUESTS, SINKS, DELIVERIES,
+    ATTEMPTS,
     DELIVERY_FAILURES, DELIVERED_ROWS, DELIVERED_BYTES, LAG_REFRESHES, LAG_SECONDS, SNAPSHOT,
 )  # fmt: skip

@@ -38,6 +38,15 @@ if TYPE_CHECKING:  # a use case that only reads the catalog needs neither Arrow 
 _PATIENCE = 3.0  # seconds for which one request for a connection waits
 
 
+def connections_for(settings: Settings) -> int:
+    """Return how many connections a process may need.
+
+    A refresh holds two or three and borrows one more now and then; as many may be asked for as the
+    scheduler begins.
+    """
+    return 8 + 8 * settings.max_concurrent_refreshes
+
+
 def _owner() -> str:
     return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 
@@ -141,6 +150,12 @@ class Runtime:
         with self.connection_before_catalog() as connection:
             self._follow_settings(connection)
             yield connection
+
+    def fit_pool(self) -> None:
+        """Let the pool have as many connections as the refreshes that may run at a time need."""
+        most = connections_for(self.settings)
+        if most > self.pool.max_size:
+            self.pool.resize(self.pool.min_size, most)
 
     def look_at_settings(self) -> None:
         """Follow what the database says of the settings at this moment."""

@@ -28,6 +28,18 @@ AS $$
         SELECT 'stale', 'WARNING', string_agg(t.name, ', ' ORDER BY t.name)
           FROM tables AS t WHERE t.stale AND t.status = 'ACTIVE' HAVING count(*) > 0
          UNION ALL
+        SELECT 'pace', 'WARNING',
+               string_agg(format('%s takes %s s, is due every %s s', b.name,
+                                 round(b.took_seconds::numeric, 1), b.effective_interval_seconds), '; ')
+          FROM pgtrickle.falling_behind() AS b WHERE b.stretch > 1 HAVING count(*) > 0
+         UNION ALL
+        SELECT 'load', 'WARNING',
+               format('%s: %s refreshes wait, %s at a time, hot stream tables first, since %s',
+                      l.saturation ->> 'reason', l.saturation ->> 'waiting', l.saturation ->> 'limit',
+                      l.saturation ->> 'since')
+          FROM pgtrickle.pgt_leader AS l
+         WHERE l.saturation IS NOT NULL AND l.expires_at > clock_timestamp()
+         UNION ALL
         SELECT 'reinitialize', 'WARNING', string_agg(t.name, ', ' ORDER BY t.name)
           FROM tables AS t WHERE t.needs_reinit HAVING count(*) > 0
          UNION ALL
@@ -49,7 +61,7 @@ AS $$
           FROM pgtrickle.outbox_status() AS o WHERE o.blocked_by IS NOT NULL HAVING count(*) > 0
     )
     SELECT k.name, coalesce(f.severity, 'OK'), coalesce(f.detail, '')
-      FROM unnest(ARRAY['daemon', 'drained', 'suspended', 'fuses', 'errors', 'stale', 'reinitialize',
+      FROM unnest(ARRAY['daemon', 'drained', 'suspended', 'fuses', 'errors', 'stale', 'pace', 'load', 'reinitialize',
                         'capture', 'sinks', 'lake', 'outboxes'])
            WITH ORDINALITY AS k (name, n)
       LEFT JOIN found AS f ON f.check_name = k.name

@@ -35,6 +35,7 @@ from pgtrickle.model.metrics import Metric, MetricKind
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import Status
 from pgtrickle.scheduler.loop import Loop
+from pgtrickle.scheduler.pace import Cycle
 from pgtrickle.service.insight.metric_values import Figures
 
 _BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
@@ -92,6 +93,11 @@ class Metrics:
     def sink_changed(self, news: SinkNews) -> None:
         """Sinks are counted from what the catalog says of them."""
 
+    def fell_behind(self, cycle: Cycle) -> None:  # noqa: ARG002 - a watcher's
+        """Count a refresh that took longer than its interval."""
+        with self._lock:
+            self._add(metrics.FALLING_BEHIND)
+
     def _add(self, metric: Metric, *labels: str, number: int = 1) -> None:
         self._counts[metric.name][labels] += number
 
@@ -109,9 +115,12 @@ class Metrics:
             yield _family(metrics.LAST_ROUND, {(): health.seconds_since_last_round})
             for metric in (metrics.REFRESHES, metrics.FAILURES, metrics.ROWS):
                 yield _family(metric, self._counts[metric.name])
+            late = self._counts[metrics.FALLING_BEHIND.name][()]
+            yield _family(metrics.FALLING_BEHIND, {(): late})
             yield self._duration_family()
             yield _family(metrics.RUNNING, {(): running})
             yield _family(metrics.QUEUED, {(): queued})
+            yield _family(metrics.ADMITTED, {(): 0 if loop is None else loop.admission.limit})
 
     def _duration_family(self) -> Family:
         metric = metrics.DURATION
@@ -144,6 +153,7 @@ def _families(figures: Figures) -> Iterator[Family]:
     tables = [(str(one.stream_table), one) for one in figures.stream_tables]
     staleness = [(name, one.staleness_seconds) for name, one in tables]
     yield _by_table(metrics.STALENESS, staleness)
+    yield _by_table(metrics.STRETCH, [(name, one.stretch) for name, one in tables])
     yield _by_table(metrics.ERRORS, [(name, one.consecutive_errors) for name, one in tables])
     waits = figures.lock_fallbacks.items()
     yield _family(metrics.LOCK_FALLBACKS, {(reason,): number for reason, number in waits})

@@ -28,6 +28,7 @@ from pgtrickle.model.lake.sink import SinkNews
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import Action
 from pgtrickle.scheduler.loop import Loop, Watcher
+from pgtrickle.scheduler.pace import Cycle
 from pgtrickle.settings import load_settings
 
 if TYPE_CHECKING:  # the package takes longer to import than --help should
@@ -205,6 +206,10 @@ class _Both:
         self.first.sink_changed(news)
         self.second.sink_changed(news)
 
+    def fell_behind(self, cycle: Cycle) -> None:
+        self.first.fell_behind(cycle)
+        self.second.fell_behind(cycle)
+
 
 @dataclass(slots=True)
 class _Printer:
@@ -257,6 +262,16 @@ class _Printer:
             print_json(sink_news_document(news), indent=None)
         else:
             stderr().print(sink_line(news), markup=False, soft_wrap=True)
+
+    def fell_behind(self, cycle: Cycle) -> None:
+        name, took = str(cycle.stream_table.name), cycle.took.total_seconds()
+        every = (cycle.every * cycle.before.stretch).total_seconds()
+        if self.as_json:
+            late = {"took_seconds": took, "interval_seconds": every, "stretch": cycle.after.stretch}
+            print_json({"stream_table": name, "falling_behind": late}, indent=None)
+        else:
+            told = f"{name} falls behind: it took {took:.1f} s, and is due every {every:g} s"
+            stderr().print(told, markup=False, soft_wrap=True)
 
 
 @dataclass(slots=True)

@@ -18,6 +18,7 @@ from pgtrickle.catalog.migrate import check_version
 from pgtrickle.catalog.settings_table import list_unknown_parameters
 from pgtrickle.catalog.stream_tables import list_stream_tables
 from pgtrickle.errors import CatalogMissingError, CatalogOutdatedError, TrickleError
+from pgtrickle.extras import lacking
 from pgtrickle.model.stream_table import Status
 from pgtrickle.model.text.names import QualifiedName, quote_identifier
 from pgtrickle.model.text.shown import Shown
@@ -135,9 +136,8 @@ def _spark() -> Check:
     try:
         return Check("spark", ok=True, detail=f"pyspark {metadata.version('pyspark')}")
     except metadata.PackageNotFoundError:
-        return Check(
-            "spark", ok=False, detail="pyspark is not installed", hint="pip install pgtrickle."
-        )
+        error = lacking("pyspark")
+        return Check("spark", ok=False, detail=str(error), hint=error.hint)
 
 
 def _server(connection: Connection) -> Check:
