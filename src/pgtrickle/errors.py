@@ -563,9 +563,5 @@ class SecretMissingError(StreamError, code="ST827"):
     """A secret that the definition of a relay pipeline names is not there, or may not be used."""
 
 
-class SinkLibraryError(StreamError, code="ST828"):
-    """The library by which a relay reaches a receiver of this kind is not installed."""
-
-
 class InternalError(BugError, code="ST901"):
     """The package broke one of its own invariants."""

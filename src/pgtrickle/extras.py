@@ -28,6 +28,10 @@ EXTRA_OF: Final[Mapping[str, str]] = MappingProxyType(
         "textual": "console",
         "pandas": "connect",
         "grpc": "connect",
+        "urllib3": "webhook",
+        "redis": "redis",
+        "nats": "nats",
+        "confluent_kafka": "kafka",
     }
 )
 _WORK: Final = MappingProxyType(
@@ -36,6 +40,10 @@ _WORK: Final = MappingProxyType(
         "spark": "compute with Spark",
         "embedded": "start a private PostgreSQL",
         "console": "show its console in a terminal",
+        "webhook": "deliver changes by HTTP",
+        "redis": "deliver changes to Redis",
+        "nats": "deliver changes to NATS",
+        "kafka": "deliver changes to Kafka",
         "connect": "be a client of Spark Connect, or use pandas",
     }
 )

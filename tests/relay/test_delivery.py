@@ -257,3 +257,21 @@ def test_pipelines_of_the_catalog_are_checked_when_they_are_made(postgres_lab: L
     for refused in (relay.drop_relay_pipeline, relay.pause_relay, relay.resume_relay):
         with pytest.raises(PipelineMissingError):
             refused("p")
+
+
+def test_writers_of_immediate_stream_tables_are_followed(postgres_lab: Lab, tmp_path: Path):
+    lab = postgres_lab
+    lab.run("CREATE TABLE u (id int PRIMARY KEY, k int)", "INSERT INTO u VALUES (1, 1), (2, 2)")
+    lab.create("counts", "SELECT k, count(*) AS n FROM u GROUP BY k", "IMMEDIATE")
+    lab.trickle.outbox.enable_outbox("counts")
+    lab.trickle.refresh_stream_table("counts")
+    lab.run("INSERT INTO u VALUES (3, 1)")  # whose entry has no number yet
+    lines = tmp_path / "changes.jsonl"
+    given = {"stream_table": "counts", "sink": "file", "options": {"path": str(lines)}}
+    file = write_file(tmp_path / "relay.json", p=given)
+    for statement in ("UPDATE u SET k = 3", "DELETE FROM u WHERE id = 1"):
+        deliver(lab, file)
+        receiver = Receiver()
+        receiver.take(lines.read_bytes().splitlines())
+        receiver.check(lab, "counts")
+        lab.run(statement)

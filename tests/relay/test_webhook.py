@@ -170,6 +170,6 @@ def test_refused_messages_wait_with_those_of_their_key(postgres_lab: Lab, servic
     deliver(lab)
     assert relay.relay_dead_letters("p") == []
     last: dict[object, object] = {}
-    for one in map(lambda body: decode(body, Envelope.PLAIN), service.bodies):
+    for one in (decode(body, Envelope.PLAIN) for body in service.bodies):
         last[(one.key or {}).get("id")] = one.after
     assert {id_: (row or {})["note"] for id_, row in last.items() if id_}[5] == "y"  # type: ignore[index]

@@ -63,11 +63,11 @@ if TYPE_CHECKING:
     from pgtrickle.client.insight import InsightVerbs
     from pgtrickle.client.lake import LakeVerbs
     from pgtrickle.client.projects import ProjectVerbs
-    from pgtrickle.client.streams.relay import RelayVerbs
     from pgtrickle.client.scheduler import SchedulerVerbs
     from pgtrickle.client.shadows import ShadowVerbs
     from pgtrickle.client.snapshots import SnapshotVerbs
     from pgtrickle.client.streams.outbox import OutboxVerbs
+    from pgtrickle.client.streams.relay import RelayVerbs
     from pgtrickle.daemon import Daemon
     from pgtrickle.model.status_report import HealthCheck, StatusReport, Versions
     from pgtrickle.model.upgrades.plan import MigrationPlan

@@ -61,10 +61,13 @@ class Relay:
         *,
         once: bool = False,
         each_round: Callable[[], None] = lambda: None,
-    ) -> list[Pipeline]:
-        """Deliver until ``stop`` is set; with ``once``, until everything is delivered."""
+    ) -> set[str]:
+        """Deliver until ``stop`` is set; with ``once``, until everything is delivered.
+
+        Return the names of the pipelines.
+        """
         self._follow(load_definitions(self.runtime, self.file), once=once)
-        done = list(self.pipelines.values())
+        done = set(self.pipelines)
         try:
             while not stop.wait(0.05 if once else _ROUND):
                 if once:

@@ -27,6 +27,7 @@ from pgtrickle.catalog.relay.pages import (
 from pgtrickle.catalog.relay.states import Held, advance, take
 from pgtrickle.errors import InternalError
 from pgtrickle.model.sql_type import Column
+from pgtrickle.model.streams.outbox import OutboxPosition
 from pgtrickle.model.text.names import quote_identifier, quote_literal
 from pgtrickle.model.text.trusted import trusted
 from pgtrickle.relay.definitions import Definition, Start
@@ -133,8 +134,7 @@ class Source:
     def read(self, place: Place, most: int) -> Page | None:
         """Return the next changes; None if there are none yet."""
         name = self._found().name
-        with translated_errors(), self.session.transaction():
-            self.session.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        with self.transaction():
             check_group(self.session, self._group, self._found())
             heads = list_heads(self.session, name, place.outbox_id)
             if not heads:
@@ -187,15 +187,21 @@ class Source:
         They have an order, so that a pipeline that was interrupted goes on where it was, unless the
         contents have changed meanwhile.
         """
-        # In a session of their own: places are recorded while they are read.
-        with translated_errors(), closing(self._open()) as session:
-            session.execute(BEGIN_SNAPSHOT)
-            yield self._read_contents(session, place, most)
+        with translated_errors(), closing(self._open()) as reader:
+            # The position may give numbers to entries, which are to be seen soon; the contents of
+            # the same moment are read by a session that writes nothing, and takes its time.
+            with self.transaction() as session:
+                session.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+                [[moment]] = session.execute("SELECT pg_catalog.pg_export_snapshot()").fetchall()
+                reader.execute(BEGIN_SNAPSHOT)
+                reader.execute(trusted(f"SET TRANSACTION SNAPSHOT {quote_literal(moment)}"))
+                position = get_position(session, self._found().name)
+                self._read_schemas(session)
+            yield self._read_contents(reader, position, place, most)
 
-    def _read_contents(self, session: Session, place: Place | None, most: int) -> Iterator[Page]:
-        found = self._found()
-        position = get_position(session, found.name)
-        self._read_schemas(session)
+    def _read_contents(
+        self, session: Session, position: OutboxPosition, place: Place | None, most: int
+    ) -> Iterator[Page]:
         session.execute(FIXED_TEXTS)
         schema, last = self._schemas[position.schema_version], position.last_id
         head = Head(last, False, position.data_timestamp, schema.version)  # noqa: FBT003 - no reset

@@ -11,8 +11,11 @@ from pgtrickle.cli.connect import connected
 from pgtrickle.cli.daemon.log_lines import LogFormat, logging_lines
 from pgtrickle.cli.daemon.probes import LOOPBACK, Health, serving_health
 from pgtrickle.cli.daemon.stop_signals import stopped_by_signals
+from pgtrickle.cli.documents import values_document
 from pgtrickle.cli.options import Dsn, Json
 from pgtrickle.cli.output import errors_as_exit_codes, print_json, stderr
+from pgtrickle.model.streams.relay import RelayStatus
+from pgtrickle.model.text.printable import printable_line
 
 
 def deliver(
@@ -49,14 +52,12 @@ def deliver(
     from pgtrickle.cli.outboxes.relay_metrics import write_page  # noqa: PLC0415 - takes longer than --help should
 
     health = Health()
-    failed: list[str] = []
     with (
         logging_lines(log_format),
         errors_as_exit_codes(ctx, as_json=as_json),
         connected(ctx, dsn) as trickle,
         stopped_by_signals() as stop,
     ):
-        relay = trickle.relay.make_relay(config, names or ())
 
         def page() -> bytes:
             return write_page(trickle.relay.relay_status())
@@ -64,19 +65,26 @@ def deliver(
         with serving_health(health, health_port, page, health_address) as port:
             if port is not None:
                 stderr().print(f"health checks on port {port}", markup=False)
-            health.leads, health.state = (lambda: True), "leading"
             health.round("leading")
             if not once:
                 stderr().print("delivering; Ctrl-C ends", markup=False)
-            done = relay.run(stop, once=once, each_round=lambda: health.round("leading"))
-        for one in done if once else ():
-            if one.doing.error is not None or one.doing.state == "paused":
-                failed.append(one.definition.name)
-                error = one.doing.error
-                told = "paused" if error is None else f"{error.code}: {error}"
-                stderr().print(f"{one.definition.name}: {told}", markup=False)
+            found = trickle.relay.run_relay(
+                config,
+                names or (),
+                stop=stop,
+                once=once,
+                each_round=lambda: health.round("leading"),
+            )
+        failed = [one for one in found if once and _failed(one)]
+        for one in failed:
+            told = f"{one.pipeline}: {one.state}; {one.error_code or ''} {one.error or ''}"
+            stderr().print(printable_line(told), markup=False)
         if as_json:
-            names_done = [one.definition.name for one in done]
-            print_json({"pipelines": names_done, "failed": failed})
+            print_json({"pipelines": [values_document(one) for one in found]})
     if failed:
         raise typer.Exit(1)
+
+
+def _failed(one: RelayStatus) -> bool:
+    """Tell whether a relay that was to deliver everything did not."""
+    return one.error_code is not None or one.paused or one.relay is not None

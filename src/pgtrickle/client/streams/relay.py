@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pgtrickle.catalog.relay import states
 from pgtrickle.model.streams.relay import DeadLetter, RelayStatus
 from pgtrickle.model.text.shown import Listing
 from pgtrickle.service.naming import Naming
-
-if TYPE_CHECKING:  # each verb imports its use case when it is called
-    from pgtrickle.relay.run import Relay
 
 
 class RelayVerbs(Naming):
@@ -99,19 +96,18 @@ class RelayVerbs(Naming):
         *,
         stop: threading.Event | None = None,
         once: bool = False,
+        each_round: Callable[[], None] = lambda: None,
     ) -> Listing[RelayStatus]:
         """Deliver the pipelines of the catalog and of a file, until ``stop`` is set or Ctrl-C.
 
-        Blocks.  With ``once`` it ends when everything is delivered.
+        Blocks; ``each_round`` is called every second.  With ``once`` it ends when everything is
+        delivered, or cannot be.  Returns what became of the pipelines.
         """
-        self.make_relay(file, names).run(stop or threading.Event(), once=once)
-        return self.relay_status()
-
-    def make_relay(self, file: str | Path | None, names: Sequence[str]) -> Relay:
-        """Make a relay, for a program that runs it in a thread of its own; users need none."""
         from pgtrickle.relay.run import Relay
 
-        return Relay(self._runtime, None if file is None else Path(file), names)
+        relay = Relay(self._runtime, None if file is None else Path(file), names)
+        done = relay.run(stop or threading.Event(), once=once, each_round=each_round)
+        return Listing(one for one in self.relay_status() if one.pipeline in done)
 
     def validate_relay(self, file: str | Path | None = None) -> list[str]:
         """Check the definitions of all pipelines, with their secrets; return their names."""

@@ -6,10 +6,13 @@ from importlib import import_module
 from typing import Final, cast
 
 from pgtrickle.errors import PipelineError
+from pgtrickle.extras import require
 from pgtrickle.relay.definitions import Definition
 from pgtrickle.relay.secrets import resolve
 from pgtrickle.relay.sinks.sink import Sink
 
+# What each kind imports, if an extra brings it.
+_LIBRARIES: Final = {"webhook": "urllib3"}
 KINDS: Final = {
     "file": "lines:FileSink",
     "stdout": "lines:StdoutSink",
@@ -32,9 +35,11 @@ def check_kind(definition: Definition) -> str:
 def make_sink(definition: Definition) -> Sink:
     """Make the receiver of a pipeline, with its secrets; nothing is reached yet.
 
-    Raise ST828 if the library of its kind is not installed.
+    Raise ST508 if the library of its kind is not installed.
     """
     module, name = check_kind(definition).split(":")
+    if definition.sink in _LIBRARIES:
+        require(_LIBRARIES[definition.sink])
     options = resolve(definition.options, trusted=definition.from_file)
     kind = cast("type[Sink]", getattr(import_module(f"pgtrickle.relay.sinks.{module}"), name))
     return kind(definition, options)

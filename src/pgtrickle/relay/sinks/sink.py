@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any, ClassVar, Protocol
 
-from pgtrickle.errors import MessageRefusedError, PipelineError, SinkLibraryError
+from pgtrickle.errors import MessageRefusedError, PipelineError
 from pgtrickle.relay.definitions import Definition
 from pgtrickle.relay.messages import Message, Place, Schema, Stream
 
@@ -110,11 +110,3 @@ class Options:
             f"the option {key} of the pipeline {self._name} must be {wanted}",
             hint="See the options of its kind in docs/relay.md.",
         )
-
-
-def missing_library(kind: str, extra: str) -> SinkLibraryError:
-    """Return the error for a library that is not there."""
-    return SinkLibraryError(
-        f"the library for the sink {kind} is not installed",
-        hint=f"Install it where the relay runs: pip install 'pgtrickle[{extra}]'.",
-    )

@@ -14,16 +14,13 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
+import urllib3
+
 from pgtrickle.errors import SinkSetupError, SinkUnavailableError
 from pgtrickle.relay.definitions import Definition
 from pgtrickle.relay.envelopes import CONTENT_TYPES, encode
 from pgtrickle.relay.messages import Message, Place, Schema, Stream
-from pgtrickle.relay.sinks.sink import Guarantee, Options, missing_library, refusal
-
-try:
-    import urllib3
-except ImportError as error:
-    raise missing_library("webhook", "webhook") from error
+from pgtrickle.relay.sinks.sink import Guarantee, Options, refusal
 
 _NOT_NOW: Final = frozenset({408, 425, 429})
 _ABOUT_ONE: Final = frozenset({400, 409, 411, 413, 415, 422})
