@@ -187,7 +187,8 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "consumer_lag": "SELECT group_name, lag_entries, lag_seconds, leased_to"
             "\n  FROM pgtrickle.consumer_lag()",
             "drop_consumer_group": "SELECT pgtrickle.drop_consumer_group('mirror')",
-            "create_relay_pipeline": "SELECT pgtrickle.create_relay_pipeline('to_file', 'revenue', 'file',\n"
+            "create_relay_pipeline": "SELECT pgtrickle.create_relay_pipeline('to_file',"
+            " 'revenue', 'file',\n"
             '    options => \'{"path": "/srv/changes/revenue.jsonl"}\')',
             "relay_status": "SELECT pipeline, state, lag_rows, error"
             "\n  FROM pgtrickle.relay_status()",

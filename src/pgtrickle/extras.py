@@ -29,9 +29,6 @@ EXTRA_OF: Final[Mapping[str, str]] = MappingProxyType(
         "pandas": "connect",
         "grpc": "connect",
         "urllib3": "webhook",
-        "redis": "redis",
-        "nats": "nats",
-        "confluent_kafka": "kafka",
     }
 )
 _WORK: Final = MappingProxyType(
@@ -41,9 +38,6 @@ _WORK: Final = MappingProxyType(
         "embedded": "start a private PostgreSQL",
         "console": "show its console in a terminal",
         "webhook": "deliver changes by HTTP",
-        "redis": "deliver changes to Redis",
-        "nats": "deliver changes to NATS",
-        "kafka": "deliver changes to Kafka",
         "connect": "be a client of Spark Connect, or use pandas",
     }
 )

@@ -23,7 +23,8 @@ COMMANDS = [
     "run", "config", "demo", "doctor", "version",
 ]  # fmt: skip
 GROUPS = [
-    "bulk", "snapshot", "shadow", "outbox", "relay", "scheduler", "gate", "watermark", "fuse", "sla",
+    "bulk", "snapshot", "shadow", "outbox", "relay", "scheduler", "gate", "watermark", "fuse",
+    "sla",
     "group", "cdc",
     "sink",
     "lake",
