@@ -102,6 +102,7 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb(
             "insight.picture", "top", "", "in SQL, the functions of the console: console_tables()"
         ),
+        Verb("", "ui", "", "a page for people; a program takes pictures"),
         Verb("health_check", "health", "health_check"),
         Verb("doctor", "doctor", "", "looks at the machine, too"),
         Verb("refresh_history", "history", "get_refresh_history"),

@@ -30,6 +30,7 @@ _FILES = {
     "console.js": ("console.js", "text/javascript; charset=utf-8"),
     "drawing.js": ("drawing.js", "text/javascript; charset=utf-8"),
     "console.css": ("console.css", "text/css; charset=utf-8"),
+    "icon.svg": ("icon.svg", "image/svg+xml"),
 }
 _LARGEST = 65_536  # bytes of a request
 _LONGEST = 300  # characters of a name or a filter

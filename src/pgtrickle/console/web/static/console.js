@@ -17,6 +17,7 @@ function draw(tag, attributes = {}, text = "") {
   one.textContent = text;
   return one;
 }
+function reveal(id, shown) { $(id).toggleAttribute("hidden", !shown); }  // of SVG, too
 function say(text) { $("said").textContent = text; }
 
 async function send(path, body) {
@@ -46,7 +47,7 @@ function follow() {
 }
 function trouble(text) {
   $("trouble").textContent = text;
-  $("trouble").hidden = !text;
+  reveal("trouble", text);
 }
 function well(moment) {
   trouble("");
@@ -61,8 +62,8 @@ function open(panel, name = "") {
   Object.assign(state, { panel, words: "", chosen: "", sort: null });
   if (name) state.name = name;
   $("words").value = "";
-  $("plan").hidden = $("graph").hidden = $("chart").hidden = true;
-  $("query").hidden = panel !== "overview";
+  for (const one of ["plan", "graph", "chart"]) reveal(one, false);
+  reveal("query", panel === "overview");
   $("sheet").tBodies[0].replaceChildren();
   for (const one of $("panels").children) {
     if (one.dataset.panel === panel) one.setAttribute("aria-current", "page");
@@ -108,7 +109,7 @@ function lines(sheet) {
 function row(line, sheet) {
   const one = make("tr");
   line.cells.forEach(([text, tone], number) => {
-    const kinds = [tone === "plain" ? "" : tone, !line.spans && sheet.columns[number]?.right ? "right" : ""].join(" ").trim();
+    const kinds = [tone === "plain" ? "" : tone, /^[ ▁-█]+$/.test(text) ? "bars" : "", !line.spans && sheet.columns[number]?.right ? "right" : ""].join(" ").trim().replace(/ +/g, " ");
     const cell = make("td", { ...(kinds ? { class: kinds } : {}), ...(line.spans ? { colspan: sheet.columns.length || 1 } : {}) }, text);
     one.append(cell);
   });
@@ -168,7 +169,7 @@ async function plan() {
     stage.reads.map((read) => `  read ${read.source}: ${read.kind}, bounded by ${read.bounded_by || "nothing"}\n`).join(""));
   const missing = found.plan?.missing_indexes ?? [];
   $("plan").textContent = found.refusal || [...stages, missing.length ? `missing indexes:\n  ${missing.join("\n  ")}` : "missing indexes: none"].join("\n");
-  $("plan").hidden = false;
+  reveal("plan", true);
   say("");
 }
 
@@ -176,7 +177,7 @@ async function plan() {
 const view = { x: 0, y: 0, scale: 1, shape: "" };
 function graph({ nodes, edges }) {
   const svg = $("graph");
-  svg.hidden = false;
+  reveal("graph", nodes.length);
   const shape = JSON.stringify([nodes.map((one) => one.name), edges]);
   if (shape !== view.shape) {
     view.shape = shape;
@@ -237,7 +238,7 @@ function noticed({ name, payload }) {
 
 function times(points) {
   const svg = $("chart");
-  svg.hidden = !points.length;
+  reveal("chart", points.length);
   const drawn = chart(points, 1000, 150);
   svg.setAttribute("viewBox", "0 -14 1000 168");
   svg.setAttribute("preserveAspectRatio", "none");
@@ -258,16 +259,20 @@ async function validate() {
     const parts = [make("p", { class: found.refresh_mode ? "good" : "bad" }, mode)];
     for (const reason of found.reasons) {
       parts.push(make("p", { class: "warning" }, `${reason.code}: ${reason.message}`), make("p", {}, reason.hint));
-      if (reason.position) parts.push(marked(query, reason.position));
+      parts.push(...marked(reason.detail));
     }
     if (found.sources.length) parts.push(make("p", {}, `It reads ${found.sources.map(([name, columns]) => `${name} (${columns.join(", ")})`).join("; ")}.`));
     if (found.columns.length) parts.push(make("p", {}, `Its columns: ${found.columns.map((one) => one.join(" ")).join(", ")}.`));
     verdict.replaceChildren(...parts);
   } catch (error) { verdict.replaceChildren(make("p", { class: "bad" }, error.message)); }
 }
-function marked(query, position) {
-  const from = position - 1, word = /^\w+|^./.exec(query.slice(from))?.[0] ?? "";
-  return make("pre", {}, query.slice(0, from), make("span", { class: "wrong" }, word || " "), query.slice(from + word.length));
+// The server shows the line with marks below the place: underline what they mark.
+function marked(detail) {
+  const found = /^(line \d+: )(.*)\n( *)(\^+)/.exec(detail);
+  if (!found) return detail ? [make("pre", {}, detail)] : [];
+  const [, where, text, blanks, marks] = found;
+  const from = blanks.length - where.length, to = from + marks.length;
+  return [make("pre", {}, where, text.slice(0, from), make("span", { class: "wrong" }, text.slice(from, to)), text.slice(to))];
 }
 $("validate").addEventListener("click", validate);
 
