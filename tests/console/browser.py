@@ -69,6 +69,8 @@ class Page:
                 self.errors.append(str(entry))
             case "Runtime.consoleAPICalled", {"type": "error", "args": arguments}:
                 self.errors.append(str(arguments))
+            case _:
+                pass
 
     def run(self, expression: str) -> Any:
         """Evaluate JavaScript on the page."""
@@ -90,7 +92,9 @@ class Page:
         """Click what is there, as soon as it is."""
         one = f"document.querySelector({json.dumps(selector)})"
         self.wait(f"!!{one}")
-        self.run(f"{one}.click()")
+        self.run(
+            f"{one}.dispatchEvent(new MouseEvent('click', {{bubbles: true, cancelable: true}}))"
+        )
 
     def resize(self, width: int, height: int) -> None:
         """Give the page another size."""
@@ -125,7 +129,7 @@ def opened(url: str, directory: Path) -> Iterator[Page]:
     line = f'exec "$0" "$@" 3<&{to_browser} 4>&{from_browser}'
     flags = [*_FLAGS, f"--user-data-dir={directory}", "about:blank"]
     process = subprocess.Popen(
-        ["bash", "-c", line, program, *flags],
+        ["/bin/bash", "-c", line, program, *flags],
         pass_fds=(to_browser, from_browser),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

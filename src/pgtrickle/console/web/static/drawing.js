@@ -46,7 +46,7 @@ function circle(all) {
 export function chart(points, width, height) {
   const shown = points.filter((one) => one.took !== null);
   const most = Math.max(1, ...shown.flatMap((one) => [one.took, one.predicted ?? 0]));
-  const step = width / Math.max(shown.length, 1);
+  const step = Math.min(width / Math.max(shown.length, 1), 24);
   const y = (value) => height - (value / most) * height;
   return {
     most,
