@@ -39,6 +39,7 @@ from pgtrickle.errors import InternalError, TrickleError
 from pgtrickle.model.lake.sink import SinkNews
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.scheduler.loop import Loop
+from pgtrickle.scheduler.pace import Cycle
 from tests.fakes.engine import DuckDbEngine
 
 _SOURCE = """
@@ -168,6 +169,9 @@ class _Silent:
 
     def resumed(self, name: str) -> None:
         raise InternalError(f"{name} was suspended")
+
+    def fell_behind(self, cycle: Cycle) -> None:
+        """Do nothing."""
 
     def sink_changed(self, news: SinkNews) -> None:
         raise InternalError(f"there is no sink: {news}")

@@ -35,6 +35,7 @@ from pgtrickle.errors import TrickleError
 from pgtrickle.model.lake.sink import SinkNews
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.scheduler.loop import Loop
+from pgtrickle.scheduler.pace import Cycle
 from pgtrickle.settings import Settings
 from tests.fixtures.ducklake import lake_client
 
@@ -80,6 +81,9 @@ class _Watcher:
     def resumed(self, name: str) -> None:
         """Say what errors had suspended and works again."""
         say(f"{name}: works again")
+
+    def fell_behind(self, cycle: Cycle) -> None:
+        """Do nothing."""
 
     def sink_changed(self, news: SinkNews) -> None:
         """Say what became of the copy."""

@@ -128,6 +128,7 @@ LONG = {
     "tests/workloads/test_corpus.py::test_the_list_of_findings_is_exact": _ALL,
     "tests/workloads/test_tpch.py": _ALL,
     "tests/service/lifecycle/test_dump_killed.py": _ALL,
+    "tests/service/lifecycle/test_kills.py": _ALL,
     "tests/service/lifecycle/test_dump_round_trips.py": _ALL,
     "tests/service/lifecycle/test_dump_versions.py": _ALL,
     # One test, many cases.

@@ -10,11 +10,20 @@ from zipfile import ZipFile
 
 def build_wheel(source: Path, into: Path) -> Path:
     """Build the wheel of a source tree; return where it is."""
+    return _build(source, into, "wheel", "pgtrickle-*.whl")
+
+
+def build_sdist(source: Path, into: Path) -> Path:
+    """Build the source distribution of a source tree; return where it is."""
+    return _build(source, into, "sdist", "pgtrickle-*.tar.gz")
+
+
+def _build(source: Path, into: Path, kind: str, named: str) -> Path:
     into.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(into)]
+    command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(into)]
     subprocess.run(command, cwd=source, check=True, capture_output=True, text=True)  # noqa: S603 - no shell
-    [wheel] = into.glob("pgtrickle-*.whl")
-    return wheel
+    [built] = into.glob(named)
+    return built
 
 
 def read_version(wheel: Path) -> str:

@@ -24,7 +24,12 @@ from pgtrickle.model.lost_servers import noticing_lost_server
 from pgtrickle.service.configuration.live import LiveSettings
 from pgtrickle.service.lazy import Late
 from pgtrickle.service.remembered import Remembered
-from pgtrickle.service.runtime import Runtime, translated_errors, withheld_words
+from pgtrickle.service.runtime import (
+    Runtime,
+    connections_for,
+    translated_errors,
+    withheld_words,
+)
 from pgtrickle.session import CallerSession, Session
 from pgtrickle.settings import (
     Settings,
@@ -36,7 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pgtrickle.ports import Engine
-    from pgtrickle.service.insight.doctor import Check
+    from pgtrickle.service.insight.checkup.check import Check
     from pgtrickle.transit.arrow_reader import ReadConnections
 
 
@@ -157,7 +162,7 @@ def _check_without_catalog(dsn: str | None) -> list[Check]:
 
     One that has been made for something else is not started for this.
     """
-    from pgtrickle.service.insight.doctor import check_database
+    from pgtrickle.service.insight.checkup.database import check_database
 
     address = load_settings(dsn=dsn).dsn
     if not address:
@@ -210,9 +215,7 @@ class _Adapters:
             dsn,
             connection_class=kind,
             min_size=1,
-            # A refresh holds two or three and borrows one more now and then; as many may be asked
-            # for as the scheduler begins.
-            max_size=8 + 8 * settings.max_concurrent_refreshes,
+            max_size=connections_for(settings),
             kwargs={"autocommit": True, "prepare_threshold": None},
             configure=_configure,
             check=Session.check_open,

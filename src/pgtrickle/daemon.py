@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from datetime import timedelta
+from functools import partial
 from typing import Protocol
 
 from pgtrickle.catalog.capture.health import list_held_back
@@ -25,15 +26,18 @@ from pgtrickle.model.lake.sink import SinkNews
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.model.text.names import QualifiedName
-from pgtrickle.scheduler.loop import Loop, Watcher, worker_threads
+from pgtrickle.scheduler.admission import Admission, Saturation
+from pgtrickle.scheduler.loop import Loop, Watcher
+from pgtrickle.scheduler.pace import Cycle, Pace
 from pgtrickle.scheduler.timetable import Timetable
 from pgtrickle.scheduler.units import Shape
 from pgtrickle.scheduler.wakeup import Bell
+from pgtrickle.scheduler.workers import Workers
 from pgtrickle.service.capturing.mode import tend_capture
 from pgtrickle.service.capturing.switch import tend_switch
 from pgtrickle.service.configuration.follow import following_settings
 from pgtrickle.service.immediate.status import list_followed
-from pgtrickle.service.insight.metric_values import FigureReader, Figures
+from pgtrickle.service.insight.metric_values import FigureReader
 from pgtrickle.service.insight.status import show_shape, show_stream_tables, show_time_zone
 from pgtrickle.service.lifecycle.rename import follow_renames
 from pgtrickle.service.lifecycle.shadows.run import follow_due, following_shadows
@@ -43,6 +47,7 @@ from pgtrickle.service.runtime import Runtime
 from pgtrickle.service.scheduling.bell_listener import listening_for_changes
 from pgtrickle.service.scheduling.idle import find_idle
 from pgtrickle.service.scheduling.leadership import Leadership, standing_for_leader
+from pgtrickle.service.scheduling.paces import note_cycles, show_paces, tell_saturation
 from pgtrickle.service.scheduling.prune import prune_history, pruning_history
 from pgtrickle.service.scheduling.service_levels import watching_service_levels
 from pgtrickle.service.sinks.ducklake.news import SinkWatch
@@ -58,7 +63,7 @@ _TRUST_SECONDS = 60.0  # after which it looks again at who owns what in the cata
 class Attendant(Protocol):
     """A listener of the process that starts a daemon, for the state of the daemon."""
 
-    def begins(self, loop: Loop, figures: Callable[[], Figures]) -> None:
+    def begins(self, loop: Loop, figures: FigureReader) -> None:
         """Take note of the loop, and of what reads figures of all stream tables."""
         ...
 
@@ -78,7 +83,7 @@ class Attendant(Protocol):
 class Unattended:
     """An attendant that takes no note."""
 
-    def begins(self, loop: Loop, figures: Callable[[], Figures]) -> None:
+    def begins(self, loop: Loop, figures: FigureReader) -> None:
         """Do nothing."""
 
     def stands(self, leadership: Leadership) -> None:
@@ -110,6 +115,16 @@ class LogWatcher:
 
     def resumed(self, name: str) -> None:
         """Do nothing: it is logged where it happens."""
+
+    def fell_behind(self, cycle: Cycle) -> None:
+        """Log a refresh that took longer than its interval."""
+        name, took = str(cycle.stream_table.name), cycle.took.total_seconds()
+        every = (cycle.every * cycle.before.stretch).total_seconds()
+        logger.warning(
+            "%s falls behind: it took %.1f s, and is due every %g s",
+            *(name, took, every),
+            extra={"stream_table": name, "took_seconds": took, "interval_seconds": every},
+        )
 
     def sink_changed(self, news: SinkNews) -> None:
         """Log a copy in the lake that failed or recovered."""
@@ -164,15 +179,16 @@ class Daemon:
         loop = Loop(
             self,
             watcher,
-            workers=lambda: worker_threads(self.max_concurrent_refreshes),
+            workers=lambda: Workers(lambda: loop.admission.limit),
+            admission=Admission(lambda: self.max_concurrent_refreshes),
             timetable=Timetable(
                 zone=show_time_zone(self._runtime),
-                auto_backoff=self._runtime.settings.auto_backoff,
+                backs_off=lambda: self._runtime.settings.auto_backoff,
                 jitter=lambda: random.uniform(*_JITTER),  # noqa: S311 - nothing is to be kept secret
             ),
         )
         loop.cancel = self.cancel_refreshes
-        attendant.begins(loop, self.figure_reader().read)
+        attendant.begins(loop, self.figure_reader())
         # Not in the main thread: there pyspark would take Ctrl-C over and kill the refresh.
         with ThreadPoolExecutor(max_workers=1) as executor:
             if once:
@@ -194,7 +210,7 @@ class Daemon:
             watching_service_levels(self._runtime),
             self.standing_for_leader() as leadership,
             self.listening_for_changes() as loop.bell,
-            following_settings(self._runtime, loop.bell.ring),
+            following_settings(self._runtime, partial(self._follow_settings, loop.bell)),
         ):
 
             def leads() -> bool:
@@ -276,6 +292,23 @@ class Daemon:
             if self._runtime.settings.force_full_refresh:
                 return held
             return held | list_followed(connection)
+
+    def list_paces(self) -> dict[int, Pace]:
+        """Return which stream tables fall behind their schedules, as it is on record."""
+        return show_paces(self._runtime)
+
+    def note_cycles(self, cycles: Sequence[Cycle]) -> None:
+        """Record which stream tables fall behind, or keep up again, and alert."""
+        note_cycles(self._runtime, cycles)
+
+    def note_saturation(self, saturation: Saturation | None) -> None:
+        """Record and tell that due refreshes wait for room, or that none does any more."""
+        tell_saturation(self._runtime, saturation)
+
+    def _follow_settings(self, bell: Bell) -> None:
+        """Make room for the refreshes that changed settings allow, and let the loop look."""
+        self._runtime.fit_pool()
+        bell.ring()
 
     def check_primary(self) -> None:
         """Raise ST504 on a standby, where nothing can be refreshed."""

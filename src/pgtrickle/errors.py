@@ -431,6 +431,10 @@ class ProjectRefusedError(ConfigurationError, code="ST507"):
     """A project cannot be applied to this database; nothing was changed."""
 
 
+class MissingExtraError(ConfigurationError, code="ST508"):
+    """The work needs a part of the package that is not installed."""
+
+
 class DaemonMissingError(RequestError, code="ST601"):
     """A call from SQL needs a daemon, and none serves the database."""
 

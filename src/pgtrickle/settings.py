@@ -102,7 +102,7 @@ class Settings:
         " changed. IMMEDIATE stream tables are recomputed on their schedule too.",
     )
     max_concurrent_refreshes: int = _setting(
-        4, "How many refreshes `pgtrickle run` runs at a time.", 1, 64, restart=True
+        4, "How many refreshes `pgtrickle run` runs at a time.", 1, 64
     )
     per_database_worker_quota: int = _setting(
         0,
@@ -110,13 +110,11 @@ class Settings:
         " 0: all.",
         0,
         64,
-        restart=True,
     )
     auto_backoff: bool = _setting(
         default=True,
         doc="Refresh a stream table half as often after three consecutive refreshes that took"
         " longer than its schedule, down to an eighth, until one takes no longer.",
-        restart=True,
     )
     event_wakeup: bool = _setting(
         default=True,
@@ -209,6 +207,13 @@ class Settings:
         " newest snapshot of each stream table stays.",
         0,
         36500,
+    )
+    long_transaction_seconds: float = _setting(
+        900.0,
+        "From which age on an open transaction is a finding of health_check(): vacuum waits for it,"
+        " and so do the changes that it makes.",
+        1,
+        604800,
     )
     profiles_kept: int = _setting(
         20,
@@ -396,6 +401,20 @@ class Settings:
         " notice; 0: each refresh has its own.",
         0,
         5000,
+    )
+    metrics_catalog_snapshot_ttl_ms: int = _setting(
+        4000,
+        "How long the metrics of a daemon show the same look at the catalog; 0: each request looks"
+        " anew.",
+        0,
+        3_600_000,
+    )
+    metrics_request_timeout_ms: int = _setting(
+        5000,
+        "How long a request for metrics waits for the database; then what comes from the catalog is"
+        " left out.",
+        50,
+        600_000,
     )
     requests_per_caller: int = _setting(
         100,

@@ -51,6 +51,8 @@ def test_quiesce_and_resume_all(cli: CommandLine, cheap: str, user: Connection[T
     answer = cli("scheduler", "quiesce", "--timeout", "0.1")
     assert answer.exit_code == 1
     assert answer.stdout.startswith(f"{cheap}: since ")
+    [left] = cli("scheduler", "quiesce", "--timeout", "0", "--json").json["left"]
+    assert (left["stream_table"], left["daemon"]) == (cheap, "another")
     assert "by another" in answer.stdout
     assert cli("scheduler", "resume-all").stdout == f"{cheap}: resumed\n"
     assert holds(cli) == []
@@ -132,3 +134,20 @@ def test_errors_are_explained(cli: CommandLine, cheap: str, user: Connection[Tup
     assert error["meaning"] == "A source table of the stream table no longer exists."
     assert "pgtrickle drop public.cheap" in error["remedy"]
     assert error["remedy"] in cli("errors", "cheap").stdout
+
+
+def test_who_falls_behind_is_shown(
+    cli: CommandLine, cheap: str, user: Connection[TupleRow]
+) -> None:
+    assert cli("scheduler", "behind").stdout == "every stream table keeps up with its schedule\n"
+    user.execute(
+        "INSERT INTO pgtrickle.pgt_paces"
+        " (pgt_id, late, stretch, interval_seconds, took_seconds, stretched_at)"
+        " SELECT pgt_id, 1, 4, 60, 130.5, now() FROM pgtrickle.pgt_stream_tables"
+    )
+
+    told = cli("scheduler", "behind").stdout
+    assert told.startswith(f"{cheap}: took 130.5 s, schedule ")
+    assert told.endswith("now every 240 s\n")
+    [shown] = cli("scheduler", "behind", "--json").json["falling_behind"]
+    assert (shown["stretch"], shown["late_refreshes"]) == (4, 1)

@@ -23,8 +23,8 @@ COMMANDS = [
     "run", "config", "demo", "doctor", "version",
 ]  # fmt: skip
 GROUPS = [
-    "bulk", "snapshot", "shadow", "outbox", "scheduler", "gate", "watermark", "fuse", "sla",
-    "group", "cdc",
+    "bulk", "snapshot", "shadow", "outbox", "consumers", "scheduler", "gate", "watermark", "fuse",
+    "sla", "group", "cdc",
     "sink",
     "lake",
 ]  # fmt: skip

@@ -16,6 +16,7 @@ from pgtrickle.errors import (
 from pgtrickle.model.lake.sink import SinkNews
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.scheduler.loop import Loop
+from pgtrickle.scheduler.pace import Cycle
 from tests.labs.lab import Lab
 
 # The passing of time is not followed in these; test_time_passes.py has the others.
@@ -110,6 +111,9 @@ class Watched:
 
     def resumed(self, name: str) -> None:
         raise AssertionError(f"{name} was suspended")
+
+    def fell_behind(self, cycle: Cycle) -> None:
+        """Do nothing."""
 
     def sink_changed(self, news: SinkNews) -> None:
         raise AssertionError(f"there is no sink: {news}")

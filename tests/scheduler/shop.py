@@ -15,6 +15,8 @@ from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.scheduling.tier import Tier
 from pgtrickle.model.stream_table import Action, RefreshMode, Status, StreamTable
 from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.scheduler.admission import Saturation
+from pgtrickle.scheduler.pace import ON_TIME, Cycle, Pace
 from pgtrickle.scheduler.units import Shape
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -53,6 +55,7 @@ class Watched:
     failures: list[tuple[str | None, str, float]] = field(default_factory=list)
     resumed_names: list[str] = field(default_factory=list)
     sinks: list[SinkNews] = field(default_factory=list)
+    behind: list[tuple[str, int]] = field(default_factory=list)
 
     def refreshed(self, report: RefreshReport) -> None:
         self.refreshed_names.append(report.stream_table)
@@ -65,6 +68,9 @@ class Watched:
 
     def sink_changed(self, news: SinkNews) -> None:
         self.sinks.append(news)
+
+    def fell_behind(self, cycle: Cycle) -> None:
+        self.behind.append((str(cycle.stream_table.name), cycle.after.stretch))
 
 
 @dataclass
@@ -129,6 +135,20 @@ class Shop:
     follows: bool = False  # tables of the lake
     takes: timedelta = timedelta(milliseconds=100)
     on_refresh: Callable[[], None] = lambda: None
+    paces: dict[int, Pace] = field(default_factory=dict)  # on record
+    saturations: list[Saturation | None] = field(default_factory=list)
+
+    def list_paces(self) -> dict[int, Pace]:
+        return self.paces
+
+    def note_cycles(self, cycles: Sequence[Cycle]) -> None:
+        for cycle in cycles:
+            self.paces.pop(cycle.stream_table.id, None)
+            if cycle.after != ON_TIME:
+                self.paces[cycle.stream_table.id] = cycle.after
+
+    def note_saturation(self, saturation: Saturation | None) -> None:
+        self.saturations.append(saturation)
 
     def check_catalog(self) -> None:
         if self.catalog is not None:

@@ -196,16 +196,17 @@ def test_names_are_text_on_the_page(shop: Lab, site: Site) -> None:
 
 
 def test_without_a_token_only_this_machine_is_served(tmp_path: Path) -> None:
-    assert _token(serving, "127.0.0.1", None, no_token=True) == ""
-    assert _token(serving, "::1", None, no_token=True) == ""
+    assert _token("127.0.0.1", None, no_token=True) == ""
+    assert _token("::1", None, no_token=True) == ""
     for host in ("0.0.0.0", "::", "db.example", "10.0.0.1"):  # noqa: S104 - refused
         with pytest.raises(SettingError, match="let everybody in"):
-            _token(serving, host, None, no_token=True)
+            _token(host, None, no_token=True)
     short = tmp_path / "token"
     short.write_text("short\n")
     with pytest.raises(SettingError, match="fewer than"):
-        _token(serving, "127.0.0.1", short, no_token=False)
-    assert len(_token(serving, "0.0.0.0", None, no_token=False)) >= 32  # noqa: S104 - with a token
+        _token("127.0.0.1", short, no_token=False)
+    assert _token("0.0.0.0", None, no_token=False) is None  # noqa: S104 - a new one is made
+    assert len(serving.new_token()) >= 32
 
 
 def test_guards_of_two_consoles_share_nothing() -> None:

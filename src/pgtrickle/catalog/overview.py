@@ -42,13 +42,13 @@ def named(text: str) -> str:
     return str(QualifiedName.parse(text, "")) if "." in text else text
 
 
-_CHECKS = "SELECT check_name, severity, detail FROM pgtrickle.health_check()"
+_CHECKS = "SELECT check_name, severity, detail, evidence, command FROM pgtrickle.health_check()"
 
 
 def list_checks(connection: Connection[TupleRow]) -> list[HealthCheck]:
     """Return what is checked, and what is wrong."""
     rows = connection.execute(_CHECKS)
-    return [HealthCheck(name, Severity(severity), detail) for name, severity, detail in rows]
+    return [HealthCheck(name, Severity(severity), *facts) for name, severity, *facts in rows]
 
 
 _DAEMONS = """

@@ -28,6 +28,17 @@ def adopt_stream_tables(connection: Connection[TupleRow]) -> int:
     return connection.execute(_ADOPT).rowcount
 
 
+_LIST_UNSETTLED = """
+    SELECT s.pgt_id FROM pgtrickle.pgt_stream_tables AS s
+     WHERE s.frontier IS NOT NULL AND NOT pgtrickle.lies_here(s.frontier) ORDER BY s.pgt_id
+"""
+
+
+def list_unsettled(connection: Connection[TupleRow]) -> list[int]:
+    """Return the stream tables that were not refreshed since the database was restored."""
+    return [number for (number,) in connection.execute(_LIST_UNSETTLED)]
+
+
 _DELETE_FUTURE_GAPS = """
     DELETE FROM pgtrickle.pgt_capture_gaps
      WHERE xid >= pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())

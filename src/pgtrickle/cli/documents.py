@@ -21,7 +21,7 @@ from pgtrickle.model.text.passwords import hide_passwords
 
 if TYPE_CHECKING:  # psycopg and what lies above it are not needed for --help
     from pgtrickle.catalog.refreshes.history import Refresh
-    from pgtrickle.service.insight.doctor import Check
+    from pgtrickle.service.insight.checkup.check import Check
     from pgtrickle.service.lifecycle.validate import Validation
 
 Document = dict[str, object]
@@ -37,7 +37,9 @@ def _plain(value: object) -> object:
         return value.isoformat()
     if isinstance(value, Enum):
         return value.value
-    return list(value) if isinstance(value, tuple) else value
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def error_document(error: TrickleError) -> Document:
@@ -165,7 +167,15 @@ def health_document(checks: Sequence[HealthCheck]) -> Document:
 
 def check_document(check: Check) -> Document:
     """Describe one check of ``doctor``."""
-    return {"name": check.name, "ok": check.ok, "detail": check.detail, "hint": check.hint}
+    return {
+        "name": check.name,
+        "ok": check.ok,
+        "severity": check.severity.value,
+        "detail": check.detail,
+        "hint": check.hint,
+        "evidence": check.evidence,
+        "command": check.command,
+    }
 
 
 def validation_document(validation: Validation) -> Document:

@@ -58,6 +58,7 @@ COMMANDS = {
     "snapshot": "stream_tables.snapshot:snapshot",
     "shadow": "stream_tables.shadow:shadow",
     "outbox": "outboxes.outbox:outbox",
+    "consumers": "outboxes.consumers:consumers",
     "scheduler": "scheduling.scheduler:scheduler",
     "gate": "scheduling.gate:gate",
     "watermark": "scheduling.watermark:watermark",

@@ -24,6 +24,7 @@ from rich.text import Text
 from pgtrickle.cli.documents import error_document
 from pgtrickle.cli.setup import Setup
 from pgtrickle.errors import InternalError, TrickleError
+from pgtrickle.extras import explain_missing
 from pgtrickle.model.text.passwords import hide_passwords
 from pgtrickle.model.text.printable import printable, printable_json, printable_line
 
@@ -48,6 +49,9 @@ def errors_as_exit_codes(
         raise typer.Exit(_INTERRUPTED) from None
     except (typer.Exit, BrokenPipeError):
         raise
+    except ModuleNotFoundError as error:
+        print_error(explain_missing(error) or _unforeseen(error), as_json=as_json, debug=debug)
+        raise typer.Exit(1) from error
     except Exception as error:
         # The last line of defence: what nobody foresaw is a bug of ours, and is shown as one.
         print_error(_unforeseen(error), as_json=as_json, debug=debug, compact=compact)

@@ -35,6 +35,7 @@ from pgtrickle.catalog.scheduling.holds import (
     undrain_scheduler,
     ungate_source,
 )
+from pgtrickle.catalog.scheduling.paces import FallingBehind, list_falling_behind
 from pgtrickle.catalog.scheduling.refresh_groups import create_refresh_group, drop_refresh_group
 from pgtrickle.catalog.stream_tables import get_stream_table
 from pgtrickle.errors import SettingError, SourceNotFoundError
@@ -117,6 +118,11 @@ class SchedulerVerbs(Naming):
         """End the drain and every pause; return the names of those that were held back by them."""
         with self._runtime.connection() as connection:
             return resume_all(connection)
+
+    def falling_behind(self) -> Listing[FallingBehind]:
+        """Return the stream tables whose refreshes take longer than their intervals."""
+        with self._runtime.connection() as connection:
+            return Listing(list_falling_behind(connection))
 
     def gate_source(self, source: str) -> None:
         """Hold back the consumers of a source while it is being loaded."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from pgtrickle.extras import with_named_extras
 from pgtrickle.model.report import RefreshReport, VerifyReport
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.model.text.names import QualifiedName
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pgtrickle.service.runtime import Runtime
 
 
+@with_named_extras
 class Table:
     """One stream table, as ``Trickle.table`` gives it.
 

@@ -19,6 +19,7 @@ from pgtrickle.errors import TrickleError
 from pgtrickle.model.lake.sink import SinkNews
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import Action
+from pgtrickle.scheduler.pace import Cycle
 
 _SHOWN_REFRESHES = 12
 
@@ -75,6 +76,9 @@ class Display:
     def resumed(self, name: str) -> None:
         """Show that errors are over which had suspended a stream table."""
         self._print(Text(f"[{self.elapsed:5.1f} s] {name}: works again"))
+
+    def fell_behind(self, cycle: Cycle) -> None:
+        """Do nothing."""
 
     def sink_changed(self, news: SinkNews) -> None:
         """Show a copy in the lake that failed or recovered; the shop has none of its own."""

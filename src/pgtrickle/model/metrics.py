@@ -1,7 +1,7 @@
 """Every metric that a daemon serves: its name, its labels and its meaning.
 
 Labels are few on purpose: a series that counts refreshes has no label for the stream table, and a
-metric with such a label has at most ``SHOWN`` series.
+metric with such a label has at most ``SHOWN`` of them.  Every sample has the label ``database``.
 """
 
 from __future__ import annotations
@@ -70,6 +70,13 @@ QUEUED = _gauge(
     "pgtrickle_refreshes_queued",
     "Refreshes that are due and wait for a worker, or for the refresh of a source.",
 )
+ADMITTED = _gauge(
+    "pgtrickle_refreshes_admitted",
+    "How many refreshes may run at a time: fewer than the setting after errors for want of room.",
+)
+FALLING_BEHIND = _counter(
+    "pgtrickle_scheduler_falling_behind_total", "Refreshes that took longer than their interval."
+)
 NOT_READ = _counter(
     "pgtrickle_catalog_read_failures_total",
     "How often the metrics of the catalog could not be read.",
@@ -82,6 +89,80 @@ STALENESS = _gauge(
     "The age of the contents of a stream table; absent before the first load.",
     _TABLE,
 )
+STRETCH = _gauge(
+    "pgtrickle_interval_stretch",
+    "The factor on the interval of a stream table's schedule, because its refreshes fall behind.",
+    _TABLE,
+)
+LATENCY = _gauge(
+    "pgtrickle_refresh_latency_seconds",
+    "The time that refreshes of a stream table took: median and 99th percentile of the last twenty"
+    " that are in the history and changed something.",
+    _TABLE,
+    "quantile",
+)
+LAST_INFO = _gauge(
+    "pgtrickle_last_refresh_info",
+    "1, with what the last refresh that changed something did, and on which engine.",
+    _TABLE,
+    "action",
+    "engine",
+)
+LAST_SECONDS = _gauge("pgtrickle_last_refresh_seconds", "The time that it took.", _TABLE)
+LAST_ROWS = _gauge(
+    "pgtrickle_last_refresh_rows", "The rows that it `inserted` and `deleted`.", _TABLE, "change"
+)
+PREDICTED = _gauge(
+    "pgtrickle_last_refresh_predicted_seconds",
+    "The time that the cost model predicted for it; absent if it predicted none.",
+    _TABLE,
+)
+ACTUAL = _gauge(
+    "pgtrickle_last_refresh_actual_seconds",
+    "The time that it took of what the cost model predicts.",
+    _TABLE,
+)
+LOCK_FAILURES = _gauge(
+    "pgtrickle_recent_lock_failures",
+    "Of the last twenty refreshes of a stream table, those that gave up for a lock (ST408).",
+    _TABLE,
+)
+BUFFER_ROWS = _gauge(
+    "pgtrickle_change_buffer_rows",
+    "About how many captured changes of a source wait, as PostgreSQL's statistics have it.",
+    "source",
+)
+BUFFER_BYTES = _gauge(
+    "pgtrickle_change_buffer_bytes", "The size of the change buffer of a source.", "source"
+)
+CAPTURE_LAG = _gauge(
+    "pgtrickle_capture_lag_seconds",
+    "How long a captured change of a source can have waited: the age of the oldest contents that"
+    " lack it; 0 if none waits.",
+    "source",
+)
+SLOT_LAG = _gauge(
+    "pgtrickle_slot_lag_bytes",
+    "How much log the server keeps for the logical slot; absent if none is captured from.",
+)
+IMMEDIATE_STATEMENTS = _counter(
+    "pgtrickle_immediate_statements_total",
+    "Statements whose changes an IMMEDIATE stream table has followed.",
+    _TABLE,
+)
+IMMEDIATE_ROWS = _counter(
+    "pgtrickle_immediate_rows_total",
+    "Rows `inserted` and `deleted` in an IMMEDIATE stream table, by PostgreSQL's statistics.",
+    _TABLE,
+    "change",
+)
+QUERY_HITS = _counter(
+    "pgtrickle_query_cache_hits_total", "Refreshes that found their query compiled."
+)
+QUERY_MISSES = _counter(
+    "pgtrickle_query_cache_misses_total", "Refreshes that had to compile their query."
+)
+QUERY_ENTRIES = _gauge("pgtrickle_query_cache_entries", "Compiled queries in memory.")
 ERRORS = _gauge(
     "pgtrickle_consecutive_errors",
     "The number of consecutive failed refreshes of a stream table.",
@@ -125,9 +206,12 @@ SNAPSHOT = _gauge("pgtrickle_sink_snapshot_id", "The lake snapshot of the last d
 
 OF_EACH_DAEMON = (
     VERSION, LEADING, READY, LAST_ROUND, REFRESHES, FAILURES, DURATION, ROWS, RUNNING, QUEUED,
-    NOT_READ,
+    ADMITTED, FALLING_BEHIND, NOT_READ,
 )  # fmt: skip
 OF_THE_LEADER = (
-    STREAM_TABLES, STALENESS, ERRORS, LOCK_FALLBACKS, REQUESTS, SINKS, DELIVERIES, ATTEMPTS,
-    DELIVERY_FAILURES, DELIVERED_ROWS, DELIVERED_BYTES, LAG_REFRESHES, LAG_SECONDS, SNAPSHOT,
+    STREAM_TABLES, STALENESS, STRETCH, LATENCY, LAST_INFO, LAST_SECONDS, LAST_ROWS, PREDICTED,
+    ACTUAL, LOCK_FAILURES, ERRORS, BUFFER_ROWS, BUFFER_BYTES, CAPTURE_LAG, SLOT_LAG, LOCK_FALLBACKS,
+    IMMEDIATE_STATEMENTS, IMMEDIATE_ROWS, QUERY_HITS, QUERY_MISSES, QUERY_ENTRIES, REQUESTS, SINKS,
+    DELIVERIES, ATTEMPTS, DELIVERY_FAILURES, DELIVERED_ROWS, DELIVERED_BYTES, LAG_REFRESHES,
+    LAG_SECONDS, SNAPSHOT,
 )  # fmt: skip

@@ -104,6 +104,7 @@ REMEDIES: Final = {
     "ST502": "Upgrade the server to PostgreSQL 15 or newer.",
     "ST503": "Read the server's log in the directory that the error names.",
     "ST504": "Connect to the primary, or wait until this server is promoted.",
+    "ST508": "Install the extra that the error names, such as pip install 'pgtrickle[spark]'.",
     "ST506": "Correct the file that the error names.",
     "ST507": "Correct the files as the error says, and apply the project again.",
     "ST505": "Promise the age that the error names or more, or make the refresh quicker.",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from pgtrickle.model.scheduling.schedule import Schedule
+from pgtrickle.scheduler.pace import Pace
 
 LONGEST_BACKOFF = timedelta(minutes=5)
 AT_ONCE = datetime.min.replace(tzinfo=UTC)
@@ -66,6 +67,11 @@ class Attempt:
         return Attempt(
             at, self.failures + 1, jitter, self.late, self.stretch, longest_pause=longest_pause
         )
+
+    @property
+    def pace(self) -> Pace:
+        """How the refreshes so far have kept up."""
+        return Pace(self.late, self.stretch)
 
     @property
     def pause(self) -> timedelta:

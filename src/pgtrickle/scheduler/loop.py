@@ -11,10 +11,11 @@ due again by then, and must not go first forever.
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -31,18 +32,21 @@ from pgtrickle.errors import (
 from pgtrickle.model.lake.sink import SinkNews
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.scheduling.schedule import parse_schedule
+from pgtrickle.model.scheduling.tier import Tier
 from pgtrickle.model.stream_table import StreamTable
+from pgtrickle.scheduler.admission import Admission, Saturation
 from pgtrickle.scheduler.cadence import is_known
 from pgtrickle.scheduler.due import LONGEST_BACKOFF, backoff
+from pgtrickle.scheduler.pace import Cycle, Pace
 from pgtrickle.scheduler.timetable import Timetable
 from pgtrickle.scheduler.trials import Trials
 from pgtrickle.scheduler.units import Shape, Unit
 from pgtrickle.scheduler.wakeup import Bell, NoBell
+from pgtrickle.scheduler.workers import Job, Workers
 
 _TICK = timedelta(seconds=2)  # how soon a new or altered stream table is noticed
 _CLOSE_TICK = timedelta(seconds=1)  # how soon a lost leader, or a write to a lake, is noticed
 _LONGEST_PAUSE = timedelta(seconds=5)  # after which a server that came back is noticed
-_LEASE_LOOKED_AT = timedelta(seconds=0.5)  # again, while another process has it
 _LONGEST_LOCK_PAUSE = timedelta(seconds=15)
 _DECIDES_WITHIN = 30.0  # seconds; otherwise it is stuck
 _MOVES_WITHIN = 300.0  # seconds, while a unit waits for a worker
@@ -62,6 +66,18 @@ class StreamTables(Protocol):
 
     def shape(self) -> Shape:
         """Return the graph of stream tables, and the groups that are refreshed together."""
+        ...
+
+    def list_paces(self) -> Mapping[int, Pace]:
+        """Return which stream tables fall behind their schedules, as it is on record."""
+        ...
+
+    def note_cycles(self, cycles: Sequence[Cycle]) -> None:
+        """Record which stream tables fall behind, or keep up again, and alert."""
+        ...
+
+    def note_saturation(self, saturation: Saturation | None) -> None:
+        """Record that due refreshes wait for room, or None: no more."""
         ...
 
     def find_idle(self, stream_tables: Sequence[StreamTable]) -> frozenset[int]:
@@ -122,14 +138,23 @@ class Watcher(Protocol):
         """Observe a copy in the lake that failed or recovered."""
         ...
 
+    def fell_behind(self, cycle: Cycle) -> None:
+        """Observe a refresh that took longer than its interval."""
+        ...
+
 
 def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+def _lease_pause() -> timedelta:
+    """Return when to look at a lease again: two that wait for the same one do not meet twice."""
+    return timedelta(seconds=random.uniform(0.05, 0.5))  # noqa: S311 - nothing is to be kept secret
+
+
 def worker_threads(number: int) -> Executor:
     """Return a pool of ``number`` refreshing threads."""
-    return ThreadPoolExecutor(number, "pgtrickle-refresh")
+    return Workers(lambda: number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +196,8 @@ class Loop:
     timetable: Timetable = field(default_factory=Timetable)
     bell: Bell = field(default_factory=NoBell)
     trials: Trials = field(default_factory=Trials)
+    admission: Admission = field(default_factory=Admission)
+    lease_pause: Callable[[], timedelta] = _lease_pause
     # On the monotonic clock: when all due units were last decided, and a worker was free.
     _decided_at: float = field(default_factory=time.monotonic)
     _moved_at: float = field(default_factory=time.monotonic)
@@ -251,8 +278,13 @@ class Loop:
         if not self.leads():
             self.bell.watch(())
             self._tick = _CLOSE_TICK
+            if self._token is not None:
+                self._token = None
+                self.timetable.stand_by()
             return None
         self.stream_tables.check_catalog()
+        self._tell_cycles()
+        self._tell_saturation()
         self.stream_tables.tend_capture()
         self._tick = _CLOSE_TICK if self.stream_tables.tend_lake() else _TICK
         for news in self.stream_tables.sink_news():
@@ -270,6 +302,21 @@ class Loop:
         moments = [self.timetable.next_due(), self._try_suspended(pool, stop)]
         return min((one for one in moments if one is not None), default=None)
 
+    def _tell_cycles(self) -> None:
+        """Tell which stream tables fall behind, or keep up again; first on record."""
+        cycles = self.timetable.cycles()
+        if cycles:
+            self.stream_tables.note_cycles(cycles)
+            self.timetable.forget_cycles()
+        for cycle in cycles:
+            if cycle.behind:
+                self.watcher.fell_behind(cycle)
+
+    def _tell_saturation(self) -> None:
+        news = self.admission.look(*self.busy())
+        if news is not None:
+            self.stream_tables.note_saturation(news[0])
+
     def _try_suspended(self, pool: Executor, stop: threading.Event) -> datetime | None:
         """Hand over suspended stream tables, one at a time; return when the next is due."""
         if self._trial in self._in_flight:
@@ -280,7 +327,8 @@ class Loop:
         table = self.trials.take_due(self.now(), self.stream_tables.find_held())
         if table is not None:
             self._trial = Unit((str(table.name),))
-            self._in_flight[self._trial] = pool.submit(self._work_on_trial, table, stop)
+            job = Job(partial(self._work_on_trial, table, stop), Tier.COLD)
+            self._in_flight[self._trial] = pool.submit(job)
             return None
         return self.trials.next_due()
 
@@ -292,7 +340,7 @@ class Loop:
         tables, shape = self.stream_tables.list_stream_tables(), self.stream_tables.shape()
         self._waited = {unit: self._waited[unit] for unit in shape.units if unit in self._waited}
         taken = self._in_flight.keys() | self._waited.keys()
-        self.timetable.load(tables, shape, self.now(), taken)
+        self.timetable.load(tables, shape, self.now(), taken, self.stream_tables.list_paces())
         self.trials.load(tables, self.now())
         self._token = token
         return True
@@ -334,7 +382,9 @@ class Loop:
             else:
                 if not self._in_flight:
                     self._moved_at = time.monotonic()
-                self._in_flight[unit] = pool.submit(self._work, members, stop)
+                tiers = [one.tier for one in members]
+                first = next((one for one in Tier if one in tiers), Tier.HOT)
+                self._in_flight[unit] = pool.submit(Job(partial(self._work, members, stop), first))
         return left
 
     def _must_wait(self, unit: Unit) -> bool:
@@ -394,7 +444,7 @@ class Loop:
                 self._note_trial(outcome.trial, outcome)
             elif outcome is not None and isinstance(outcome.error, LeaseHeldError):
                 # Another process refreshes, verifies or alters it: not a failure, and over soon.
-                self.timetable.postpone(unit, self.now() + _LEASE_LOOKED_AT)
+                self.timetable.postpone(unit, self.now() + self.lease_pause())
                 continue
             elif outcome is not None:
                 self._note(unit, outcome)
@@ -424,7 +474,10 @@ class Loop:
                 self.timetable.note_success(table, self.now(), timedelta())
 
     def _note(self, unit: Unit, outcome: _Outcome) -> None:
-        if outcome.error is not None:
+        if outcome.error is None:
+            self.admission.note_success()
+        else:
+            self.admission.note_error(outcome.error)
             now = self.now()
             members = self.timetable.members(unit)
             # A lock may be released soon, and retrying costs little.

@@ -7,9 +7,10 @@ ends, so a pass handles only due units, however many stream tables there are.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pgtrickle.model.scheduling.schedule import Schedule
@@ -17,6 +18,7 @@ from pgtrickle.model.scheduling.tier import Tier
 from pgtrickle.model.stream_table import Status, StreamTable
 from pgtrickle.scheduler.cadence import cadences, schedule_of
 from pgtrickle.scheduler.due import LONGEST_BACKOFF, Attempt, due_at, due_if_changed
+from pgtrickle.scheduler.pace import Cycle, Pace
 from pgtrickle.scheduler.units import Shape, Unit
 
 _SET_BACK = timedelta(seconds=2)  # a larger step means that the clock was set, not adjusted
@@ -27,7 +29,7 @@ class Timetable:
     """The due times of units, over the last loaded stream tables and graph."""
 
     zone: str = "UTC"  # of cron schedules
-    auto_backoff: bool = True
+    backs_off: Callable[[], bool] = lambda: True  # the setting auto_backoff
     jitter: Callable[[], float] = lambda: 1.0
     shape: Shape = field(default_factory=lambda: Shape({}))
     tables: dict[str, StreamTable] = field(default_factory=dict)
@@ -40,17 +42,27 @@ class Timetable:
     _looked_at: datetime | None = None
     _of_table: dict[int, Unit] = field(default_factory=dict)  # the unit of each active stream table
     _resting: set[Unit] = field(default_factory=set)  # due at once after a change
+    _cycles: dict[int, Cycle] = field(default_factory=dict)  # news of them, by stream table
 
     def load(
-        self, tables: Iterable[StreamTable], shape: Shape, now: datetime, taken: set[Unit]
+        self,
+        tables: Iterable[StreamTable],
+        shape: Shape,
+        now: datetime,
+        taken: set[Unit],
+        paces: Mapping[int, Pace] = MappingProxyType({}),
     ) -> None:
-        """Load the present catalog; ``taken`` units are put back when they end."""
+        """Load the present catalog; ``taken`` units are put back when they end.
+
+        ``paces`` are those on record, for stream tables that this process has not refreshed yet.
+        """
         resting = {table.id for table in self.tables.values() if _rests(table)}
         self.tables = {str(table.name): table for table in tables}
         # A resumed stream table is due now, however long it had to wait before.
         for table in self.tables.values():
             if table.id in resting and not _rests(table):
                 self._attempts.pop(table.id, None)
+        self._follow(paces)
         self.shape = shape
         order = [name for unit in shape.units for name in unit.members]
         found = cadences(self.tables, shape.reads, order)
@@ -64,6 +76,26 @@ class Timetable:
         self._places = {unit: place for place, unit in enumerate(shape.units)}
         self._of_table = {one.id: unit for unit, of in self._members.items() for one in of}
         self._fill(now, taken)
+
+    def _follow(self, paces: Mapping[int, Pace]) -> None:
+        """Go on with the intervals that another process has stretched."""
+        for table in self.tables.values() if self.backs_off() else ():
+            pace, last = paces.get(table.id), table.last_refresh_at
+            if pace is not None and last is not None and table.id not in self._attempts:
+                self._attempts[table.id] = Attempt(last, late=pace.late, stretch=pace.stretch)
+
+    def stand_by(self) -> None:
+        """Forget every attempt: another process refreshes, and knows better."""
+        self._attempts.clear()
+        self._cycles.clear()
+
+    def cycles(self) -> list[Cycle]:
+        """Return the news of refreshes that fell behind, or caught up."""
+        return list(self._cycles.values())
+
+    def forget_cycles(self) -> None:
+        """Forget that news."""
+        self._cycles.clear()
 
     def take_due(self, now: datetime, taken: set[Unit]) -> list[Unit]:
         """Take out the due units, in dependency order."""
@@ -139,15 +171,19 @@ class Timetable:
 
     def note_success(self, table: StreamTable, began: datetime, took: timedelta) -> None:
         """Record a refresh that succeeded, or was not needed."""
-        before = self._attempts.get(table.id)
-        if before is None or not self.auto_backoff:
-            before = Attempt(began)
-        self._attempts[table.id] = before.succeeded(began, took, self._cadence(table).every)
+        before = self._attempts.get(table.id) or Attempt(began)
+        every = self._cadence(table).every
+        base = before if self.backs_off() else Attempt(began)
+        after = base.succeeded(began, took, every)
+        self._attempts[table.id] = after
+        self._note_cycle(table, took, before, after)
 
     def note_nothing(self, table: StreamTable, now: datetime, *, asleep: bool = False) -> None:
         """Record a check that found no change; ``asleep``: a bell announces the next change."""
         before = self._attempts.get(table.id) or Attempt(table.last_refresh_at or now)
-        self._attempts[table.id] = replace(before.found_nothing(now), asleep=asleep)
+        after = replace(before.found_nothing(now), asleep=asleep)
+        self._attempts[table.id] = after
+        self._note_cycle(table, timedelta(), before, after)
 
     def note_failure(
         self, table: StreamTable, now: datetime, longest_pause: timedelta = LONGEST_BACKOFF
@@ -157,6 +193,15 @@ class Timetable:
         before = self._attempts.get(table.id) or Attempt(now)
         self._attempts[table.id] = before.failed(now, self.jitter(), longest_pause)
         return self._due_at(table, now) - now
+
+    def _note_cycle(
+        self, table: StreamTable, took: timedelta, before: Attempt, after: Attempt
+    ) -> None:
+        cycle = Cycle(
+            table, self._cadence(table).every or timedelta.max / 8, took, before.pace, after.pace
+        )
+        if cycle.is_news:
+            self._cycles[table.id] = cycle
 
     def failures(self, table: StreamTable) -> int:
         """Return the number of consecutive failures of a stream table that this process knows."""

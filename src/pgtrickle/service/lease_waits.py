@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import random
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
 from pgtrickle.errors import LeaseHeldError
 
-_LOOK_AGAIN_SECONDS = 0.05
+_LOOK_AGAIN = (0.05, 0.5)  # seconds: two that wait for the same lease do not meet twice
 
 T = TypeVar("T")
 
@@ -34,4 +35,4 @@ def when_free(
             if not told:
                 waiting(error)
             told = True
-        time.sleep(_LOOK_AGAIN_SECONDS)
+        time.sleep(random.uniform(*_LOOK_AGAIN))  # noqa: S311 - nothing is to be kept secret

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pgtrickle.catalog.stream_tables import get_stream_table
+from pgtrickle.extras import with_named_extras
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.service.runtime import Runtime
@@ -10,6 +11,11 @@ from pgtrickle.service.runtime import Runtime
 
 class Naming:
     """A base of the client, and of its attributes that hold the verbs on one subject."""
+
+    def __init_subclass__(cls, **facts: object) -> None:
+        """Let each verb name the extra of the package that it lacks."""
+        super().__init_subclass__(**facts)
+        with_named_extras(cls)
 
     def __init__(self, runtime: Runtime, schema: str) -> None:
         self._runtime = runtime

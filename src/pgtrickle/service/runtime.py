@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from pgtrickle.errors import ConnectionLostError, SettingError, TrickleError
@@ -36,6 +37,15 @@ if TYPE_CHECKING:  # a use case that only reads the catalog needs neither Arrow 
     from pgtrickle.transit.arrow_reader import ReadConnections
 
 _PATIENCE = 3.0  # seconds for which one request for a connection waits
+
+
+def connections_for(settings: Settings) -> int:
+    """Return how many connections a process may need.
+
+    A refresh holds two or three and borrows one more now and then; as many may be asked for as the
+    scheduler begins.
+    """
+    return 8 + 8 * settings.max_concurrent_refreshes
 
 
 def _owner() -> str:
@@ -97,6 +107,11 @@ class Runtime:
     live: LiveSettings | None = None  # what the settings follow; None: the caller has fixed them
 
     @property
+    def database(self) -> str:
+        """The name of the database."""
+        return str(conninfo_to_dict(str(self.pool.conninfo)).get("dbname") or "")
+
+    @property
     def settings_version(self) -> int:
         """A number that grows whenever the settings change."""
         return 0 if self.live is None else self.live.version
@@ -141,6 +156,12 @@ class Runtime:
         with self.connection_before_catalog() as connection:
             self._follow_settings(connection)
             yield connection
+
+    def fit_pool(self) -> None:
+        """Let the pool have as many connections as the refreshes that may run at a time need."""
+        most = connections_for(self.settings)
+        if most > self.pool.max_size:
+            self.pool.resize(self.pool.min_size, most)
 
     def look_at_settings(self) -> None:
         """Follow what the database says of the settings at this moment."""

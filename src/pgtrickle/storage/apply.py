@@ -81,6 +81,18 @@ def ensure_row_index(
         connection.execute(trusted(f"CREATE INDEX ON {name.sql} ({row_hash(columns)})"))
 
 
+_IS_OUTDATED = """
+    SELECT c.reltuples < %(changed)s * 10 FROM pg_catalog.pg_class AS c
+     WHERE c.oid = pg_catalog.to_regclass(%(name)s)
+"""
+
+
+def is_outdated(connection: Connection, name: QualifiedName, applied: Applied) -> bool:
+    """Tell whether so many rows changed, a tenth of all, that PostgreSQL should look at them."""
+    values = {"name": name.sql, "changed": max(applied.inserted, applied.deleted)}
+    return bool(connection.execute(_IS_OUTDATED, values).fetchall()[0][0])
+
+
 _LIST_ROW_INDEXES = """
     SELECT i.indexrelid::pg_catalog.regclass::pg_catalog.text
       FROM pg_catalog.pg_index AS i
@@ -187,7 +199,8 @@ def apply_result(
 ) -> Applied:
     """Delete and insert the weighted rows of the result, and count both.
 
-    ``places`` is the query for the places of the rows to be deleted, if they are known.
+    ``places`` is the query for an array with the places of the rows to be deleted, if they are
+    known.
     """
     connection.execute(_OPEN_GUARD, [name.sql])
     expected = connection.execute(
@@ -249,9 +262,10 @@ def write_delete(name: QualifiedName, columns: Sequence[Column], rows: str) -> t
 
 def _write_delete_at(name: QualifiedName, places: str) -> tuple[str, str]:
     """Write the statement that deletes the rows at known places, in the same two parts."""
-    found = f"WITH found AS (\n{places}\n)"
+    found = f"WITH found (places) AS (\n{places}\n)"
     return found, (
-        f"\nDELETE FROM ONLY {name.sql} AS stored USING found WHERE stored.ctid = found.place"
+        f"\nDELETE FROM ONLY {name.sql} AS stored"
+        f" WHERE stored.ctid = ANY ((SELECT f.places FROM found AS f)::tid[])"
     )
 
 

@@ -24,7 +24,7 @@ STEPS = {
     "dump": 2,
     "move": 1,
 }
-BESIDE_A_SHADOW = {"promote": 3, "cancel": 1, "follow": 1, "compare": 2}
+BESIDE_A_SHADOW = {"promote": 6, "cancel": 1, "follow": 1, "compare": 2}
 
 
 @dataclass(slots=True)

@@ -23,6 +23,7 @@ from pgtrickle.model.lake.sink import SinkNews
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import Action
 from pgtrickle.scheduler.loop import Loop
+from pgtrickle.scheduler.pace import Cycle
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.engines import Borrowed
 from tests.fixtures.postgres import enterable_directory, plain_server
@@ -86,6 +87,9 @@ class Errors:
 
     def resumed(self, name: str) -> None:
         raise AssertionError(f"{name} works again")
+
+    def fell_behind(self, cycle: Cycle) -> None:
+        """Do nothing."""
 
     def sink_changed(self, news: SinkNews) -> None:
         raise AssertionError(f"there is no sink: {news}")

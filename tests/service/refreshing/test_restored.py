@@ -11,7 +11,8 @@ from psycopg.conninfo import make_conninfo
 
 import pgtrickle
 from pgtrickle.catalog.refreshes.leases import renew_lease
-from pgtrickle.errors import Retry, StandbyError
+from pgtrickle.errors import Retry, StandbyError, StatusForbidsError
+from pgtrickle.model.definitions.dump import WrittenDump
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.engines import Borrowed
 from tests.fixtures.restartable import OwnServer
@@ -64,6 +65,28 @@ def goes_on(lab: Lab) -> None:
     lab.window(action="NO_DATA")
 
 
+def test_restored_stream_table_is_altered_before_its_first_refresh(
+    own_server: OwnServer, original: Lab, open_lab: Open
+):
+    dump = own_server.directory / "dump.sql"
+    own_server.run("pg_dump", "-d", own_server.dsn, "-f", str(dump))
+    original.run("CREATE DATABASE altered TEMPLATE template0")
+    dsn = make_conninfo(own_server.dsn, dbname="altered")
+    own_server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", dsn, "-f", str(dump))
+    copy = open_lab(dsn)
+    copy.queries["counts"] = "SELECT k, count(*) + 1 AS n FROM t GROUP BY k"
+
+    copy.trickle.alter_stream_table("counts", query=copy.queries["counts"])
+
+    copy.check("counts")
+    assert copy.value(
+        "SELECT pgt_relid = 'counts'::regclass FROM pgtrickle.pgt_stream_tables"
+        " WHERE pgt_name = 'counts'"
+    )
+    copy.refresh("best", "REINITIALIZE")
+    goes_on(copy)
+
+
 def snapshots_came_along(copy: Lab, saved: list[Row]) -> None:
     """Restore from a snapshot of the original; it is still no table to write to."""
     [listed] = copy.trickle.snapshots.list_snapshots()
@@ -82,9 +105,13 @@ def test_cloned_database_starts_anew_and_the_original_goes_on(
         one.execute("CREATE DATABASE clone TEMPLATE postgres")
     clone = open_lab(make_conninfo(own_server.dsn, dbname="clone"))
     clone.run("INSERT INTO t VALUES (5, 5)")
+    with pytest.raises(StatusForbidsError):  # "best" would not find it
+        clone.trickle.rename_stream_table("counts", "numbers")
 
     assert clone.refresh("counts", "REINITIALIZE").reason == RESTORED
     assert clone.refresh("best", "REINITIALIZE").reason == RESTORED
+    assert clone.trickle.rename_stream_table("counts", "numbers").followed == ("public.best",)
+    clone.queries = {"numbers": COUNTS, "best": "SELECT max(n) AS n FROM numbers"}
     goes_on(clone)
     again = open_lab(own_server.dsn)
     again.refresh("counts")
@@ -115,6 +142,11 @@ def test_dumped_and_restored_database_starts_anew(
     copy = open_lab(dsn)
     there = copy.trickle.definitions.restore_definitions(definitions)
     assert {one.status for one in there} == {"unchanged"}
+    with_rows = copy.trickle.definitions.dump_definitions(
+        own_server.directory / "rows", format="yaml", with_data=True
+    )
+    assert isinstance(with_rows, WrittenDump)
+    assert with_rows.rows == len(saved) + 1
     snapshots_came_along(copy, saved)
     assert copy.refresh("counts", "REINITIALIZE").reason == RESTORED
     copy.run("INSERT INTO t VALUES (7, 7)")

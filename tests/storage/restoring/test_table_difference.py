@@ -70,7 +70,7 @@ def weigh(connection: Any) -> Counter[str] | None:
         places = weigh_difference(connection, _NAME, _COLUMNS, "ONLY saved")
         if places is None:
             return None
-        gone = f"SELECT FROM ({places}) AS p JOIN shown AS s ON s.ctid = p.place"
+        gone = f"SELECT FROM shown AS s WHERE s.ctid = ANY (({places})::tid[])"
         count = 'SELECT count(*) FROM "result__changes" WHERE __weight < 0'
         assert connection.execute(gone).rowcount == connection.execute(count).fetchone()[0]
         return Counter(

@@ -32,7 +32,8 @@ _CLAIM = """
        SET owner = excluded.owner,
            acquired_at = CASE WHEN l.owner = excluded.owner THEN l.acquired_at
                               ELSE excluded.acquired_at END,
-           expires_at = excluded.expires_at
+           expires_at = excluded.expires_at,
+           saturation = CASE WHEN l.owner = excluded.owner THEN l.saturation END
      WHERE l.owner = excluded.owner
         OR l.expires_at <= pg_catalog.clock_timestamp()
         -- One from the future was given before the clock was set back: it would last too long.

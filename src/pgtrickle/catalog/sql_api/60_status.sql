@@ -49,9 +49,11 @@ CREATE OR REPLACE VIEW pgtrickle.stream_tables_info AS
                OR s.fuse_blown_at IS NULL AND s.last_error_message IS NOT NULL
                   AND s.last_error_at > coalesce(s.last_refresh_at, '-infinity') AS failing,
            s.engine, b.shadow_id IS NOT NULL AS in_shadow_build,
-           CASE WHEN b.shadow_id IS NOT NULL THEN b.shadow_name END AS shadow_table_name
+           CASE WHEN b.shadow_id IS NOT NULL THEN b.shadow_name END AS shadow_table_name,
+           coalesce(p.stretch, 1) AS interval_stretch
       FROM pgtrickle.pgt_stream_tables AS s
       LEFT JOIN pgtrickle.pgt_shadow_builds AS b USING (pgt_id)
+      LEFT JOIN pgtrickle.pgt_paces AS p USING (pgt_id)
       LEFT JOIN (VALUES ('hot', 1), ('warm', 2), ('cold', 10)) AS t (tier, factor)
         ON t.tier = s.tier
      WHERE s.pgt_schema <> 'pgtrickle_state';
@@ -59,7 +61,7 @@ CREATE OR REPLACE VIEW pgtrickle.stream_tables_info AS
 COMMENT ON VIEW pgtrickle.stream_tables_info IS
     'Every stream table with all that is known of it; stale: its refresh is late; failing: the last one'
     ' failed; being_replaced: another query is being loaded for it; in_shadow_build: another query follows'
-    ' beside it.';
+    ' beside it; interval_stretch: a factor on the interval of its schedule, because refreshes fall behind.';
 
 -- Lengths first: what parse_ident makes of a million quotes takes minutes and cannot be cancelled.
 CREATE OR REPLACE FUNCTION pgtrickle.find_stream_table(name text, schemas name[] DEFAULT current_schemas(false))

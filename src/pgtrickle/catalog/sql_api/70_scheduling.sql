@@ -354,6 +354,23 @@ $$;
 COMMENT ON FUNCTION pgtrickle.resume_all() IS
     'End the drain and the pause of every stream table; return the names of those that were held back by them.';
 
+CREATE OR REPLACE FUNCTION pgtrickle.falling_behind()
+RETURNS TABLE (name text, schedule text, interval_seconds double precision, stretch integer,
+               effective_interval_seconds double precision, late_refreshes integer,
+               took_seconds double precision, late_at timestamptz, stretched_at timestamptz)
+LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT format('%I.%I', s.pgt_schema, s.pgt_name), s.schedule, p.interval_seconds, p.stretch,
+           p.interval_seconds * p.stretch, p.late, p.took_seconds, p.late_at, p.stretched_at
+      FROM pgtrickle.pgt_paces AS p JOIN pgtrickle.pgt_stream_tables AS s USING (pgt_id)
+     WHERE s.pgt_schema <> 'pgtrickle_state'
+     ORDER BY p.interval_seconds * p.stretch DESC, s.pgt_schema, s.pgt_name
+$$;
+
+COMMENT ON FUNCTION pgtrickle.falling_behind() IS
+    'The stream tables whose refreshes take longer than their intervals, and how far those are stretched.';
+
 -- A group is out of step by those of its sources that have a watermark at all.  It concerns what
 -- reads several of its sources, directly or through others.  The planner expects many rows of the
 -- recursion, and PostgreSQL would compile the query to machine code for a second.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -27,13 +27,14 @@ from pgtrickle.model.lake.sink import SinkNews
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import Action
 from pgtrickle.scheduler.loop import Loop, Watcher
+from pgtrickle.scheduler.pace import Cycle
 from pgtrickle.settings import load_settings
 
 if TYPE_CHECKING:  # the package takes longer to import than --help should
     from pgtrickle import Trickle
     from pgtrickle.cli.daemon.metrics import Metrics
     from pgtrickle.daemon import Daemon
-    from pgtrickle.service.insight.metric_values import Figures
+    from pgtrickle.service.insight.metric_values import FigureReader
     from pgtrickle.service.scheduling.leadership import Leadership
 
 
@@ -162,8 +163,9 @@ class _Attendant:
     metrics: Metrics
     lead: _Lead
 
-    def begins(self, loop: Loop, figures: Callable[[], Figures]) -> None:
-        self.metrics.loop, self.metrics.figures = loop, figures
+    def begins(self, loop: Loop, figures: FigureReader) -> None:
+        self.metrics.loop, self.metrics.figures = loop, figures.read
+        self.metrics.database = figures.database
 
     def stands(self, leadership: Leadership) -> None:
         stderr().print("keeping stream tables fresh; Ctrl-C ends", markup=False)
@@ -203,6 +205,10 @@ class _Both:
     def sink_changed(self, news: SinkNews) -> None:
         self.first.sink_changed(news)
         self.second.sink_changed(news)
+
+    def fell_behind(self, cycle: Cycle) -> None:
+        self.first.fell_behind(cycle)
+        self.second.fell_behind(cycle)
 
 
 @dataclass(slots=True)
@@ -256,6 +262,16 @@ class _Printer:
             print_json(sink_news_document(news), indent=None)
         else:
             stderr().print(sink_line(news), markup=False, soft_wrap=True)
+
+    def fell_behind(self, cycle: Cycle) -> None:
+        name, took = str(cycle.stream_table.name), cycle.took.total_seconds()
+        every = (cycle.every * cycle.before.stretch).total_seconds()
+        if self.as_json:
+            late = {"took_seconds": took, "interval_seconds": every, "stretch": cycle.after.stretch}
+            print_json({"stream_table": name, "falling_behind": late}, indent=None)
+        else:
+            told = f"{name} falls behind: it took {took:.1f} s, and is due every {every:g} s"
+            stderr().print(told, markup=False, soft_wrap=True)
 
 
 @dataclass(slots=True)

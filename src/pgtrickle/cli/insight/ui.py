@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,9 +13,7 @@ from pgtrickle.cli.connect import connected
 from pgtrickle.cli.options import Dsn, Json
 from pgtrickle.cli.output import errors_as_exit_codes, print_json, print_text
 from pgtrickle.errors import SettingError
-
-if TYPE_CHECKING:  # takes longer to import than --help should
-    from types import ModuleType
+from pgtrickle.extras import require
 
 _SHORTEST = 16  # characters of a token
 _CTRL_C = 0  # the way to end it
@@ -58,8 +56,12 @@ def ui(
         errors_as_exit_codes(ctx, as_json=as_json),
         connected(ctx, dsn, local=False) as trickle,
     ):
-        serving = _import_serving()
-        token = _token(serving, host, token_file, no_token=no_token)
+        require("starlette")
+        require("uvicorn")
+        from pgtrickle.console.web import serving  # noqa: PLC0415 - takes longer than --help should
+
+        token = _token(host, token_file, no_token=no_token)
+        token = serving.new_token() if token is None else token
         listener = _listen(host, port)
         shown = serving.address(listener, token)
         if as_json:
@@ -74,18 +76,7 @@ def ui(
             raise typer.Exit(_CTRL_C) from None
 
 
-def _import_serving() -> ModuleType:
-    try:
-        from pgtrickle.console.web import serving  # noqa: PLC0415 - see above
-    except ModuleNotFoundError as error:
-        raise SettingError(
-            f"ui needs the package {error.name}, which is not installed",
-            hint="Install it with: pip install 'pgtrickle[ui]'.",
-        ) from error
-    return serving
-
-
-def _token(serving: ModuleType, host: str, file: Path | None, *, no_token: bool) -> str:
+def _token(host: str, file: Path | None, *, no_token: bool) -> str | None:
     if no_token:
         if not _is_loopback(host):
             raise SettingError(
@@ -94,7 +85,7 @@ def _token(serving: ModuleType, host: str, file: Path | None, *, no_token: bool)
             )
         return ""
     if file is None:
-        return str(serving.new_token())
+        return None
     try:
         token = file.read_text().strip()
     except (OSError, UnicodeDecodeError) as error:

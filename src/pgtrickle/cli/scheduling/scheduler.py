@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from pgtrickle.cli.connect import connected
+from pgtrickle.cli.documents import values_document
 from pgtrickle.cli.options import Dsn, Json
 from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout, working
 
@@ -28,6 +29,22 @@ def holds(ctx: typer.Context, dsn: Dsn = None, as_json: Json = False) -> None:
             stdout().print(f"{one.stream_table}: {one.reason}", markup=False)
         if not found:
             stdout().print("nothing is held back")
+
+
+@scheduler.command()
+def behind(ctx: typer.Context, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Show the stream tables whose refreshes take longer than their intervals."""
+    with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
+        found = trickle.scheduler.falling_behind()
+        if as_json:
+            print_json({"falling_behind": [values_document(one) for one in found]})
+            return
+        for one in found:
+            every = f"schedule {one.schedule}, now every {one.effective_interval_seconds:g} s"
+            told = f"{one.stream_table}: took {one.took_seconds:.1f} s, {every}"
+            stdout().print(told, markup=False)
+        if not found:
+            stdout().print("every stream table keeps up with its schedule")
 
 
 @scheduler.command()
@@ -88,7 +105,7 @@ def quiesce(
         with working("Waiting for the refreshes in flight"):
             found = trickle.scheduler.quiesce(timeout)
         if as_json:
-            print_json(asdict(found))
+            print_json(values_document(found))
         else:
             for one in found.left:
                 since = f"since {one.running_since:%Y-%m-%d %H:%M:%S %Z}"

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from psycopg import Connection
 
 from pgtrickle.binding.sql_types import resolve_types
-from pgtrickle.errors import SettingError, SparkSessionError
+from pgtrickle.errors import SparkSessionError
+from pgtrickle.extras import require
 from pgtrickle.model.sql_type import Column
 from pgtrickle.model.text.names import QualifiedName, quote_identifier
 from pgtrickle.model.text.trusted import trusted
@@ -57,10 +57,7 @@ def read_batches(runtime: Runtime, name: QualifiedName) -> Iterator[pa.RecordBat
 
 def read_pandas(runtime: Runtime, name: QualifiedName) -> Any:
     """Return all rows of a stream table as a pandas DataFrame; numerics stay exact decimals."""
-    if find_spec("pandas") is None:  # an extra
-        raise SettingError(
-            "pandas is not installed", hint='Install it with: pip install "pgtrickle[connect]"'
-        )
+    require("pandas")
     return read_table(runtime, name).to_pandas()
 
 

@@ -10,6 +10,7 @@ from pgtrickle.binding.planning_bounds import Bounds
 from pgtrickle.catalog.dependencies import list_dependencies
 from pgtrickle.catalog.lake.sinks import find_sink
 from pgtrickle.catalog.requests import is_served
+from pgtrickle.catalog.restored import adopt_stream_tables
 from pgtrickle.catalog.shadows.builds import find_active_build
 from pgtrickle.catalog.stream_tables import (
     get_stream_table,
@@ -70,6 +71,7 @@ def alter_stream_table(
         )
     endings: list[Ending] = []
     with runtime.connection() as connection:
+        adopt_stream_tables(connection)  # of a restored database that was not refreshed yet
         before = stream_table = get_stream_table(connection, name)
         check_owner(connection, stream_table)
     mode = options.refresh_mode if "refresh_mode" in changes else before.refresh_mode

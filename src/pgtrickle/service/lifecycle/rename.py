@@ -17,12 +17,19 @@ from psycopg import Connection
 from pgtrickle.binding.renamed_sources import follow_renamed_sources
 from pgtrickle.catalog.dependencies import list_dependents
 from pgtrickle.catalog.renamed_tables import follow_renamed_tables
+from pgtrickle.catalog.restored import list_unsettled
 from pgtrickle.catalog.stream_tables import (
     find_stream_table_by_id,
     get_stream_table,
     get_stream_table_by_id,
 )
-from pgtrickle.errors import NameNotUsableError, NameTakenError, PrivilegeError, TrickleError
+from pgtrickle.errors import (
+    NameNotUsableError,
+    NameTakenError,
+    PrivilegeError,
+    StatusForbidsError,
+    TrickleError,
+)
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.model.text.names import QualifiedName, quote_identifier
 from pgtrickle.model.text.shown import Shown
@@ -55,6 +62,12 @@ def rename_stream_table(runtime: Runtime, name: QualifiedName, new_name: str) ->
         def transaction() -> tuple[StreamTable, QualifiedName]:
             stream_table = get_stream_table(connection, name)
             check_owner(connection, stream_table)
+            if list_unsettled(connection):
+                raise StatusForbidsError(
+                    f'"{stream_table.name}" cannot be renamed yet: the database was restored or'
+                    " cloned, and who reads what is found by names",
+                    hint="Refresh all first: pgtrickle refresh --all; or let pgtrickle run do it.",
+                )
             new = QualifiedName.parse(new_name, stream_table.name.schema)
             if new.schema in OUR_SCHEMAS:
                 raise NameNotUsableError(

@@ -23,6 +23,7 @@ from pgtrickle.storage.apply import (
     Applied,
     apply_result,
     ensure_row_index,
+    is_outdated,
     load_result,
     weigh_result,
 )
@@ -88,7 +89,8 @@ def replace_contents(writer: Connection, prepared: Prepared, rows: Rows) -> Writ
         applied = apply_result(writer, name, columns, tracking, places)
     else:
         tracking = None  # filled from empty: a sink takes all rows
-    writer.execute(trusted(f"ANALYZE {name.sql}"))
+    if not rows.stored or is_outdated(writer, name, applied):
+        writer.execute(trusted(f"ANALYZE {name.sql}"))
     return Written(applied, tracking, filled)
 
 

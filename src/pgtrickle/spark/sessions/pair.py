@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgtrickle.errors import SparkFailedError
+from pgtrickle.extras import require
 from pgtrickle.spark.sessions.authentication import (
     authentication,
     cluster_authentication,
@@ -187,6 +188,7 @@ class SparkSessions:
         if self._large is not None and not _is_alive(self._large):
             self._stop()
         if self._large is None:
+            require("pyspark")
             began = time.monotonic()
             users = require_session(self._given) if self._given is not None else find_session()
             self._beside = users

@@ -58,8 +58,8 @@ def weigh_difference(
 ) -> str | None:
     """Compute the changes that make a stream table equal a table; None if rows occur repeatedly.
 
-    ``stored`` is a table that nobody changes meanwhile.  Returns the query for the places, in the
-    column ``place``, of the rows that are to be deleted.
+    ``stored`` is a table that nobody changes meanwhile.  Returns the query for the places of the
+    rows that are to be deleted, as one array.
     """
     condition = _find_condition(connection, name, columns)
     if condition is None:
@@ -78,7 +78,7 @@ def weigh_difference(
     ).fetchall()
     if found.pairs == in_stored - found.added == present - found.removed:
         connection.execute(trusted(_write_changes(name, columns, stored)))
-        return _in_order("removed")
+        return _places("removed")
     connection.execute(trusted(f"DROP TABLE {_PLACES}"))
     return None
 
@@ -132,14 +132,17 @@ def _write_places(name: QualifiedName, stored: str, condition: str) -> str:
     )
 
 
-def _in_order(which: str) -> str:
-    """Write the query for places in the order of the table, so that each page is read once."""
-    unnested = f"pg_catalog.unnest(p.{which}) AS u (place)"
-    return f"SELECT u.place FROM {_PLACES} AS p, {unnested} ORDER BY u.place"
+def _places(which: str) -> str:
+    """Write the query for the places that were found on one side."""
+    return f"SELECT p.{which} FROM {_PLACES} AS p"
 
 
 def _write_changes(name: QualifiedName, columns: Sequence[Column], stored: str) -> str:
-    """Write the statement that fetches the differing rows, each by its place."""
+    """Write the statement that fetches the differing rows, each by its place.
+
+    PostgreSQL sorts an array of places and reads each page once; joined to a table, they would be
+    looked for among all of its rows.
+    """
     added, removed = (
         ", ".join(f"{alias}.{quote_identifier(column.name)}" for column in columns)
         for alias in ("stored", "present")
@@ -147,9 +150,9 @@ def _write_changes(name: QualifiedName, columns: Sequence[Column], stored: str) 
     return (
         f"CREATE TEMPORARY TABLE {RESULT} ON COMMIT DROP AS\n"
         f"SELECT {added}, 1::bigint AS {WEIGHT}\n"
-        f"  FROM ({_in_order('added')}) AS u JOIN {stored} AS stored ON stored.ctid = u.place\n"
+        f"  FROM {stored} AS stored WHERE stored.ctid = ANY (({_places('added')})::tid[])\n"
         f"UNION ALL\n"
         f"SELECT {removed}, -1\n"
-        f"  FROM ({_in_order('removed')}) AS u JOIN ONLY {name.sql} AS present"
-        f" ON present.ctid = u.place"
+        f"  FROM ONLY {name.sql} AS present"
+        f" WHERE present.ctid = ANY (({_places('removed')})::tid[])"
     )

@@ -125,6 +125,7 @@ function row(line, sheet) {
 }
 function choose(key, row) {
   state.chosen = key;
+  if (!["requests", "settings", "capture", "table"].includes(state.panel)) state.name = key;
   for (const one of $("sheet").querySelectorAll(".chosen")) one.classList.remove("chosen");
   row?.classList.add("chosen");
   buttons();

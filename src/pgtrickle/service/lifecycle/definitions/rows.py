@@ -38,15 +38,20 @@ from pgtrickle.transit.fixed_settings import FIXED_SETTINGS
 
 _STAGED = "pgtrickle_dumped_rows"
 _BLOCK = 1 << 20
+# In a restored database that was not refreshed yet, the oids on record mean nothing.
 _FIND_TIME = """
-    SELECT data_timestamp FROM pgtrickle.pgt_stream_tables
-     WHERE pgt_relid = pg_catalog.to_regclass(%s)
+    SELECT s.data_timestamp FROM pgtrickle.pgt_stream_tables AS s
+     WHERE CASE WHEN pgtrickle.lies_here(s.frontier)
+                THEN s.pgt_relid = pg_catalog.to_regclass(%(sql)s)
+                ELSE s.pgt_schema = %(schema)s AND s.pgt_name = %(name)s END
 """
 
 
 def write_rows(connection: Connection, name: QualifiedName, path: Path) -> DumpedRows:
     """Write the rows of a stream table as the transaction sees them."""
-    [(moment,)] = connection.execute(_FIND_TIME, [name.sql]).fetchall()
+    [(moment,)] = connection.execute(
+        _FIND_TIME, {"sql": name.sql, "schema": name.schema, "name": name.name}
+    ).fetchall()
     _fix_texts(connection)
     found, statement = (
         hashlib.sha256(),

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from pgtrickle.catalog.lake.chores import find_chores
+from pgtrickle.extras import require
 from pgtrickle.service.runtime import Runtime
-from pgtrickle.service.sinks.ducklake.copies import deliver_due
 from pgtrickle.service.sinks.ducklake.news import SinkWatch
-from pgtrickle.service.sinks.ducklake.upkeep import maintain_due
-from pgtrickle.service.sources.ducklake.follow import follow_due
 
 
 def tend_lake(runtime: Runtime, watch: SinkWatch) -> bool:
@@ -17,6 +15,14 @@ def tend_lake(runtime: Runtime, watch: SinkWatch) -> bool:
     """
     with runtime.connection() as connection:
         chores = find_chores(connection)
+    if not (chores.sources or chores.sinks):
+        return False
+    # Imported where there is a lake: Arrow is an extra.
+    require("pyarrow")
+    from pgtrickle.service.sinks.ducklake.copies import deliver_due  # noqa: PLC0415
+    from pgtrickle.service.sinks.ducklake.upkeep import maintain_due  # noqa: PLC0415
+    from pgtrickle.service.sources.ducklake.follow import follow_due  # noqa: PLC0415
+
     if chores.sources:
         follow_due(runtime)
     if chores.sinks:
