@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from pgtrickle.model.status_report import (
         BufferSize,
         CacheStats,
+        CaptureLag,
         DiamondGroup,
         Efficiency,
         FuseStatus,
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
         HealthCheck,
         Hold,
         ListedSource,
+        MetricsSummary,
         Quiesced,
         RefreshGroup,
         ServiceLevel,
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
         Versions,
         Watermark,
         WatermarkGroup,
+        WorkerSummary,
     )
     from pgtrickle.model.stream_table import Action, InitiatedBy, RefreshMode, Status, StreamTable
     from pgtrickle.model.streams.outbox import (
@@ -91,8 +94,8 @@ if TYPE_CHECKING:
     from pgtrickle.scheduler.loop import Watcher
     from pgtrickle.service.capturing.wal_slot import SlotHealth
     from pgtrickle.service.insight.channels import Notice
+    from pgtrickle.service.insight.checkup.check import Check
     from pgtrickle.service.insight.diagnose import Diagnosis
-    from pgtrickle.service.insight.doctor import Check
     from pgtrickle.service.lifecycle.create_or_replace import Outcome
     from pgtrickle.service.lifecycle.rename import RenameReport
     from pgtrickle.service.lifecycle.repair.rebind import Mended
@@ -110,6 +113,7 @@ __all__ = [
     "BufferSize",
     "CacheStats",
     "CaptureHealth",
+    "CaptureLag",
     "CaptureVerbs",
     "CdcMode",
     "Check",
@@ -144,6 +148,7 @@ __all__ = [
     "ListedSource",
     "Listing",
     "Mended",
+    "MetricsSummary",
     "MigrationPlan",
     "ModeAdvice",
     "MovedCatalog",
@@ -204,6 +209,7 @@ __all__ = [
     "Watcher",
     "Watermark",
     "WatermarkGroup",
+    "WorkerSummary",
     "WrittenDump",
     "WrittenProject",
     "connect",
@@ -212,6 +218,9 @@ __all__ = [
 ]
 
 _HOMES = {
+    "WorkerSummary": "pgtrickle.model.status_report",
+    "MetricsSummary": "pgtrickle.model.status_report",
+    "CaptureLag": "pgtrickle.model.status_report",
     "Action": "pgtrickle.model.stream_table",
     "AgreedLevel": "pgtrickle.model.scheduling.service_level",
     "AlterOptions": "pgtrickle.options.words",
@@ -222,7 +231,7 @@ _HOMES = {
     "CaptureHealth": "pgtrickle.catalog.capture.health",
     "CaptureVerbs": "pgtrickle.client.capture",
     "CdcMode": "pgtrickle.model.capture.cdc_mode",
-    "Check": "pgtrickle.service.insight.doctor",
+    "Check": "pgtrickle.service.insight.checkup.check",
     "ConsumerLag": "pgtrickle.model.streams.outbox",
     "CreateOptions": "pgtrickle.options.words",
     "DeadLetter": "pgtrickle.model.streams.relay",

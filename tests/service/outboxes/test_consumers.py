@@ -206,7 +206,7 @@ def test_bad_arguments_are_refused_with_a_remedy(stream: Lab) -> None:
         outbox.create_consumer_group("g", "copy")
     assert caught.value.hint
     with pytest.raises(SettingError):
-        outbox.create_consumer_group("h", "copy", "middle")  # type: ignore[arg-type]  # on purpose
+        outbox.create_consumer_group("h", "copy", "middle")
     for batch, seconds in ((0, 30.0), (20_000, 30.0), (1, 0.0), (1, 1e9)):
         with pytest.raises(SettingError):
             outbox.poll_outbox("g", "a", batch=batch, visibility_seconds=seconds)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
 
 from pgtrickle.catalog.outboxes import consumers
 from pgtrickle.model.streams.outbox import ConsumerLag, LeasedEntry
 from pgtrickle.model.text.shown import Listing
+from pgtrickle.model.words import AnyOffsetReset
 from pgtrickle.service.naming import Naming
 
 
@@ -15,7 +15,7 @@ class ConsumerVerbs(Naming):
     """Share the entries of an outbox among consumers, of which one has them at a time."""
 
     def create_consumer_group(
-        self, name: str, outbox: str, auto_offset_reset: Literal["latest", "earliest"] = "latest"
+        self, name: str, outbox: str, auto_offset_reset: AnyOffsetReset = "latest"
     ) -> None:
         """Create a group of consumers of the outbox of a stream table.
 

@@ -1,4 +1,4 @@
--- 0017 · relay
+-- 0018 · relay
 --
 -- Why:   a relay delivers the entries of outboxes to other systems (docs/relay.md): its pipelines,
 --        how far each is, and the messages that receivers refuse.
