@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pgtrickle.ports import Engine
-    from pgtrickle.service.insight.doctor import Check
+    from pgtrickle.service.insight.checkup.check import Check
     from pgtrickle.transit.arrow_reader import ReadConnections
 
 
@@ -162,7 +162,7 @@ def _check_without_catalog(dsn: str | None) -> list[Check]:
 
     One that has been made for something else is not started for this.
     """
-    from pgtrickle.service.insight.doctor import check_database
+    from pgtrickle.service.insight.checkup.database import check_database
 
     address = load_settings(dsn=dsn).dsn
     if not address:

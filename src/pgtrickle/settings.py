@@ -208,6 +208,13 @@ class Settings:
         0,
         36500,
     )
+    long_transaction_seconds: float = _setting(
+        900.0,
+        "From which age on an open transaction is a finding of health_check(): vacuum waits for it,"
+        " and so do the changes that it makes.",
+        1,
+        604800,
+    )
     profiles_kept: int = _setting(
         20,
         "How many profiles, the figures of `explain --analyze`, are kept of each stream table; 0:"
@@ -394,6 +401,20 @@ class Settings:
         " notice; 0: each refresh has its own.",
         0,
         5000,
+    )
+    metrics_catalog_snapshot_ttl_ms: int = _setting(
+        4000,
+        "How long the metrics of a daemon show the same look at the catalog; 0: each request looks"
+        " anew.",
+        0,
+        3_600_000,
+    )
+    metrics_request_timeout_ms: int = _setting(
+        5000,
+        "How long a request for metrics waits for the database; then what comes from the catalog is"
+        " left out.",
+        50,
+        600_000,
     )
     requests_per_caller: int = _setting(
         100,

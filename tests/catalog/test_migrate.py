@@ -43,6 +43,7 @@ RELEASED = {
     14: "9fc25d5d93b3cc959a9aa4f1d4119b1270e144527e8a3652dccc47e10828d84b",
     15: "007b07d2d8fcc2ecde2552f12380c64a7e161e02b8daff027ac8a78f07607a1c",
     16: "520302943261c8a1a12be27aa61ddcacb9cbf8ee2efd73f8b1c2511be1c0c80d",
+    17: "4c792244054a211fd5f84d09583fafcd3dc70f9a5c86deb891f3f1c6f81176bd",
 }
 ALL = [
     *(f"{migration.version:04d} {migration.description}" for migration in list_migrations()),

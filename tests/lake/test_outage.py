@@ -33,7 +33,7 @@ from pgtrickle.lake.format.catalog import create_catalog
 from pgtrickle.model.lake.sink import DeliveryStatus, FailingSink, SinkNews
 from pgtrickle.model.stream_table import Status
 from pgtrickle.model.text.names import QualifiedName
-from pgtrickle.service.insight.doctor import Check
+from pgtrickle.service.insight.checkup.check import Check
 from pgtrickle.service.sinks.ducklake.errors import lake_errors
 from pgtrickle.service.sinks.ducklake.failures import heals, pause_seconds
 from pgtrickle.service.sinks.ducklake.news import SinkWatch

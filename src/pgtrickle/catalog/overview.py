@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from psycopg import Connection
@@ -31,6 +32,7 @@ from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.model.version import VERSION, spark_version
 
 
+@lru_cache(maxsize=4096)
 def named(text: str) -> str:
     """Write a name that SQL has written as it is written elsewhere in Python.
 
@@ -40,13 +42,13 @@ def named(text: str) -> str:
     return str(QualifiedName.parse(text, "")) if "." in text else text
 
 
-_CHECKS = "SELECT check_name, severity, detail FROM pgtrickle.health_check()"
+_CHECKS = "SELECT check_name, severity, detail, evidence, command FROM pgtrickle.health_check()"
 
 
 def list_checks(connection: Connection[TupleRow]) -> list[HealthCheck]:
     """Return what is checked, and what is wrong."""
     rows = connection.execute(_CHECKS)
-    return [HealthCheck(name, Severity(severity), detail) for name, severity, detail in rows]
+    return [HealthCheck(name, Severity(severity), *facts) for name, severity, *facts in rows]
 
 
 _DAEMONS = """

@@ -9,7 +9,6 @@ from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from pgtrickle.cli.passwords import hide_passwords
 from pgtrickle.errors import TrickleError
 from pgtrickle.model.lake.sink import FailingSink, LakeCare, SinkNews, SinkStatus
 from pgtrickle.model.lake.source import LakeSource
@@ -18,10 +17,11 @@ from pgtrickle.model.status_report import HealthCheck, StatusReport, worst
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.model.table_snapshot import SnapshotDiff
 from pgtrickle.model.text.json_values import json_row
+from pgtrickle.model.text.passwords import hide_passwords
 
 if TYPE_CHECKING:  # psycopg and what lies above it are not needed for --help
     from pgtrickle.catalog.refreshes.history import Refresh
-    from pgtrickle.service.insight.doctor import Check
+    from pgtrickle.service.insight.checkup.check import Check
     from pgtrickle.service.lifecycle.validate import Validation
 
 Document = dict[str, object]
@@ -167,7 +167,15 @@ def health_document(checks: Sequence[HealthCheck]) -> Document:
 
 def check_document(check: Check) -> Document:
     """Describe one check of ``doctor``."""
-    return {"name": check.name, "ok": check.ok, "detail": check.detail, "hint": check.hint}
+    return {
+        "name": check.name,
+        "ok": check.ok,
+        "severity": check.severity.value,
+        "detail": check.detail,
+        "hint": check.hint,
+        "evidence": check.evidence,
+        "command": check.command,
+    }
 
 
 def validation_document(validation: Validation) -> Document:

@@ -27,7 +27,7 @@ from pgtrickle.service.runtime import Runtime
 
 if TYPE_CHECKING:
     from pgtrickle.daemon import Daemon
-    from pgtrickle.service.insight.doctor import Check
+    from pgtrickle.service.insight.checkup.check import Check
 
 
 class Guest(Visiting, Trickle):

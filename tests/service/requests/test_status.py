@@ -172,7 +172,9 @@ def test_health_names_what_is_wrong(chain: Lab):
         " WHERE pgt_name = 'counts'"
     )
 
-    found = {row[0]: row[1:] for row in ask(chain, "health_check()")}
+    found = {
+        row[0]: row[1:] for row in ask(chain, "health_check()", "check_name, severity, detail")
+    }
 
     assert found["daemon"][0] == "CRITICAL"
     assert found["suspended"] == ("CRITICAL", "public.top")

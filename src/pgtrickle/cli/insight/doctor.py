@@ -15,7 +15,7 @@ from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout, worki
 from pgtrickle.cli.setup import Setup
 
 if TYPE_CHECKING:  # psycopg and what lies above it are not needed for --help
-    from pgtrickle.service.insight.doctor import Check
+    from pgtrickle.service.insight.checkup.check import Check
     from pgtrickle.service.insight.index_advice import IndexAdvice
 
 _NAMED = 3  # stream tables by name; of more, the number
@@ -59,6 +59,8 @@ def doctor(ctx: typer.Context, dsn: Dsn = None, as_json: Json = False) -> None:
 def _mark(check: Check) -> Text:
     if not check.ok:
         return Text("FAILED", "bold red")
+    if check.warning:
+        return Text("warns ", "yellow")
     return Text("advice", "yellow") if check.missing_indexes else Text("ok    ", "green")
 
 

@@ -28,5 +28,7 @@ def health(ctx: typer.Context, dsn: Dsn = None, as_json: Json = False) -> None:
             mark = Text(f"{check.severity.value:<8}", STYLES[check.severity])
             detail = f": {check.detail}" if check.detail else ""
             stdout().print(mark + Text(printable_line(f" {check.check_name}{detail}")))
+            if check.command is not None:
+                stdout().print(Text(printable_line(f"         run: {check.command}")))
         if severity is not Severity.OK:
             raise typer.Exit(EXIT_CODES[severity])

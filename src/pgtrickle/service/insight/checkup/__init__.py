@@ -1,0 +1,1 @@
+"""The checks of ``doctor``, by what they look at."""
