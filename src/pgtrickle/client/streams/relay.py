@@ -109,11 +109,11 @@ class RelayVerbs(Naming):
         done = relay.run(stop or threading.Event(), once=once, each_round=each_round)
         return Listing(one for one in self.relay_status() if one.pipeline in done)
 
-    def validate_relay(self, file: str | Path | None = None) -> list[str]:
+    def validate_relay(self, file: str | Path | None = None) -> Listing[str]:
         """Check the definitions of all pipelines, with their secrets; return their names."""
         from pgtrickle.relay.check import check_definitions
 
-        return check_definitions(self._runtime, None if file is None else Path(file))
+        return Listing(check_definitions(self._runtime, None if file is None else Path(file)))
 
     def test_relay(self, name: str, file: str | Path | None = None) -> str:
         """Reach the receiver of a pipeline, deliver nothing; return what it promises."""
