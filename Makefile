@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-hostile fuzz-lifecycle lifecycle-kill workloads corpus soak chaos hostile bench-race lake-random lake-kill \
+.PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-immediate fuzz-hostile fuzz-lifecycle lifecycle-kill workloads corpus soak chaos hostile bench-race lake-random lake-kill \
   lake-crowd audit demo demo-lake bench bench-latency bench-capture bench-wal bench-idle bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
-  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-lake bench-snapshots bench-projects bench-report bench-check check ci docs package-sizes release-check clean
+  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-lake bench-snapshots bench-projects bench-report bench-check check ci docs package-sizes deploy-check release-check clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -65,7 +65,7 @@ PITFALLS := $(foreach n,08 09 10 11 12 13 14 15 16 17 45 47 51 52 53 54 55 56,te
 test-oldest: setup  ## capture and sources on PostgreSQL 15, where it is installed
 	@if [ -x $(OLDEST)/initdb ]; then \
 	  PGTRICKLE_TEST_BINDIR=$(OLDEST) $(SPREAD) tests/capture tests/service tests/queries \
-	    tests/security tests/first_week -k "capture or security or first_week or $(PITFALLS) test_sources or test_guard \
+	    tests/security tests/first_week -k "capture or security or first_week or immediate or test_stable_functions or $(PITFALLS) test_sources or test_guard \
 	     or test_watch or test_schema_changes or test_control or test_durability or test_buffer_sizes or test_restored or test_replaced_files"; \
 	else echo "PostgreSQL 15 is not in $(OLDEST): not tested."; fi
 
@@ -84,6 +84,10 @@ fuzz: setup  ## random cases on DuckDB: CASES=n SEED=s, or CASE=n SEED=s, or FIL
 
 fuzz-pipeline: setup  ## the same through PostgreSQL and Spark, or ENGINE=duckdb or postgres
 	$(FUZZ) --pipeline $(if $(ENGINE),--engine $(ENGINE))
+
+# WRITERS=n at a time.
+fuzz-immediate: setup  ## the same by writers themselves, statement by statement, on IMMEDIATE stream tables
+	$(FUZZ) --pipeline --immediate --engine postgres $(if $(WRITERS),--writers $(WRITERS))
 
 fuzz-hostile: setup  ## spoiled queries: each ends with an answer or a clear error; CASES, SEED, CASE, FILE as above
 	$(subst tests.fuzz.run,tests.fuzz.hostile.run,$(FUZZ))
@@ -245,6 +249,18 @@ bench-memory: setup  ## a first load and a delta of 5 M, with a heap of 2 GiB
 	  $(if $(CHANGES),--changes $(CHANGES)) $(if $(HEAP),--heap $(HEAP))
 	$(REPORT) $(OUTPUT)/memory-sf$(SCALE).json
 
+# ORDERS=n ROUNDS=n WRITERS=n.
+bench-immediate: setup  ## what an IMMEDIATE stream table adds to statements of its writers
+	$(BENCH).immediate --orders $(or $(ORDERS),1000000) $(if $(ROUNDS),--rounds $(ROUNDS)) \
+	  $(if $(WRITERS),--writers $(WRITERS)) --output $(OUTPUT)/immediate.json
+	$(REPORT) $(OUTPUT)/immediate.json
+
+# TABLES=numbers of joined tables, ROUNDS=compilations of each.
+bench-compile: setup  ## how long the compiler takes for joins of many tables, and for the corpus
+	$(BENCH).compile_times $(if $(TABLES),--tables $(TABLES)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
+	  $(if $(QUERIES),--queries $(QUERIES)) --output $(OUTPUT)/compile-times.json
+	$(REPORT) $(OUTPUT)/compile-times.json
+
 bench-lake: setup  ## what a copy in the lake costs: LAKE_ROWS=n
 	$(BENCH).lake --rows $(or $(LAKE_ROWS),1000000) --output $(OUTPUT)/lake.json
 
@@ -274,6 +290,9 @@ ci: lint audit test test-oldest test-sample  ## what CI runs, exactly
 
 package-sizes: setup  ## what each extra takes, in fresh environments
 	$(BIN)/python -m tools.package_sizes
+
+deploy-check: setup  ## wheel, image, unit, chart and manifests, with the programs that read them
+	$(BIN)/python -m tools.check_deploy
 
 release-check: setup  ## what RELEASE.md asks for, as far as a program can tell
 	$(BIN)/python -m tools.release_check

@@ -1,6 +1,7 @@
 """Measure what an IMMEDIATE stream table costs its writers.
 
     python -m benchmarks.immediate [--dsn DSN] [--orders N] [--rounds N] [--writers N]
+                                   [--output FILE]
 
 Without ``--dsn`` it starts an embedded server in a temporary directory, which has to be on a disk:
 in memory a commit costs nothing, and the comparison is one with next to nothing.  Statements run in
@@ -18,21 +19,23 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import statistics
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
 import pgtrickle
+from benchmarks.report.tables import print_tables
+from benchmarks.results import describe_run, write_results
 from pgtrickle.embedded.server import start_embedded
 from pgtrickle.settings import POSTGRES, Settings
 
@@ -73,14 +76,29 @@ _SIDES = ("plain", "with")
 _WRITING_SECONDS = 3.0
 
 
-def main() -> int:
-    """Measure, and print the figures as JSON."""
+_GOALS = (
+    # What is measured, the figure, its unit, and what it should be.
+    ("INSERT of 1 row", "one_row", "added_ms", "ms added", "at most 3"),
+    ("INSERT of 1 row", "one_row", "added_cpu_ms", "ms of the processor added", ""),
+    ("INSERT of 100 rows", "hundred_rows", "added_ms", "ms added", "at most 5"),
+    ("INSERT of 100 rows", "hundred_rows", "added_cpu_ms", "ms of the processor added", ""),
+    ("UPDATE of 6,000 lines", "six_thousand_rows", "ratio", "times as long", "at most 1.5"),
+    ("UPDATE of 6,000 lines", "six_thousand_rows", "cpu_ratio", "times the processor time", ""),
+    ("writers of different groups", "writers", "ratio", "of the throughput", "at least 0.7"),
+    ("the same, commits not waiting", "writers_asynchronous", "ratio", "of the throughput", ""),
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure, and print the figures as a table; 1 if the contents are wrong."""
+    argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(prog="immediate", description=__doc__)
     parser.add_argument("--dsn")
     parser.add_argument("--orders", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--writers", type=int, default=8)
-    options = parser.parse_args()
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
+    options = parser.parse_args(argv)
     settings = Settings(engine=POSTGRES)
     with (
         _server(options.dsn) as dsn,
@@ -111,8 +129,43 @@ def main() -> int:
             "load": [round(one, 1) for one in os.getloadavg()],
         }
         right = all(trickle.verify_stream_table(one).ok for one in ("joined", "lines", "grouped"))
-    print(json.dumps(found | {"right": right}, indent=2))
+        results = describe_run(
+            "benchmarks.immediate", argv, connection, **_tables(found, right=right)
+        )
+    print_tables(results)
+    if options.output:
+        write_results(options.output, results)
     return 0 if right else 1
+
+
+def _tables(found: Mapping[str, Any], *, right: bool) -> dict[str, Any]:
+    rows = [
+        [what, found[part][figure], unit, goal or "-"] for what, part, figure, unit, goal in _GOALS
+    ]
+    measured = [
+        [part, figure, value]
+        for part, values in found.items()
+        if isinstance(values, dict)
+        for figure, value in values.items()
+    ]
+    loads = ", ".join(map(str, found["load"]))
+    note = (
+        f"{found['orders']:,} orders; fsync is {found['fsync']}; load averages at the end: {loads}."
+        f" The contents were {'right' if right else 'WRONG'}."
+    )
+    return {
+        "title": "What an IMMEDIATE stream table costs its writers",
+        "right": right,
+        "tables": [
+            {"columns": ["statement", "measured", "unit", "goal"], "rows": rows},
+            {
+                "title": "Medians of both sides",
+                "columns": ["part", "figure", "value"],
+                "rows": measured,
+            },
+        ],
+        "notes": [note],
+    }
 
 
 @contextlib.contextmanager

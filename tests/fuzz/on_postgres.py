@@ -22,8 +22,8 @@ def create_source(lab: Lab, table: Table, rows: Iterable[Row]) -> None:
         apply_change(lab, [table], Change(table.name, None, row))
 
 
-def apply_change(lab: Lab, tables: Sequence[Table], change: Change) -> None:
-    """Carry a change out as one statement on one row."""
+def apply_change(lab: Lab, tables: Sequence[Table], change: Change, *, there: bool = True) -> None:
+    """Carry a change out as one statement on one row, which must be ``there``."""
     [table] = [table for table in tables if table.name == change.table]
     name = f"public.{table.name}"
     columns = [column for column, _ in table.columns]
@@ -43,7 +43,7 @@ def apply_change(lab: Lab, tables: Sequence[Table], change: Change) -> None:
         statement = f"UPDATE {name} SET {assigned} WHERE {one}"
         values = (*change.new, *change.old)
     done = lab.connection.execute(statement.encode(), values)
-    assert done.rowcount == 1, f"{change} found no row"
+    assert not there or done.rowcount == 1, f"{change} found no row"
 
 
 def find_differences(lab: Lab, made: str, query: str, tables: Sequence[Table]) -> list[Row]:

@@ -7,7 +7,9 @@ window every one of them is compared, by PostgreSQL itself, with its query.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import groupby
 
 import psycopg
@@ -19,7 +21,7 @@ from pgtrickle.errors import (
     UnsupportedExpressionError,
     UnsupportedQueryError,
 )
-from tests.fuzz.cases import Case
+from tests.fuzz.cases import Case, Change, Table
 from tests.fuzz.generate import NEIGHBOURS, generate
 from tests.fuzz.on_postgres import apply_change, create_source, find_differences
 from tests.fuzz.play import Outcome, Played
@@ -55,9 +57,10 @@ def play_on_postgres(
     progress: Callable[[Tally], object] = lambda _: None,
     *,
     immediate: bool = False,
+    writers: int = 1,
 ) -> Tally:
     """Play cases of a seed; shrink and keep the first failures."""
-    play_cases = play_immediate if immediate else play_together
+    play_cases = partial(play_immediate, writers=writers) if immediate else play_together
     total = Tally()
     with open_lab(engine) as lab:
         for _, group in groupby(numbers, lambda number: number // NEIGHBOURS):
@@ -93,17 +96,27 @@ def play_together(lab: Lab, cases: Sequence[Case]) -> list[Played]:
     return list(played.values())
 
 
-def play_immediate(lab: Lab, cases: Sequence[Case]) -> list[Played]:
-    """Play the same with writers who maintain the stream tables; compare after each statement."""
+def play_immediate(lab: Lab, cases: Sequence[Case], writers: int = 1) -> list[Played]:
+    """Play the same with writers who maintain the stream tables.
+
+    The tables are compared after each statement of one writer, or after the statements of a
+    window, which several make at a time.
+    """
     lab.reset()
     lab.run(*AGGREGATES)
     tables, windows = cases[0].tables, cases[0].windows
     for table in tables:
         create_source(lab, table, table.rows)
     played = {number: _create(lab, number, case, "IMMEDIATE") for number, case in enumerate(cases)}
-    for place, change in enumerate((one for window in windows for one in window), 1):
+    parts: Sequence[Sequence[Change]] = windows
+    if writers == 1:
+        parts = [[change] for window in windows for change in window]
+    for place, part in enumerate(parts, 1):
         try:
-            apply_change(lab, tables, change)
+            if writers == 1:
+                apply_change(lab, tables, part[0])
+            else:
+                _write_at_a_time(lab, tables, part, writers)
         except psycopg.Error as error:
             blamed = [number for number, one in played.items() if one.outcome is Outcome.HELD]
             for number in blamed:
@@ -113,6 +126,37 @@ def play_immediate(lab: Lab, cases: Sequence[Case]) -> list[Played]:
             if played[number].outcome is Outcome.HELD:
                 played[number] = _compare(lab, number, case, f"statement {place}")
     return list(played.values())
+
+
+_LEVELS = ("read committed", "repeatable read", "serializable")
+
+
+def _write_at_a_time(
+    lab: Lab, tables: Sequence[Table], changes: Sequence[Change], writers: int
+) -> None:
+    """Share changes among writers, each at a level of its own; try again what may be."""
+
+    def write(number: int) -> None:
+        level = _LEVELS[number % len(_LEVELS)]
+        with psycopg.connect(lab.trickle.dsn, autocommit=True) as connection:
+            connection.execute(f"SET default_transaction_isolation = '{level}'".encode())
+            own = Lab(lab.trickle, connection)
+            for change in changes[number::writers]:
+                while True:
+                    # What another writer does first decides whether the row is there.
+                    with suppress(psycopg.errors.UniqueViolation):
+                        try:
+                            apply_change(own, tables, change, there=False)
+                        except (
+                            psycopg.errors.SerializationFailure,
+                            psycopg.errors.DeadlockDetected,
+                        ):
+                            continue
+                    break
+
+    with ThreadPoolExecutor(writers) as pool:
+        for done in [pool.submit(write, number) for number in range(writers)]:
+            done.result()
 
 
 def _create(lab: Lab, number: int, case: Case, mode: str = "DIFFERENTIAL") -> Played:

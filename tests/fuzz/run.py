@@ -54,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=2, help="how many processes")
     parser.add_argument("--pipeline", action="store_true", help="on real PostgreSQL")
     parser.add_argument("--immediate", action="store_true", help="with IMMEDIATE stream tables")
+    parser.add_argument("--writers", type=int, default=1, help="of these at a time")
     parser.add_argument("--engine", choices=("spark", "duckdb", "postgres"), default="spark")
     return parser
 
@@ -79,7 +80,13 @@ def _play(seed: int, numbers: range, options: argparse.Namespace) -> Tally:
 
             immediate = options.immediate
             return play_on_postgres(
-                seed, numbers, options.engine, options.off, advance, immediate=immediate
+                seed,
+                numbers,
+                options.engine,
+                options.off,
+                advance,
+                immediate=immediate,
+                writers=options.writers,
             )
         return play_all(list(orders(seed, numbers, options.off)), options.jobs, advance)
 

@@ -12,11 +12,11 @@ from pgtrickle.client.capture import CaptureVerbs
 from pgtrickle.client.definitions import DefinitionVerbs
 from pgtrickle.client.insight import InsightVerbs
 from pgtrickle.client.lake import LakeVerbs
-from pgtrickle.client.outbox import OutboxVerbs
 from pgtrickle.client.projects import ProjectVerbs
 from pgtrickle.client.scheduler import SchedulerVerbs, check_watermark
 from pgtrickle.client.shadows import ShadowVerbs
 from pgtrickle.client.snapshots import SnapshotVerbs
+from pgtrickle.client.streams.outbox import OutboxVerbs
 from pgtrickle.model.lake.catalog import ShownCatalog
 from pgtrickle.model.lake.past_rows import PastRows
 from pgtrickle.model.report import RefreshReport

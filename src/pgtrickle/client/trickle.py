@@ -61,11 +61,11 @@ if TYPE_CHECKING:
     from pgtrickle.client.definitions import DefinitionVerbs
     from pgtrickle.client.insight import InsightVerbs
     from pgtrickle.client.lake import LakeVerbs
-    from pgtrickle.client.outbox import OutboxVerbs
     from pgtrickle.client.projects import ProjectVerbs
     from pgtrickle.client.scheduler import SchedulerVerbs
     from pgtrickle.client.shadows import ShadowVerbs
     from pgtrickle.client.snapshots import SnapshotVerbs
+    from pgtrickle.client.streams.outbox import OutboxVerbs
     from pgtrickle.daemon import Daemon
     from pgtrickle.model.status_report import HealthCheck, StatusReport, Versions
     from pgtrickle.model.upgrades.plan import MigrationPlan
@@ -203,7 +203,7 @@ class Trickle(Naming):
     @cached_property
     def outbox(self) -> OutboxVerbs:
         """The verbs on outboxes: record what refreshes change, and read it."""
-        from pgtrickle.client.outbox import OutboxVerbs
+        from pgtrickle.client.streams.outbox import OutboxVerbs
 
         return OutboxVerbs(self._runtime, self._schema)
 

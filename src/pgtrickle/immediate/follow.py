@@ -174,7 +174,8 @@ class Following:
             one.column for each in plan.reads for one in each.key_arrays if one.view == read.view
         }
         for number, column in enumerate(sorted(bounding), 1):
-            name = variable(f"{read.view}_{number}")
+            # Of this stage: in another one the same relation has other columns.
+            name = variable(f"{plan.stage.name}_{read.view}_{number}")
             self._variables[name] = f"{types[column]}[]"
             self._add(f"{name} := {distinct_values(f'{changes[read.view]} AS changes', column)};")
             found[column] = name
@@ -283,7 +284,10 @@ class Following:
             self._delete()
         else:
             self._delete_among_others()
-        self._add("END IF;", f"{write_insert(name, columns, unnested('result'))};", "END IF;")
+        self._add("END IF;", f"{write_insert(name, columns, unnested('result'))};")
+        if blueprint.has_outbox:
+            self._add(f"PERFORM {blueprint.object('follow_outbox')}({variable('result')});")
+        self._add("END IF;")
 
     def _delete(self) -> None:
         blueprint = self.blueprint

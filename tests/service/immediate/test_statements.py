@@ -76,3 +76,27 @@ def test_every_statement(lab: Lab, name: str) -> None:
         assert lab.differences(name) == [], statement
     lab.trickle.drop_stream_table(name)
     assert lab.leftovers() == []
+
+
+def test_one_table_is_read_by_keys_of_two_types(lab: Lab) -> None:
+    lab.run(
+        "CREATE TABLE t (id int PRIMARY KEY, b int, n numeric(10, 2))",
+        "CREATE TABLE u (id int PRIMARY KEY, a int, b int)",
+        "INSERT INTO u VALUES (1, 3, 5), (2, 3, 9)",
+    )
+    lab.create(
+        "s",
+        "SELECT t.id, (SELECT u.id FROM u WHERE u.b < t.b) AS one, l.total FROM t,"
+        " LATERAL (SELECT sum(u.b) AS total FROM u WHERE u.a = t.n) AS l",
+        "IMMEDIATE",
+    )
+
+    for statement in (
+        "INSERT INTO t VALUES (4, NULL, -1.50), (5, 7, 3), (6, 2, NULL)",
+        "UPDATE t SET n = 2.5, b = 8 WHERE id = 4",
+        "UPDATE u SET a = a - 1, b = b + 1 WHERE id = 2",
+        "DELETE FROM t WHERE n = 3",
+        "DELETE FROM u",
+    ):
+        lab.run(statement)
+        assert lab.differences("s") == [], statement
