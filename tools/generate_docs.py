@@ -26,6 +26,7 @@ from pgtrickle.settings import SESSION_SETTINGS, Settings, show_value, unit_of
 from tests.sql.expressions import FAMILIES, OUT_OF_REACH, Family
 from tools.compatibility.page import compatibility_page
 from tools.constructs import Construct, read_examples
+from tools.error_examples import EXAMPLES
 from tools.man_page import man_page
 from tools.options_reference import options_page
 from tools.sql_surface import sql_reference_page
@@ -441,8 +442,22 @@ def errors_page() -> str:
         parts += [
             f"## ST{digit}xx: {title}",
             _table(["code", "name", "family", "meaning", "retry", "what to do"], rows),
+            *(_error_entry(error) for error in errors if error.code[2] == digit),
         ]
     return _page(parts)
+
+
+def _error_entry(error: type[TrickleError]) -> str:
+    """Write the cause, the remedy and the example of an error."""
+    example = EXAMPLES[error.code]
+    return "\n\n".join(
+        [
+            f"### {error.code}: {error.__name__}",
+            f"**Cause.** {example.cause}",
+            f"**Remedy.** {REMEDIES[error.code]}",
+            _fenced(f"{example.does}\nerror {error.code}: {example.says}", "text"),
+        ]
+    )
 
 
 def metrics_page() -> str:
