@@ -105,7 +105,7 @@ class WebhookSink:
         if status in _ABOUT_ONE:
             raise refusal(number, f"{self._where} refuses the message {message.id}: {status}")
         raise SinkSetupError(
-            f"{self._where} refuses messages: status {status}",
+            f"{self._where} refuses all messages: status {status}",
             hint="Check the URL, the secret and the headers of the pipeline.",
         )
 
