@@ -66,6 +66,19 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("", "", "outbox_entries", "in Python and the shell, outbox_rows"),
         Verb("", "", "outbox_schema", "in Python and the shell, the columns of the table"),
     ),
+    "Relays": (
+        Verb("relay.create_relay_pipeline", "", "create_relay_pipeline", "in the shell, a file"),
+        Verb("relay.drop_relay_pipeline", "relay drop", "drop_relay_pipeline"),
+        Verb("relay.run_relay", "relay run", "", "a relay is a process"),
+        Verb("relay.validate_relay", "relay validate", "", "secrets are where the relay runs"),
+        Verb("relay.test_relay", "relay test", "", "receivers are reached where the relay runs"),
+        Verb("relay.relay_status", "relay status", "relay_status"),
+        Verb("relay.relay_status", "relay list", "relay_status"),
+        Verb("relay.pause_relay", "relay pause", "pause_relay"),
+        Verb("relay.resume_relay", "relay resume", "resume_relay"),
+        Verb("relay.relay_dead_letters", "relay dead-letters", "relay_dead_letters"),
+        Verb("relay.replay_dead_letters", "relay replay", "replay_dead_letters"),
+    ),
     "Shadow builds": (
         Verb("shadows.view_evolution_status", "shadow status", "view_evolution_status"),
         Verb("shadows.compare_shadow", "shadow compare", "compare_shadow"),
@@ -111,6 +124,7 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb(
             "insight.picture", "top", "", "in SQL, the functions of the console: console_tables()"
         ),
+        Verb("", "ui", "", "a page for people; a program takes pictures"),
         Verb("health_check", "health", "health_check"),
         Verb("doctor", "doctor", "", "looks at the machine, too"),
         Verb("refresh_history", "history", "get_refresh_history"),
