@@ -236,8 +236,10 @@ _SESSION_INTRODUCTION = (
 _METRICS_INTRODUCTION = (
     "`pgtrickle run --health-port 8080` answers `http://127.0.0.1:8080/metrics` in the text format"
     " of Prometheus; `--health-address` chooses another address. The metrics contain names of"
-    " stream tables, codes and numbers, never the text of an error or a setting. Counters start at"
-    " 0 when the daemon starts."
+    " stream tables, codes and numbers, never the text of an error or a setting. Every sample has"
+    " the label `database`. Counters start at 0 when the daemon starts. `SELECT * FROM"
+    " pgtrickle.metrics_summary()` has the main figures in one row,"
+    " `pgtrickle.cluster_worker_summary()` the processes that refresh."
 )
 _DAEMON_METRICS_INTRODUCTION = (
     "The process reports these about itself, even while the database is unreachable. Refreshes are"
@@ -247,8 +249,9 @@ _DAEMON_METRICS_INTRODUCTION = (
 _LEADER_METRICS_INTRODUCTION = (
     "These come from the catalog and cover the work of all processes. Only the leading daemon"
     " reports them, so that a sum over several daemons counts nothing twice. They are read with a"
-    " fixed number of queries, at most once per second; while the database does not answer they are"
-    f" absent. At most {SHOWN:,} stream tables, and as many sinks, have their own series:"
+    " fixed number of queries, at most once in `metrics_catalog_snapshot_ttl_ms`; if the database"
+    " does not answer within `metrics_request_timeout_ms`, the page is served without them."
+    f" At most {SHOWN:,} stream tables, and as many sinks, have their own series:"
     " those furthest behind. Deliveries are counted from the first scrape on."
 )
 _SCRAPE_EXAMPLE = """\

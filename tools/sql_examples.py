@@ -73,6 +73,12 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "drain": "CALL pgtrickle.drain(timeout_s => 10)",
             "is_drained": "SELECT pgtrickle.is_drained()",
             "undrain": "SELECT pgtrickle.undrain()",
+            "metrics_summary": "SELECT stream_tables, refreshes, p99_ms"
+            " FROM pgtrickle.metrics_summary()",
+            "cluster_worker_summary": "SELECT daemon, leads, refreshes_running"
+            " FROM pgtrickle.cluster_worker_summary()",
+            "capture_lag": "SELECT * FROM pgtrickle.capture_lag()",
+            "slot_health": "SELECT * FROM pgtrickle.slot_health()",
             "falling_behind": "SELECT name, stretch, took_seconds FROM pgtrickle.falling_behind()",
             "quiesce": "CALL pgtrickle.quiesce(timeout_s => 10)",
             "quiesce_status": "SELECT pgtrickle.quiesce_status()",

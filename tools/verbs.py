@@ -111,6 +111,7 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb(
             "insight.picture", "top", "", "in SQL, the functions of the console: console_tables()"
         ),
+        Verb("", "ui", "", "a page for people; a program takes pictures"),
         Verb("health_check", "health", "health_check"),
         Verb("doctor", "doctor", "", "looks at the machine, too"),
         Verb("refresh_history", "history", "get_refresh_history"),
@@ -123,6 +124,9 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("insight.explain_dag", "", "explain_dag", "in the shell, the tree"),
         Verb("capture.change_buffer_sizes", "", "change_buffer_sizes", "in the shell, cdc health"),
         Verb("insight.refresh_efficiency", "", "refresh_efficiency", "in the shell, the history"),
+        Verb("insight.metrics_summary", "", "metrics_summary", "in the shell, run --health-port"),
+        Verb("insight.cluster_worker_summary", "status", "cluster_worker_summary"),
+        Verb("capture.capture_lag", "", "capture_lag", "in the shell, cdc health"),
         Verb("insight.sla_summary", "sla list", "sla_summary"),
         Verb("insight.recommend_schedule", "advise", "recommend_schedule"),
         Verb("insight.schedule_recommendations", "advise", "schedule_recommendations"),
@@ -177,7 +181,7 @@ VERBS: dict[str, tuple[Verb, ...]] = {
             "",
             "takes locks: an owner's decision",
         ),
-        Verb("capture.slot_health", "doctor", "", "in SQL, pg_replication_slots"),
+        Verb("capture.slot_health", "doctor", "slot_health"),
     ),
     "The lake": (
         Verb("lake.ducklake_sink_status", "sink status", "ducklake_sink_status"),

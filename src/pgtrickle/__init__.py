@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from pgtrickle.model.status_report import (
         BufferSize,
         CacheStats,
+        CaptureLag,
         DiamondGroup,
         Efficiency,
         FuseStatus,
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
         HealthCheck,
         Hold,
         ListedSource,
+        MetricsSummary,
         Quiesced,
         RefreshGroup,
         ServiceLevel,
@@ -72,6 +74,7 @@ if TYPE_CHECKING:
         Versions,
         Watermark,
         WatermarkGroup,
+        WorkerSummary,
     )
     from pgtrickle.model.stream_table import Action, InitiatedBy, RefreshMode, Status, StreamTable
     from pgtrickle.model.streams.outbox import (
@@ -108,6 +111,7 @@ __all__ = [
     "BufferSize",
     "CacheStats",
     "CaptureHealth",
+    "CaptureLag",
     "CaptureVerbs",
     "CdcMode",
     "Check",
@@ -141,6 +145,7 @@ __all__ = [
     "ListedSource",
     "Listing",
     "Mended",
+    "MetricsSummary",
     "MigrationPlan",
     "ModeAdvice",
     "MovedCatalog",
@@ -199,6 +204,7 @@ __all__ = [
     "Watcher",
     "Watermark",
     "WatermarkGroup",
+    "WorkerSummary",
     "WrittenDump",
     "WrittenProject",
     "connect",
@@ -207,6 +213,9 @@ __all__ = [
 ]
 
 _HOMES = {
+    "WorkerSummary": "pgtrickle.model.status_report",
+    "MetricsSummary": "pgtrickle.model.status_report",
+    "CaptureLag": "pgtrickle.model.status_report",
     "Action": "pgtrickle.model.stream_table",
     "AgreedLevel": "pgtrickle.model.scheduling.service_level",
     "AlterOptions": "pgtrickle.options.words",

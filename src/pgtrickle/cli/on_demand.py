@@ -28,6 +28,7 @@ COMMANDS = {
     "list": "insight.list:list_stream_tables",
     "status": "insight.status:status",
     "top": "insight.top:top",
+    "ui": "insight.ui:ui",
     "health": "insight.health_check:health",
     "tree": "insight.tree:tree",
     "show": "insight.show:show",

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from pgtrickle.errors import ConnectionLostError, SettingError, TrickleError
@@ -104,6 +105,11 @@ class Runtime:
     remembered: Remembered = field(default_factory=Remembered)
     clock: Callable[[datetime], datetime] = _as_told  # the current time, given the server's
     live: LiveSettings | None = None  # what the settings follow; None: the caller has fixed them
+
+    @property
+    def database(self) -> str:
+        """The name of the database."""
+        return str(conninfo_to_dict(str(self.pool.conninfo)).get("dbname") or "")
 
     @property
     def settings_version(self) -> int:

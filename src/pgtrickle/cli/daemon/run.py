@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # the package takes longer to import than --help should
     from pgtrickle import Trickle
     from pgtrickle.cli.daemon.metrics import Metrics
     from pgtrickle.daemon import Daemon
-    from pgtrickle.service.insight.metric_values import Figures
+    from pgtrickle.service.insight.metric_values import FigureReader
     from pgtrickle.service.scheduling.leadership import Leadership
 
 
@@ -163,8 +163,9 @@ class _Attendant:
     metrics: Metrics
     lead: _Lead
 
-    def begins(self, loop: Loop, figures: Callable[[], Figures]) -> None:
-        self.metrics.loop, self.metrics.figures = loop, figures
+    def begins(self, loop: Loop, figures: FigureReader) -> None:
+        self.metrics.loop, self.metrics.figures = loop, figures.read
+        self.metrics.database = figures.database
 
     def stands(self, leadership: Leadership) -> None:
         stderr().print("keeping stream tables fresh; Ctrl-C ends", markup=False)

@@ -23,6 +23,7 @@ from pgtrickle.console.terminal.grid import Grid
 from pgtrickle.console.view import Explained, View
 from pgtrickle.console.watching import Watch
 from pgtrickle.errors import TrickleError
+from pgtrickle.model.text.passwords import hide_passwords
 
 _UNANSWERED = 3.0  # seconds after which a missing picture is said to be missing
 
@@ -109,7 +110,7 @@ class Console(Acting):
     def _receive(self, panel: Panel, found: Picture | TrickleError) -> None:
         self._asked = None
         if isinstance(found, TrickleError):
-            self._trouble = f"error {found.code}: {found}"
+            self._trouble = hide_passwords(f"error {found.code}: {found}")
             self._said = f"{self._trouble}; trying again"
             self.draw_bars()
             return
