@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +102,7 @@ def test_nothing_is_lost_or_comes_twice(
         number, written = 0, 0
         for _ in range(_KILLS):
             with relay(lab.trickle.dsn, file, tmp_path / "relay.log"):
-                await_(lambda before=written: _delivered(lab) > before or _is_even(lab))
+                await_(partial(_goes_on, lab, written))
                 ends = time.monotonic() + draw.uniform(0, 0.4)
                 while time.monotonic() < ends:
                     write(lab, draw, number)
@@ -115,6 +116,10 @@ def test_nothing_is_lost_or_comes_twice(
             await_(lambda: _is_even(lab))
         assert check(lab) == 0
     assert "Traceback" not in (tmp_path / "relay.log").read_text()
+
+
+def _goes_on(lab: Lab, before: int) -> bool:
+    return _delivered(lab) > before or _is_even(lab)
 
 
 def _delivered(lab: Lab) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from redis import Redis
@@ -24,7 +25,8 @@ def url(tmp_path: Path) -> Iterator[str]:
 
 def values(client: Redis) -> list[bytes]:
     """Return what the stream holds."""
-    return [fields[b"value"] for _, fields in client.xrange("changes")]
+    entries: Any = client.xrange("changes")
+    return [fields[b"value"] for _, fields in entries]
 
 
 def _create(lab: Lab, url: str, name: str = "keyed", **options: object) -> None:
@@ -79,22 +81,22 @@ def test_what_redis_has_lost_is_not_skipped(postgres_lab: Lab, url: str):
     open_shop(lab, "keyed")
     _create(lab, url)
     with Redis.from_url(url) as client:
-        for note in ("a", "b"):
-            deliver(lab)
-            kept = client.dump("changes") if note == "a" else None
-            restored = kept if note == "a" else restored
-            lab.run(f"UPDATE t SET note = '{note}'")
-            lab.refresh("keyed")
-        client.restore("changes", 0, restored, replace=True)  # as from a backup of before
-        lab.run("UPDATE pgtrickle.pgt_outbox_config SET retention_hours = 0")
-        lab.trickle.run(once=True)  # deletes what nobody needs
+        deliver(lab)
+        kept: Any = client.dump("changes")
+        lab.run("UPDATE t SET note = 'changed'")
+        lab.refresh("keyed")
+        deliver(lab)
+        client.restore("changes", 0, kept, replace=True)  # as from a backup of before
         deliver(lab)
         receiver = Receiver()
         receiver.take(values(client))
-        if status(lab).state != "needs_snapshot":
-            receiver.check(lab, "keyed")
-        else:
-            assert status(lab).error_code == "ST802"
+        receiver.check(lab, "keyed")
+        client.restore("changes", 0, kept, replace=True)
+        lab.run(  # as pruning does after the retention
+            "DELETE FROM pgtrickle.pgt_outbox_entries",
+        )
+        deliver(lab)
+        assert (status(lab).state, status(lab).error_code) == ("needs_snapshot", "ST802")
 
 
 @pytest.mark.parametrize("foreign", ["list", "stream"])

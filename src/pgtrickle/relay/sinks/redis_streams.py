@@ -83,7 +83,7 @@ class RedisSink:
     def open(self, stream: Stream, schema: Schema) -> Place | None:  # noqa: ARG002 - a sink's
         """Look at the last entry of the stream, which must be a message of this stream table."""
         try:
-            entries = self._client.xrevrange(self._stream, count=1)
+            entries: Any = self._client.xrevrange(self._stream, count=1)
             self._last = None
             if self._client.exists(self._stream):
                 told = self._client.xinfo_stream(self._stream)["last-generated-id"]
