@@ -73,6 +73,12 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "drain": "CALL pgtrickle.drain(timeout_s => 10)",
             "is_drained": "SELECT pgtrickle.is_drained()",
             "undrain": "SELECT pgtrickle.undrain()",
+            "metrics_summary": "SELECT stream_tables, refreshes, p99_ms"
+            " FROM pgtrickle.metrics_summary()",
+            "cluster_worker_summary": "SELECT daemon, leads, refreshes_running"
+            " FROM pgtrickle.cluster_worker_summary()",
+            "capture_lag": "SELECT * FROM pgtrickle.capture_lag()",
+            "slot_health": "SELECT * FROM pgtrickle.slot_health()",
             "falling_behind": "SELECT name, stretch, took_seconds FROM pgtrickle.falling_behind()",
             "quiesce": "CALL pgtrickle.quiesce(timeout_s => 10)",
             "quiesce_status": "SELECT pgtrickle.quiesce_status()",
@@ -176,6 +182,28 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "outbox_entries": "SELECT outbox_id, inserted, updated, deleted, changes"
             "\n  FROM pgtrickle.outbox_entries('revenue')",
             "outbox_schema": "SELECT columns, key_columns FROM pgtrickle.outbox_schema('revenue')",
+            "create_consumer_group": "SELECT pgtrickle.create_consumer_group('mirror', 'revenue',"
+            " 'earliest')",
+            "poll_outbox": "SELECT outbox_id, changes\n  FROM pgtrickle.poll_outbox('mirror',"
+            " 'worker 1', batch => 100)",
+            "extend_lease": "SELECT pgtrickle.extend_lease('mirror', 'worker 1', 60)",
+            "consumer_heartbeat": "SELECT pgtrickle.consumer_heartbeat('mirror', 'worker 1')",
+            "commit_offset": "SELECT pgtrickle.commit_offset('mirror', 'worker 1', 1)",
+            "seek_offset": "SELECT pgtrickle.seek_offset('mirror', 0)",
+            "consumer_lag": "SELECT group_name, lag_entries, lag_seconds, leased_to"
+            "\n  FROM pgtrickle.consumer_lag()",
+            "drop_consumer_group": "SELECT pgtrickle.drop_consumer_group('mirror')",
+            "create_relay_pipeline": "SELECT pgtrickle.create_relay_pipeline('to_file',"
+            " 'revenue', 'file',\n"
+            '    options => \'{"path": "/srv/changes/revenue.jsonl"}\')',
+            "relay_status": "SELECT pipeline, state, lag_rows, error"
+            "\n  FROM pgtrickle.relay_status()",
+            "pause_relay": "SELECT pgtrickle.pause_relay('to_file')",
+            "resume_relay": "SELECT pgtrickle.resume_relay('to_file')",
+            "relay_dead_letters": "SELECT message_id, op, key, error"
+            "\n  FROM pgtrickle.relay_dead_letters('to_file')",
+            "replay_dead_letters": "SELECT pgtrickle.replay_dead_letters('to_file')",
+            "drop_relay_pipeline": "SELECT pgtrickle.drop_relay_pipeline('to_file')",
             "disable_outbox": "CALL pgtrickle.disable_outbox('revenue')",
         },
         "Shadow builds": {

@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from pgtrickle.client.definitions import DefinitionVerbs
     from pgtrickle.client.insight import InsightVerbs
     from pgtrickle.client.lake import LakeVerbs
-    from pgtrickle.client.outbox import OutboxVerbs
     from pgtrickle.client.projects import ProjectVerbs
     from pgtrickle.client.scheduler import SchedulerVerbs
     from pgtrickle.client.shadows import ShadowVerbs
     from pgtrickle.client.snapshots import SnapshotVerbs
+    from pgtrickle.client.streams.outbox import OutboxVerbs
+    from pgtrickle.client.streams.relay import RelayVerbs
     from pgtrickle.client.table import Table
     from pgtrickle.client.trickle import Trickle
     from pgtrickle.errors import TrickleError
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from pgtrickle.model.status_report import (
         BufferSize,
         CacheStats,
+        CaptureLag,
         DiamondGroup,
         Efficiency,
         FuseStatus,
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
         HealthCheck,
         Hold,
         ListedSource,
+        MetricsSummary,
         Quiesced,
         RefreshGroup,
         ServiceLevel,
@@ -72,9 +75,17 @@ if TYPE_CHECKING:
         Versions,
         Watermark,
         WatermarkGroup,
+        WorkerSummary,
     )
     from pgtrickle.model.stream_table import Action, InitiatedBy, RefreshMode, Status, StreamTable
-    from pgtrickle.model.streams.outbox import Outbox, OutboxChange, OutboxPosition
+    from pgtrickle.model.streams.outbox import (
+        ConsumerLag,
+        LeasedEntry,
+        Outbox,
+        OutboxChange,
+        OutboxPosition,
+    )
+    from pgtrickle.model.streams.relay import DeadLetter, RelayStatus
     from pgtrickle.model.table_snapshot import ListedSnapshot, RowChange, SnapshotDiff
     from pgtrickle.model.text.names import QualifiedName
     from pgtrickle.model.text.shown import Listing
@@ -102,10 +113,13 @@ __all__ = [
     "BufferSize",
     "CacheStats",
     "CaptureHealth",
+    "CaptureLag",
     "CaptureVerbs",
     "CdcMode",
     "Check",
+    "ConsumerLag",
     "CreateOptions",
+    "DeadLetter",
     "Definition",
     "DefinitionVerbs",
     "DeliveryStatus",
@@ -129,10 +143,12 @@ __all__ = [
     "LakeCare",
     "LakeSource",
     "LakeVerbs",
+    "LeasedEntry",
     "ListedSnapshot",
     "ListedSource",
     "Listing",
     "Mended",
+    "MetricsSummary",
     "MigrationPlan",
     "ModeAdvice",
     "MovedCatalog",
@@ -159,6 +175,8 @@ __all__ = [
     "RefreshMode",
     "RefreshReport",
     "RefreshStatus",
+    "RelayStatus",
+    "RelayVerbs",
     "RenameReport",
     "RestoredItem",
     "RowChange",
@@ -191,6 +209,7 @@ __all__ = [
     "Watcher",
     "Watermark",
     "WatermarkGroup",
+    "WorkerSummary",
     "WrittenDump",
     "WrittenProject",
     "connect",
@@ -199,6 +218,9 @@ __all__ = [
 ]
 
 _HOMES = {
+    "WorkerSummary": "pgtrickle.model.status_report",
+    "MetricsSummary": "pgtrickle.model.status_report",
+    "CaptureLag": "pgtrickle.model.status_report",
     "Action": "pgtrickle.model.stream_table",
     "AgreedLevel": "pgtrickle.model.scheduling.service_level",
     "AlterOptions": "pgtrickle.options.words",
@@ -210,7 +232,9 @@ _HOMES = {
     "CaptureVerbs": "pgtrickle.client.capture",
     "CdcMode": "pgtrickle.model.capture.cdc_mode",
     "Check": "pgtrickle.service.insight.checkup.check",
+    "ConsumerLag": "pgtrickle.model.streams.outbox",
     "CreateOptions": "pgtrickle.options.words",
+    "DeadLetter": "pgtrickle.model.streams.relay",
     "Definition": "pgtrickle.options.words",
     "DefinitionVerbs": "pgtrickle.client.definitions",
     "DeliveryStatus": "pgtrickle.model.lake.sink",
@@ -233,6 +257,7 @@ _HOMES = {
     "LakeCare": "pgtrickle.model.lake.sink",
     "LakeSource": "pgtrickle.model.lake.source",
     "LakeVerbs": "pgtrickle.client.lake",
+    "LeasedEntry": "pgtrickle.model.streams.outbox",
     "ListedSnapshot": "pgtrickle.model.table_snapshot",
     "ListedSource": "pgtrickle.model.status_report",
     "Listing": "pgtrickle.model.text.shown",
@@ -244,7 +269,7 @@ _HOMES = {
     "Outbox": "pgtrickle.model.streams.outbox",
     "OutboxChange": "pgtrickle.model.streams.outbox",
     "OutboxPosition": "pgtrickle.model.streams.outbox",
-    "OutboxVerbs": "pgtrickle.client.outbox",
+    "OutboxVerbs": "pgtrickle.client.streams.outbox",
     "Outcome": "pgtrickle.service.lifecycle.create_or_replace",
     "PastRows": "pgtrickle.model.lake.past_rows",
     "Picture": "pgtrickle.catalog.console.picture",
@@ -264,6 +289,8 @@ _HOMES = {
     "Profile": "pgtrickle.model.insight.rehearsal",
     "RefreshReport": "pgtrickle.model.report",
     "RefreshStatus": "pgtrickle.catalog.refreshes.history",
+    "RelayStatus": "pgtrickle.model.streams.relay",
+    "RelayVerbs": "pgtrickle.client.streams.relay",
     "RenameReport": "pgtrickle.service.lifecycle.rename",
     "RestoredItem": "pgtrickle.model.definitions.dump",
     "RowChange": "pgtrickle.model.table_snapshot",

@@ -1,7 +1,8 @@
 """The client: a connection to the stream tables of one database, with the verbs on them.
 
 What most programs need is a method of the client; the verbs on one subject are behind an attribute:
-``scheduler``, ``capture``, ``lake``, ``outbox``, ``snapshots``, ``shadows``, ``definitions``,
+``scheduler``, ``capture``, ``lake``, ``outbox``, ``relay``, ``snapshots``, ``shadows``,
+``definitions``,
 ``projects`` and ``insight``.
 All have the names that they have in SQL (tools/verbs.py).
 
@@ -61,11 +62,12 @@ if TYPE_CHECKING:
     from pgtrickle.client.definitions import DefinitionVerbs
     from pgtrickle.client.insight import InsightVerbs
     from pgtrickle.client.lake import LakeVerbs
-    from pgtrickle.client.outbox import OutboxVerbs
     from pgtrickle.client.projects import ProjectVerbs
     from pgtrickle.client.scheduler import SchedulerVerbs
     from pgtrickle.client.shadows import ShadowVerbs
     from pgtrickle.client.snapshots import SnapshotVerbs
+    from pgtrickle.client.streams.outbox import OutboxVerbs
+    from pgtrickle.client.streams.relay import RelayVerbs
     from pgtrickle.daemon import Daemon
     from pgtrickle.model.status_report import HealthCheck, StatusReport, Versions
     from pgtrickle.model.upgrades.plan import MigrationPlan
@@ -187,6 +189,13 @@ class Trickle(Naming):
         return LakeVerbs(self._runtime, self._schema)
 
     @cached_property
+    def relay(self) -> RelayVerbs:
+        """The verbs on relays: what is delivered where, and how that goes."""
+        from pgtrickle.client.streams.relay import RelayVerbs
+
+        return RelayVerbs(self._runtime, self._schema)
+
+    @cached_property
     def shadows(self) -> ShadowVerbs:
         """The verbs on shadow builds: follow, compare, promote and cancel them."""
         from pgtrickle.client.shadows import ShadowVerbs
@@ -203,7 +212,7 @@ class Trickle(Naming):
     @cached_property
     def outbox(self) -> OutboxVerbs:
         """The verbs on outboxes: record what refreshes change, and read it."""
-        from pgtrickle.client.outbox import OutboxVerbs
+        from pgtrickle.client.streams.outbox import OutboxVerbs
 
         return OutboxVerbs(self._runtime, self._schema)
 

@@ -31,6 +31,8 @@ class Blueprint:
     settings: Mapping[str, str]  # on which the values of expressions depend
     max_rows: int
     names_others: bool  # functions or types that are not built in
+    has_outbox: bool = False  # what statements change is appended
+    key: tuple[str, ...] | None = None  # of the contents, if one is known
 
     @property
     def locking(self) -> Locking:

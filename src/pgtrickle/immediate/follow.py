@@ -284,7 +284,10 @@ class Following:
             self._delete()
         else:
             self._delete_among_others()
-        self._add("END IF;", f"{write_insert(name, columns, unnested('result'))};", "END IF;")
+        self._add("END IF;", f"{write_insert(name, columns, unnested('result'))};")
+        if blueprint.has_outbox:
+            self._add(f"PERFORM {blueprint.object('follow_outbox')}({variable('result')});")
+        self._add("END IF;")
 
     def _delete(self) -> None:
         blueprint = self.blueprint

@@ -20,6 +20,7 @@ from pgtrickle.immediate.follow import Following
 from pgtrickle.immediate.locking import LockMode
 from pgtrickle.model.text.names import QualifiedName, quote_identifier, quote_literal
 from pgtrickle.model.text.search_path import OWN_PATH
+from pgtrickle.storage.outbox_changes import TEXT_SETTINGS, write_changes, write_pending
 
 _FORM = 3  # of what is generated: another number makes all functions anew
 
@@ -88,6 +89,8 @@ def design(blueprint: Blueprint) -> Design:
     functions = [_follow(blueprint, following, relid) for relid in sorted(blueprint.sources)]
     if joint:
         functions.append(_follow_all(blueprint, following))
+    if blueprint.has_outbox:
+        functions.append(_follow_outbox(blueprint))
     triggers = []
     for made, trigger in _triggers(blueprint):
         functions.append(made)
@@ -133,6 +136,18 @@ def _follow_all(blueprint: Blueprint, following: Following) -> Function:
     head = ["#variable_conflict use_column", "DECLARE", *declared, "BEGIN", *collected]
     text = "\n".join([*head, following.write(list(blueprint.sources)), "END"])
     return Function(blueprint.object("follow_all"), "", "void", "", text)
+
+
+def _follow_outbox(blueprint: Blueprint) -> Function:
+    """Append the changes of a statement, under settings that give values one text."""
+    rows = variable("result")
+    changes = write_changes(
+        blueprint.columns, blueprint.key, f"pg_catalog.unnest({rows})", f"r.{WEIGHT}"
+    )
+    text = f"#variable_conflict use_column\nBEGIN\n{write_pending(blueprint.id, changes)};\nEND"
+    head = " ".join(f"SET {name} = {value}" for name, value in TEXT_SETTINGS.items())
+    argument = f"{rows} {blueprint.object('result')}[]"
+    return Function(blueprint.object("follow_outbox"), argument, "void", head, text)
 
 
 def _head(blueprint: Blueprint) -> str:

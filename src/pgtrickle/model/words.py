@@ -28,6 +28,7 @@ AnyFuseMode: TypeAlias = FuseMode | Literal["off", "on", "auto"] | str
 AnySink: TypeAlias = Literal["ducklake", "none"] | str
 AnyDurability: TypeAlias = Literal["unlogged", "logged", "sync"] | str
 AnyCompactionPolicy: TypeAlias = Literal["fallback", "error"] | str
+AnyOffsetReset: TypeAlias = Literal["latest", "earliest"] | str
 AccessLevel: TypeAlias = Literal["reader", "operator", "admin"] | str
 AnyDumpFormat: TypeAlias = Literal["sql", "yaml"] | str
 GraphFormat: TypeAlias = Literal["mermaid", "dot"] | str

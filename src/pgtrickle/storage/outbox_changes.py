@@ -27,6 +27,14 @@ _FLOATS = frozenset({"float4", "float8"})
 _STEADY_TEXT = frozenset(
     {"uuid", "json", "jsonb", "inet", "cidr", "macaddr", "oid", "bit", "varbit"}
 )
+# Under which the texts of values are the same in every session.
+TEXT_SETTINGS = {
+    "datestyle": "'ISO, MDY'",
+    "intervalstyle": "'postgres'",
+    "bytea_output": "'hex'",
+    "extra_float_digits": "'1'",
+}
+_PENDING_BYTES = 8_000_000  # no statement of a writer makes a value that is too large
 _INLINE_BYTES = (
     16_000_000  # in one value, which can have 256 MB, and which a consumer reads at once
 )
@@ -93,12 +101,48 @@ def write_changes(
     )
 
 
+def write_pending(stream_table_id: int, changes: str) -> str:
+    """Write the statement by which a writer appends changes, which get their number later."""
+    return _PENDING.replace("{id}", f"{stream_table_id:d}").replace("{changes}", changes)
+
+
+_OBJECT = """CASE WHEN n.before IS NULL
+                        THEN jsonb_build_object('op', 'insert', 'after', n.after)
+                        WHEN n.after IS NULL
+                        THEN jsonb_build_object('op', 'delete', 'before', n.before)
+                        ELSE jsonb_build_object('op', 'update', 'before', n.before,
+                                                'after', n.after) END"""
+_PENDING = f"""
+    WITH numbered AS (
+        SELECT row_number() OVER w AS row_number, c.before, c.after,
+               sum(coalesce(pg_column_size(c.before), 0) + coalesce(pg_column_size(c.after), 0))
+                   OVER w / {_PENDING_BYTES} AS part
+          FROM (
+        {{changes}}
+               ) AS c
+        WINDOW w AS (ORDER BY c.after IS NOT NULL, c.before IS NULL
+                     ROWS UNBOUNDED PRECEDING)
+    )
+    INSERT INTO pgtrickle.pgt_outbox_pending
+        (pgt_id, schema_version, inserted, updated, deleted, changes)
+    SELECT o.pgt_id, o.schema_version, count(*) FILTER (WHERE n.before IS NULL),
+           count(*) FILTER (WHERE n.before IS NOT NULL AND n.after IS NOT NULL),
+           count(*) FILTER (WHERE n.after IS NULL),
+           jsonb_agg({_OBJECT} ORDER BY n.row_number)
+      FROM numbered AS n, pgtrickle.pgt_outbox_config AS o
+     WHERE o.pgt_id = {{id}} AND o.started
+     GROUP BY o.pgt_id, o.schema_version, trunc(n.part) ORDER BY trunc(n.part)
+"""
+
+
 def append_entry(connection: Connection, changes: str, values: dict[str, object]) -> None:
     """Append an entry with the changes of a query, under the next number.
 
     ``values`` are the other columns of the entry, and ``most``, the changes that it may hold.
     """
-    statement = trusted(_APPEND.replace("{changes}", changes.replace("%", "%%")))
+    statement = trusted(
+        _APPEND.replace("{object}", _OBJECT).replace("{changes}", changes.replace("%", "%%"))
+    )
     connection.execute(statement, {**values, "bytes": _INLINE_BYTES})
 
 
@@ -132,13 +176,7 @@ _APPEND = """
     SELECT %(pgt_id)s, t.last_id, %(refresh_id)s, %(action)s, %(reset)s, %(frontier)s,
            %(data_timestamp)s, %(schema_version)s, s.inserted, s.updated, s.deleted,
            CASE WHEN s.inline THEN
-               (SELECT coalesce(jsonb_agg(CASE WHEN n.before IS NULL
-                                      THEN jsonb_build_object('op', 'insert', 'after', n.after)
-                                      WHEN n.after IS NULL
-                                      THEN jsonb_build_object('op', 'delete', 'before', n.before)
-                                      ELSE jsonb_build_object('op', 'update', 'before', n.before,
-                                                              'after', n.after) END
-                                 ORDER BY n.row_number), '[]')
+               (SELECT coalesce(jsonb_agg({object} ORDER BY n.row_number), '[]')
                   FROM numbered AS n) END
       FROM size AS s, taken AS t
 """

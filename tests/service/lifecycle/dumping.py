@@ -124,6 +124,8 @@ def make_everything(lab: Lab, reads: str, asks: str) -> None:
     lab.trickle.alter_stream_table(odd, tier="cold", schedule="7m")
     scheduler.set_stream_table_sla(above, "2m30s")
     lab.trickle.alter_stream_table(above, schedule="*/5 * * * *")
+    lab.trickle.outbox.enable_outbox(odd, 0.5, 17)
+    lab.trickle.outbox.enable_outbox(above)
     scheduler.pause_scheduler(pair)
     lab.trickle.alter_stream_table(zero, status="SUSPENDED")
     scheduler.gate_source("orders")

@@ -231,6 +231,8 @@ def test_other_definitions_are_refused_by_name_or_replaced(full: Lab, tmp_path: 
     full.trickle.scheduler.set_stream_table_sla(ABOVE, None)
     full.trickle.alter_stream_table(ABOVE, schedule="1m")
     full.trickle.scheduler.set_stream_table_sla(ABOVE, "3m")
+    full.trickle.outbox.disable_outbox(ODD)
+    full.trickle.outbox.enable_outbox(ABOVE, retention_hours=1)
     full.trickle.resume_stream_table(ZERO)
     pair = full.value(f"SELECT pgtrickle.stream_table_spec('{PAIR}') ->> 'query'")
     full.trickle.alter_stream_table(PAIR, query=f"{pair} WHERE area <> 'x'")
@@ -255,6 +257,7 @@ def test_other_definitions_are_refused_by_name_or_replaced(full: Lab, tmp_path: 
         "schedule is 9m, not 7m",
         "public.pair: its query is another",
         "public.above: its service level is 180 s, not 150 s",
+        "public.above: its outbox keeps something else",
         "its comment is another",
         "its index an; index is another",
         "its policy everyone is another",
@@ -379,6 +382,18 @@ DAMAGES: dict[str, tuple[type[TrickleError], Damage]] = {
     "a service level that is no number": (
         DumpDamagedError,
         lambda text: text.replace("paused: false", "paused: false\n  sla_s: soon", 1),
+    ),
+    "an outbox that keeps nothing for ever": (
+        DumpNotRestorableError,
+        lambda text: text.replace(
+            "paused: false",
+            "paused: false\n  outbox: {retention_hours: .inf, inline_threshold_rows: 1}",
+            1,
+        ),
+    ),
+    "an outbox without an end": (
+        DumpDamagedError,
+        lambda text: text.replace("paused: false", "paused: false\n  outbox: {}", 1),
     ),
     "nested without end": (DumpDamagedError, lambda _: "a: " + "[" * 2_000),
 }

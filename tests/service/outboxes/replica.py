@@ -45,7 +45,9 @@ class Replica:
         entries = self.lab.connection.execute(
             f"SELECT outbox_id, reset FROM pgtrickle.outbox_entries({after})".encode()
         ).fetchall()
-        changes = self._read(f"pgtrickle.outbox_rows({after})")
+        if not entries:
+            return []
+        changes = self._read(f"pgtrickle.outbox_rows({after}, {entries[-1][0]})")
         for outbox_id, reset in entries:
             assert outbox_id == self.last_id + 1
             own = [one for one in changes if one.outbox_id == outbox_id]

@@ -32,6 +32,7 @@ INNER = {
     "diff_tables",
     "find_compared",
     *("find_snapshot", "find_service_level", "write_service_level"),
+    *("describe_outbox", "seal_outbox", "write_outbox"),
     "list_identities",
     *("console_requests", "console_tables"),
     *("describe_database", "describe_definition", "describe_grants", "describe_placeholder"),
@@ -54,9 +55,13 @@ MESSAGES = {"explain"}
 OWNERS = {
     *("grant_access", "revoke_access", "set_setting", "migrate"),
     *("drain", "undrain", "quiesce", "resume_all"),
+    *("create_relay_pipeline", "drop_relay_pipeline", "pause_relay", "resume_relay"),
+    *("relay_dead_letters", "replay_dead_letters"),
 }
 # What has to happen before an example.
 BEFORE = {
+    "poll_outbox": "CALL pgtrickle.write_and_refresh('UPDATE orders SET amount = amount + 1',"
+    " 'revenue')",
     "view_evolution_status": "CALL pgtrickle.alter_stream_table('revenue',"
     " 'SELECT region, sum(amount) + 1 AS total FROM orders GROUP BY region',"
     " shadow_build => true, hold => true)",

@@ -21,6 +21,8 @@ _ENABLE = """
            started = CASE WHEN %(again)s THEN c.started ELSE excluded.started END,
            enabled_at = CASE WHEN %(again)s THEN c.enabled_at ELSE excluded.enabled_at END
 """
+# What writers have left before an outbox begins belongs to none.
+_FORGET_PENDING = "DELETE FROM pgtrickle.pgt_outbox_pending WHERE pgt_id = %(id)s"
 _MARK = """
     UPDATE pgtrickle.pgt_stream_tables
        SET has_outbox = %(enabled)s, updated_at = pg_catalog.now()
@@ -45,6 +47,8 @@ def enable_outbox(
         "started": started,
         "again": again,
     }
+    if not again:
+        connection.execute(_FORGET_PENDING, {"id": stream_table_id})
     connection.execute(_ENABLE, values)
     connection.execute(_MARK, {"id": stream_table_id, "enabled": True})
 
@@ -73,10 +77,12 @@ class Recorded:
     schema_version: int
     columns: list[dict[str, str]] | None
     key_columns: list[str] | None
+    pending: bool  # writers have left changes without a number
 
 
 _FIND = """
-    SELECT c.inline_threshold_rows, c.started, c.schema_version, s.columns, s.key_columns
+    SELECT c.inline_threshold_rows, c.started, c.schema_version, s.columns, s.key_columns,
+           EXISTS (SELECT FROM pgtrickle.pgt_outbox_pending AS p WHERE p.pgt_id = c.pgt_id)
       FROM pgtrickle.pgt_outbox_config AS c
       LEFT JOIN pgtrickle.pgt_outbox_schemas AS s
         ON s.pgt_id = c.pgt_id AND s.schema_version = c.schema_version
@@ -88,6 +94,14 @@ def find_outbox(connection: Connection[TupleRow], stream_table_id: int) -> Recor
     """Return the outbox of a stream table."""
     row = connection.execute(_FIND, {"id": stream_table_id}).fetchone()
     return None if row is None else Recorded(*row)
+
+
+_SEAL = "SELECT pgtrickle.seal_outbox(%(id)s)"
+
+
+def seal_outbox(connection: Connection[TupleRow], stream_table_id: int) -> None:
+    """Give numbers to what writers have left, before the transaction appends its own."""
+    connection.execute(_SEAL, {"id": stream_table_id})
 
 
 _START = "UPDATE pgtrickle.pgt_outbox_config SET started = true WHERE pgt_id = %(id)s"

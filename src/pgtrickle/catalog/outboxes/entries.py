@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from decimal import Decimal
-from functools import partial
-from typing import Final
-
 from psycopg import Connection
 from psycopg.rows import TupleRow, class_row
 from psycopg.types.json import set_json_loads
 
+from pgtrickle.catalog.outboxes.consumers import READ_EXACTLY
 from pgtrickle.model.streams.outbox import Outbox, OutboxChange, OutboxPosition
 from pgtrickle.model.text.names import QualifiedName
 
@@ -32,7 +28,6 @@ def get_position(connection: Connection[TupleRow], name: QualifiedName) -> Outbo
         return cursor.execute(_POSITION, {"name": name.sql}).fetchall()[0]
 
 
-_READ_EXACTLY: Final = partial(json.loads, parse_float=Decimal)
 _ROWS = """
     SELECT * FROM pgtrickle.outbox_rows(
         %(name)s, %(from)s, %(to)s, %(after)s, %(most)s, '{}')
@@ -57,5 +52,5 @@ def list_changes(
         "most": max_rows,
     }
     with connection.cursor(row_factory=class_row(OutboxChange)) as cursor:
-        set_json_loads(_READ_EXACTLY, cursor)
+        set_json_loads(READ_EXACTLY, cursor)
         return cursor.execute(_ROWS, values).fetchall()

@@ -94,6 +94,13 @@ BEGIN
                 ELSE 'pgtrickle sink status' END
       FROM pgtrickle.find_failing_sinks() AS f
      UNION ALL
+    SELECT 'outboxes', 'WARNING',
+           format('%s is kept for the consumer group %s', o.stream_table, o.blocked_by),
+           jsonb_build_object('stream_table', o.stream_table, 'group', o.blocked_by,
+                              'entries', o.entries, 'oldest_at', o.oldest_at),
+           format('pgtrickle consumers lag %s', o.blocked_by)
+      FROM pgtrickle.outbox_status() AS o WHERE o.blocked_by IS NOT NULL
+     UNION ALL
     SELECT 'lake', 'WARNING', format('%I.%I: %s', l.landing_schema, l.landing_name, l.last_error),
            jsonb_build_object('landing', format('%I.%I', l.landing_schema, l.landing_name),
                               'snapshot_id', l.snapshot_id, 'followed_at', l.followed_at),
@@ -276,7 +283,7 @@ AS $$
     )
     SELECT k.name, coalesce(t.severity, 'OK'), coalesce(t.detail, ''), t.evidence, t.command
       FROM unnest(ARRAY['daemon', 'stale_daemons', 'drained', 'suspended', 'fuses', 'errors', 'stale',
-                        'pace', 'load', 'reinitialize', 'capture', 'snapshots', 'slots', 'sinks', 'lake', 'indexes',
+                        'pace', 'load', 'reinitialize', 'capture', 'snapshots', 'slots', 'sinks', 'lake', 'outboxes', 'indexes',
                         'wraparound', 'clock', 'long_transactions'])
            WITH ORDINALITY AS k (name, n)
       LEFT JOIN told AS t ON t.check_name = k.name

@@ -28,6 +28,20 @@ $$;
 COMMENT ON FUNCTION pgtrickle.find_service_level(bigint) IS
     'The age in seconds that the contents of a stream table must not exceed; NULL: none was promised.';
 
+CREATE OR REPLACE FUNCTION pgtrickle.describe_outbox(stream_table bigint)
+RETURNS jsonb
+LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT jsonb_build_object('retention_hours', c.retention_hours,
+                              'inline_threshold_rows', c.inline_threshold_rows)
+      FROM pgtrickle.pgt_outbox_config AS c JOIN pgtrickle.pgt_stream_tables AS s USING (pgt_id)
+     WHERE c.pgt_id = stream_table AND s.has_outbox
+$$;
+
+COMMENT ON FUNCTION pgtrickle.describe_outbox(bigint) IS
+    'What the outbox of a stream table keeps; NULL: it has none.';
+
 -- A rename is on record when somebody has followed it.
 CREATE OR REPLACE FUNCTION pgtrickle.present_name(stream_table bigint)
 RETURNS text
@@ -244,7 +258,8 @@ AS $$
                  WHERE b.pgt_id = s.pgt_id))
         -- None applies to IMMEDIATE stream tables.
         || jsonb_strip_nulls(jsonb_build_object('sla_s', CASE WHEN s.refresh_mode <> 'IMMEDIATE'
-               THEN pgtrickle.find_service_level(s.pgt_id) END))
+               THEN pgtrickle.find_service_level(s.pgt_id) END,
+               'outbox', pgtrickle.describe_outbox(s.pgt_id)))
       FROM pgtrickle.pgt_stream_tables AS s, pgtrickle.present_name(s.pgt_id) AS present (name)
      WHERE s.pgt_id = stream_table
 $$;
@@ -672,6 +687,24 @@ $$;
 COMMENT ON FUNCTION pgtrickle.write_service_level(jsonb) IS
     'The statements that promise what the description of a stream table says, and leave tier and schedule.';
 
+-- The entries and the consumer groups of an outbox belong to its database.
+CREATE OR REPLACE FUNCTION pgtrickle.write_outbox(item jsonb)
+RETURNS SETOF text
+LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT pgtrickle.write_block(
+               format('pgtrickle.describe_outbox(pgtrickle.find_stream_table(%L)) IS DISTINCT FROM %L',
+                      item ->> 'name', item -> 'outbox'),
+               format('CALL pgtrickle.enable_outbox(%L, %s, %s, answer)', item ->> 'name',
+                      (item #> '{outbox,retention_hours}')::double precision,
+                      (item #> '{outbox,inline_threshold_rows}')::integer))
+     WHERE item ? 'outbox'
+$$;
+
+COMMENT ON FUNCTION pgtrickle.write_outbox(jsonb) IS
+    'The statement that gives a stream table the outbox that its description says.';
+
 CREATE OR REPLACE FUNCTION pgtrickle.write_definition(item jsonb)
 RETURNS SETOF text
 LANGUAGE plpgsql IMMUTABLE
@@ -693,6 +726,7 @@ BEGIN
     ELSE
         RETURN QUERY SELECT pgtrickle.write_definition_calls(item);
         RETURN QUERY SELECT pgtrickle.write_service_level(item);
+        RETURN QUERY SELECT pgtrickle.write_outbox(item);
         -- What follows is written for this path.
         RETURN NEXT 'SET search_path = pg_catalog, pg_temp';
     END CASE;

@@ -15,6 +15,7 @@ from pgtrickle.model.capture.cdc_mode import CdcMode
 from pgtrickle.model.stream_table import RefreshMode, StreamTable
 from pgtrickle.service.check_time import time_refusal
 from pgtrickle.service.compile import Compiled
+from pgtrickle.service.outboxes.unique_key import find_unique_key
 from pgtrickle.sql.refusal import Refusal, unsupported
 
 # On these depends what the text of an expression means, or how a value is shown.
@@ -122,6 +123,8 @@ def make_blueprint(
         settings,
         max_rows,
         bool(compiled.binding.functions or compiled.binding.types),
+        stream_table.has_outbox,
+        find_unique_key(connection, compiled) if stream_table.has_outbox else None,
     )
 
 

@@ -18,6 +18,7 @@ from pgtrickle.catalog.outboxes.config import (
     add_schema,
     describe_columns,
     find_outbox,
+    seal_outbox,
     start_outbox,
 )
 from pgtrickle.delta.layout import WEIGHT
@@ -46,6 +47,8 @@ def append_to_outbox(
     outbox = find_outbox(writer, stream_table.id)
     if outbox is None:
         return
+    if outbox.pending:
+        seal_outbox(writer, stream_table.id)
     described, version = describe_columns(columns), outbox.schema_version
     reset = outbox.columns != described
     if not (written.changed or reset or not outbox.started):

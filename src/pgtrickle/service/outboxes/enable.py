@@ -9,18 +9,18 @@ from psycopg import Connection
 
 from pgtrickle.binding.planning_bounds import Bounds
 from pgtrickle.catalog.outboxes.config import add_schema, disable_outbox, enable_outbox
-from pgtrickle.catalog.refreshes.leases import check_lease
-from pgtrickle.errors import OutboxMissingError, SettingError
-from pgtrickle.model.stream_table import InitiatedBy, StreamTable
-from pgtrickle.model.streams.outbox import INLINE_THRESHOLD_ROWS, RETENTION_HOURS
+from pgtrickle.catalog.refreshes.leases import Lease, check_lease
+from pgtrickle.catalog.stream_tables import get_stream_table_by_id
+from pgtrickle.errors import OutboxMissingError
+from pgtrickle.model.stream_table import InitiatedBy, RefreshMode, StreamTable
+from pgtrickle.model.streams.outbox import INLINE_THRESHOLD_ROWS, RETENTION_HOURS, check_outbox
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.service.claim import claimed
 from pgtrickle.service.compile import compile_stream_table
 from pgtrickle.service.outboxes.unique_key import find_unique_key
+from pgtrickle.service.refreshing.refresh import Refresh
+from pgtrickle.service.refreshing.run import run_refresh
 from pgtrickle.service.runtime import Runtime
-
-_MOST_HOURS = 876_000  # a hundred years
-_MOST_INLINE = 1_000_000
 
 
 def enable(
@@ -31,31 +31,34 @@ def enable(
     inline_threshold_rows: int = INLINE_THRESHOLD_ROWS,
 ) -> QualifiedName:
     """Give a stream table an outbox, or change what its outbox keeps; return its name."""
-    if not 0 <= retention_hours <= _MOST_HOURS:
-        raise SettingError(
-            f"entries cannot be kept for {retention_hours} hours",
-            hint=f"Give a number of hours from 0 to {_MOST_HOURS:,}.",
-        )
-    if not 0 <= inline_threshold_rows <= _MOST_INLINE:
-        raise SettingError(
-            f"an entry cannot hold {inline_threshold_rows} changes",
-            hint=f"Give a number from 0 to {_MOST_INLINE:,}; more changes are kept apart from it.",
-        )
+    check_outbox(retention_hours=retention_hours, inline_threshold_rows=inline_threshold_rows)
     with claimed(runtime, name, InitiatedBy.INITIAL) as (stream_table, lease):
         with runtime.connection() as connection, connection.transaction():
             again = stream_table.has_outbox
+            # Writers that are under way would not append: it begins while they are locked out.
+            immediate = stream_table.refresh_mode is RefreshMode.IMMEDIATE
             enable_outbox(
                 connection,
                 stream_table.id,
                 retention_hours=retention_hours,
                 inline_threshold_rows=inline_threshold_rows,
-                started=True,
+                started=not immediate,
                 again=again,
             )
             if not again:
                 _record_schema(runtime, connection, stream_table)
             check_lease(connection, stream_table.id, lease.token)
+        if immediate and not again:
+            _renew(runtime, stream_table, lease)
         return stream_table.name
+
+
+def _renew(runtime: Runtime, stream_table: StreamTable, lease: Lease) -> None:
+    """Create the functions of writers anew, which append their changes or do so no more."""
+    with runtime.connection() as connection:
+        now = get_stream_table_by_id(connection, stream_table.id)
+    if now.populated:
+        run_refresh(Refresh.begin(runtime, now, lease, InitiatedBy.MANUAL))
 
 
 def _record_schema(runtime: Runtime, connection: Connection, stream_table: StreamTable) -> None:
@@ -78,4 +81,6 @@ def disable(runtime: Runtime, name: QualifiedName, *, if_exists: bool = False) -
         with runtime.connection() as connection, connection.transaction():
             disable_outbox(connection, stream_table.id)
             check_lease(connection, stream_table.id, lease.token)
+        if stream_table.refresh_mode is RefreshMode.IMMEDIATE:
+            _renew(runtime, stream_table, lease)
         return True

@@ -17,6 +17,7 @@ from pgtrickle.errors import TrickleError
 from pgtrickle.model.table_snapshot import ListedSnapshot
 from pgtrickle.service.lifecycle.replacing.successors import discard_abandoned
 from pgtrickle.service.lifecycle.snapshots.drop import drop_snapshot, sweep_lost_snapshots
+from pgtrickle.service.outboxes.prune import prune_old_entries
 from pgtrickle.service.runtime import Runtime
 
 logger = logging.getLogger(__name__)
@@ -91,8 +92,8 @@ def _prune(runtime: Runtime, stop: threading.Event | None, days: int, prune: _Pr
 def pruning_history(runtime: Runtime) -> Iterator[None]:
     """Prune repeatedly, from a thread, during a block.
 
-    Also drop abandoned successors, which prevent their buffers from being trimmed, and what is left
-    of snapshots whose tables are gone.
+    Also drop abandoned successors, which prevent their buffers from being trimmed, what is left of
+    snapshots whose tables are gone, and entries of outboxes whose time is over.
     """
     done = threading.Event()
     chores: tuple[Callable[[], object], ...] = (
@@ -101,6 +102,7 @@ def pruning_history(runtime: Runtime) -> Iterator[None]:
         lambda: prune_history(runtime, done),
         lambda: prune_record_of_deliveries(runtime, done),
         lambda: drop_old_snapshots(runtime, done),
+        lambda: prune_old_entries(runtime, done),
     )
 
     def prune() -> None:

@@ -24,6 +24,7 @@ class Difference:
     table: dict[str, Any] = field(default_factory=dict)  # of ``describe_table``, what is missing
     subscriptions: list[Described] = field(default_factory=list)
     sla_s: float | None = None  # the service level that it gets
+    outbox: Described = field(default_factory=dict)  # what the outbox keeps that it gets
     suspend: bool = False
     pause: bool = False
     load: bool = False
@@ -33,7 +34,7 @@ class Difference:
     def __bool__(self) -> bool:
         """Return whether there is anything to do."""
         more = self.suspend or self.pause or self.load
-        more = more or self.sla_s is not None
+        more = more or self.sla_s is not None or bool(self.outbox)
         parts = (self.query, self.options, self.table, self.subscriptions, self.removed, more)
         return any(map(bool, parts))
 
@@ -57,6 +58,7 @@ def compare_stream_tables(
         one for one in wanted["subscriptions"] if one["channel"] not in held
     ]
     _compare_service_levels(wanted, found, difference)
+    _compare_outboxes(wanted, found, difference)
     difference.suspend = wanted["status"] == "SUSPENDED" != found["status"]
     difference.pause = wanted["paused"] and not found["paused"]
     difference.load = wanted["initialize"] and not found["initialize"]
@@ -90,6 +92,15 @@ def _compare_service_levels(wanted: Described, found: Described, difference: Dif
     difference.sla_s = promised
     if there is not None:
         difference.conflicts.append(f"its service level is {there:g} s, not {promised:g} s")
+
+
+def _compare_outboxes(wanted: Described, found: Described, difference: Difference) -> None:
+    kept, there = wanted.get("outbox"), found.get("outbox")
+    if kept is None or kept == there:
+        return
+    difference.outbox = kept
+    if there is not None:
+        difference.conflicts.append("its outbox keeps something else")
 
 
 def _word(value: object) -> str:

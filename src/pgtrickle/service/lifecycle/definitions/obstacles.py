@@ -25,6 +25,7 @@ from pgtrickle.errors import (
 from pgtrickle.model.definitions.dump import PLACEHOLDER, STREAM_TABLE, VIEW, Described, Dump
 from pgtrickle.model.scheduling.refresh_group import parse_isolation
 from pgtrickle.model.scheduling.service_level import read_seconds
+from pgtrickle.model.streams.outbox import check_outbox
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.options.changes import read_options
 from pgtrickle.service.lifecycle.definitions.compare import (
@@ -104,6 +105,8 @@ def _list_mistakes(dump: Dump) -> Iterator[str]:
             read_options(one)
             if "sla_s" in one:
                 read_seconds(one["sla_s"])
+            if "outbox" in one:
+                check_outbox(**one["outbox"])
         except TrickleError as error:
             yield f"{one['name']}: {error}"
     for one in dump.described["watermarks"]:

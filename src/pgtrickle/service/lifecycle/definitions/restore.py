@@ -52,6 +52,7 @@ from pgtrickle.service.lifecycle.definitions.obstacles import (
 )
 from pgtrickle.service.lifecycle.definitions.rows import load_rows
 from pgtrickle.service.lock_waits import until_free
+from pgtrickle.service.outboxes.enable import enable
 from pgtrickle.service.refreshing.dispatch import refresh_when_free
 from pgtrickle.service.runtime import Runtime
 
@@ -219,6 +220,8 @@ def _restore_table(runtime: Runtime, name: QualifiedName, difference: Difference
             subscribe_as(connection, name, one["channel"], one["role"])
         if difference.pause:
             pause_scheduler(connection, [get_stream_table(connection, name).id])
+    if difference.outbox:
+        enable(runtime, name, **difference.outbox)
 
 
 def _restore_scheduling(wanted: Described, present: Described, verbs: Verbs) -> None:

@@ -74,6 +74,7 @@ _ITEMS: Mapping[str, Keys] = {
             "owner": TEXT,
             "rows": ROWS,
             "sla_s": NUMBER,
+            "outbox": Keys({"retention_hours": NUMBER, "inline_threshold_rows": COUNT}, {}),
             # The verbs read their words.
             **{name: anything for name, one in OPTIONS.items() if one.kept},
         },

@@ -42,7 +42,7 @@ COMMENT ON FUNCTION pgtrickle.first_outbox_id(bigint) IS
 CREATE OR REPLACE FUNCTION pgtrickle.check_outbox(
     name text, schemas name[], from_id bigint DEFAULT NULL)
 RETURNS bigint
-LANGUAGE plpgsql STABLE
+LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -68,6 +68,8 @@ BEGIN
         RAISE EXCEPTION 'the outbox of "%" begins with its next refresh', check_outbox.name
               USING ERRCODE = 'ST801', HINT = 'Refresh the stream table.';
     END IF;
+    PERFORM pgtrickle.seal_outbox(found);
+    SELECT c.last_id INTO outbox.last_id FROM pgtrickle.pgt_outbox_config AS c WHERE c.pgt_id = found;
     oldest := pgtrickle.first_outbox_id(found);
     IF check_outbox.from_id < oldest THEN
         RAISE EXCEPTION 'the outbox of "%" begins with entry %: entry % is gone',
@@ -93,14 +95,19 @@ CREATE OR REPLACE FUNCTION pgtrickle.outbox_position(
     name text, schemas name[] DEFAULT current_schemas(false))
 RETURNS TABLE (pgt_id bigint, first_id bigint, last_id bigint, frontier jsonb,
                data_timestamp timestamptz, schema_version integer)
-LANGUAGE sql STABLE
+LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
+#variable_conflict use_column
+DECLARE
+    found bigint := pgtrickle.check_outbox(outbox_position.name, outbox_position.schemas);
+BEGIN
+    RETURN QUERY
     SELECT s.pgt_id, pgtrickle.first_outbox_id(s.pgt_id), c.last_id, s.frontier, s.data_timestamp,
            c.schema_version
-      FROM pgtrickle.check_outbox($1, $2) AS k (pgt_id)
-      JOIN pgtrickle.pgt_stream_tables AS s USING (pgt_id)
-      JOIN pgtrickle.pgt_outbox_config AS c USING (pgt_id)
+      FROM pgtrickle.pgt_stream_tables AS s JOIN pgtrickle.pgt_outbox_config AS c USING (pgt_id)
+     WHERE s.pgt_id = found;
+END
 $$;
 
 COMMENT ON FUNCTION pgtrickle.outbox_position(text, name[]) IS
@@ -109,7 +116,7 @@ COMMENT ON FUNCTION pgtrickle.outbox_position(text, name[]) IS
 CREATE OR REPLACE FUNCTION pgtrickle.outbox_schema(
     name text, schemas name[] DEFAULT current_schemas(false))
 RETURNS TABLE (schema_version integer, columns jsonb, key_columns text[])
-LANGUAGE sql STABLE
+LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT v.schema_version, v.columns, v.key_columns
@@ -127,17 +134,24 @@ CREATE OR REPLACE FUNCTION pgtrickle.outbox_entries(
 RETURNS TABLE (outbox_id bigint, refresh_id bigint, action text, reset boolean, frontier jsonb,
                data_timestamp timestamptz, created_at timestamptz, schema_version integer,
                inserted bigint, updated bigint, deleted bigint, changes jsonb)
-LANGUAGE sql STABLE
+LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
+#variable_conflict use_column
+DECLARE
+    found bigint := pgtrickle.check_outbox(
+                        outbox_entries.name, outbox_entries.schemas, outbox_entries.from_id);
+    first bigint := coalesce(outbox_entries.from_id, pgtrickle.first_outbox_id(found));
+BEGIN
+    RETURN QUERY
     SELECT e.outbox_id, e.refresh_id, e.action, e.reset, e.frontier, e.data_timestamp, e.created_at,
            e.schema_version, e.inserted, e.updated, e.deleted, e.changes
-      FROM pgtrickle.check_outbox($1, $5, $2) AS k (pgt_id)
-      JOIN pgtrickle.pgt_outbox_entries AS e USING (pgt_id)
-     WHERE e.outbox_id >= coalesce($2, pgtrickle.first_outbox_id(k.pgt_id))
-       AND e.outbox_id <= coalesce($3, 9223372036854775807)
+      FROM pgtrickle.pgt_outbox_entries AS e
+     WHERE e.pgt_id = found AND e.outbox_id >= first
+       AND e.outbox_id <= coalesce(outbox_entries.to_id, 9223372036854775807)
      ORDER BY e.outbox_id
-     LIMIT $4
+     LIMIT outbox_entries.max_entries;
+END
 $$;
 
 COMMENT ON FUNCTION pgtrickle.outbox_entries(text, bigint, bigint, integer, name[]) IS
@@ -186,14 +200,19 @@ CREATE OR REPLACE FUNCTION pgtrickle.outbox_rows(
     after_row bigint DEFAULT 0, max_rows bigint DEFAULT NULL,
     schemas name[] DEFAULT current_schemas(false))
 RETURNS TABLE (outbox_id bigint, row_number bigint, op text, key jsonb, before jsonb, after jsonb)
-LANGUAGE sql STABLE
+LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT r.*
-      FROM pgtrickle.check_outbox($1, $6, $2) AS k (pgt_id)
-     CROSS JOIN LATERAL pgtrickle.list_changes(
-               k.pgt_id, coalesce($2, pgtrickle.first_outbox_id(k.pgt_id)),
-               coalesce($3, 9223372036854775807), coalesce($4, 0), $5) AS r
+DECLARE
+    found bigint := pgtrickle.check_outbox(
+                        outbox_rows.name, outbox_rows.schemas, outbox_rows.from_id);
+    first bigint := coalesce(outbox_rows.from_id, pgtrickle.first_outbox_id(found));
+BEGIN
+    RETURN QUERY
+    SELECT r.* FROM pgtrickle.list_changes(
+               found, first, coalesce(outbox_rows.to_id, 9223372036854775807),
+               coalesce(outbox_rows.after_row, 0), outbox_rows.max_rows) AS r;
+END
 $$;
 
 COMMENT ON FUNCTION pgtrickle.outbox_rows(text, bigint, bigint, bigint, bigint, name[]) IS
@@ -241,3 +260,44 @@ $$;
 
 COMMENT ON FUNCTION pgtrickle.outbox_status(text, name[]) IS
     'The outboxes of all stream tables or of one: what each keeps, and for whom.';
+
+-- Statements of writers of an IMMEDIATE stream table commit in any order, and do not wait for one
+-- another here: their entries get numbers from whoever reads next.  Of two that changed the same row,
+-- the second began after the first had committed: so it has the higher number there, too.
+CREATE OR REPLACE FUNCTION pgtrickle.seal_outbox(stream_table bigint)
+RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
+AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pgtrickle.pgt_outbox_pending AS p WHERE p.pgt_id = stream_table) THEN
+        RETURN;
+    END IF;
+    IF current_setting('transaction_read_only')::boolean THEN
+        RAISE EXCEPTION 'changes of writers wait for their numbers, which a read-only transaction cannot give'
+              USING ERRCODE = 'ST801', HINT = 'Read the outbox in a transaction that may write.';
+    END IF;
+    -- One at a time; whoever was waited for may have sealed all of them.
+    PERFORM FROM pgtrickle.pgt_outbox_config AS c WHERE c.pgt_id = stream_table FOR UPDATE;
+    WITH sealed AS (
+        DELETE FROM pgtrickle.pgt_outbox_pending AS p WHERE p.pgt_id = stream_table RETURNING p.*
+    ), numbered AS (
+        SELECT c.last_id + row_number() OVER (ORDER BY p.pending_id) AS outbox_id, p.*
+          FROM sealed AS p JOIN pgtrickle.pgt_outbox_config AS c USING (pgt_id)
+         WHERE c.started
+    ), counted AS (
+        UPDATE pgtrickle.pgt_outbox_config AS c
+           SET last_id = c.last_id + (SELECT count(*) FROM numbered)
+         WHERE c.pgt_id = stream_table
+    )
+    INSERT INTO pgtrickle.pgt_outbox_entries
+        (pgt_id, outbox_id, action, reset, data_timestamp, created_at, schema_version, inserted,
+         updated, deleted, changes)
+    SELECT n.pgt_id, n.outbox_id, 'IMMEDIATE', false, n.created_at, clock_timestamp(),
+           n.schema_version, n.inserted, n.updated, n.deleted, n.changes
+      FROM numbered AS n;
+END
+$$;
+
+COMMENT ON FUNCTION pgtrickle.seal_outbox(bigint) IS
+    'Give numbers to the entries of an IMMEDIATE stream table that are visible and have none.';

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pgtrickle.catalog.outboxes.entries import get_position, list_changes, list_outboxes
+from pgtrickle.client.streams.consumers import ConsumerVerbs
 from pgtrickle.model.streams.outbox import (
     INLINE_THRESHOLD_ROWS,
     RETENTION_HOURS,
@@ -11,11 +12,10 @@ from pgtrickle.model.streams.outbox import (
     OutboxPosition,
 )
 from pgtrickle.model.text.shown import Listing
-from pgtrickle.service.naming import Naming
 
 
-class OutboxVerbs(Naming):
-    """Follow what refreshes change in stream tables.
+class OutboxVerbs(ConsumerVerbs):
+    """Follow what refreshes change in stream tables, alone or in groups of consumers.
 
     It is ``trickle.outbox``.
     """
