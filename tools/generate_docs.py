@@ -26,6 +26,7 @@ from pgtrickle.settings import SESSION_SETTINGS, Settings, show_value, unit_of
 from tests.sql.expressions import FAMILIES, OUT_OF_REACH, Family
 from tools.compatibility.page import compatibility_page
 from tools.constructs import Construct, read_examples
+from tools.error_examples import EXAMPLES
 from tools.man_page import man_page
 from tools.options_reference import options_page
 from tools.sql_surface import sql_reference_page
@@ -143,6 +144,9 @@ RECOMPUTE = Operator(
 
 # Variables that are read outside ``Settings``, because they are needed before or beside it.
 ENVIRONMENT: dict[str, str] = {
+    "PGTRICKLE_RELAY_SECRETS": "The folder of files that pipelines in the catalog may name"
+    " as secrets, see [relay.md](relay.md#secrets).",
+    "PGTRICKLE_RELAY_FILES": "The folder in which pipelines in the catalog may write files.",
     "PGTRICKLE_HOME": "The directory of the embedded server, instead of `.pgtrickle` in the"
     " current directory.",
     "PGTRICKLE_PG_BINDIR": "The directory of the PostgreSQL programs for the embedded server.",
@@ -438,8 +442,22 @@ def errors_page() -> str:
         parts += [
             f"## ST{digit}xx: {title}",
             _table(["code", "name", "family", "meaning", "retry", "what to do"], rows),
+            *(_error_entry(error) for error in errors if error.code[2] == digit),
         ]
     return _page(parts)
+
+
+def _error_entry(error: type[TrickleError]) -> str:
+    """Write the cause, the remedy and the example of an error."""
+    example = EXAMPLES[error.code]
+    return "\n\n".join(
+        [
+            f"### {error.code}: {error.__name__}",
+            f"**Cause.** {example.cause}",
+            f"**Remedy.** {REMEDIES[error.code]}",
+            _fenced(f"{example.does}\nerror {error.code}: {example.says}", "text"),
+        ]
+    )
 
 
 def metrics_page() -> str:

@@ -30,6 +30,8 @@ EXTRA_OF: Final[Mapping[str, str]] = MappingProxyType(
         "uvicorn": "ui",
         "pandas": "connect",
         "grpc": "connect",
+        "urllib3": "webhook",
+        "redis": "redis",
     }
 )
 _WORK: Final = MappingProxyType(
@@ -38,6 +40,8 @@ _WORK: Final = MappingProxyType(
         "spark": "compute with Spark",
         "embedded": "start a private PostgreSQL",
         "console": "show its console in a terminal",
+        "webhook": "deliver changes by HTTP",
+        "redis": "deliver changes to Redis",
         "ui": "serve its console as a page",
         "connect": "be a client of Spark Connect, or use pandas",
     }

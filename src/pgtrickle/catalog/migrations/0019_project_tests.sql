@@ -1,4 +1,4 @@
--- 0018 · tests of projects
+-- 0019 · tests of projects
 --
 -- Why:   the daemon runs the tests of projects after refreshes, and keeps what they found.
 -- Reads: nothing that exists.
