@@ -41,6 +41,7 @@ from pgtrickle.service.insight.metric_values import FigureReader
 from pgtrickle.service.insight.status import show_shape, show_stream_tables, show_time_zone
 from pgtrickle.service.lifecycle.rename import follow_renames
 from pgtrickle.service.lifecycle.shadows.run import follow_due, following_shadows
+from pgtrickle.service.projects.after_refreshes import run_due_tests, testing_projects
 from pgtrickle.service.refreshing.dispatch import refresh_unit, try_suspended
 from pgtrickle.service.requests.server import RequestServer
 from pgtrickle.service.runtime import Runtime
@@ -195,6 +196,7 @@ class Daemon:
                 executor.submit(self.serve_requests).result()
                 _await(executor.submit(loop.run_once, stop), stop)
                 _await(executor.submit(self.follow_shadows, stop), stop)
+                _await(executor.submit(run_due_tests, self._runtime), stop)
             else:
                 self._run_in(executor, loop, stop, attendant)
 
@@ -229,6 +231,7 @@ class Daemon:
                 self.serving_requests(works),
                 self.following_shadows(works),
                 following_switch(self._runtime, works),
+                testing_projects(self._runtime, works),
             ):
                 try:
                     _await(executor.submit(loop.run, stop), stop)
