@@ -24,7 +24,7 @@ COMMANDS = [
 ]  # fmt: skip
 GROUPS = [
     "bulk", "snapshot", "shadow", "outbox", "consumers", "scheduler", "gate", "watermark", "fuse",
-    "sla", "group", "cdc",
+    "sla", "group", "monitor", "cdc",
     "sink",
     "lake",
 ]  # fmt: skip
