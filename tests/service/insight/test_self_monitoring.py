@@ -21,14 +21,16 @@ NAMES = [f"{SCHEMA}.{part}" for part in PARTS]
 @pytest.fixture
 def monitored(postgres_lab: Lab) -> Iterator[Lab]:
     lab = postgres_lab
+    lab.run(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")  # of a test that failed
     lab.run("CREATE TABLE t (id int PRIMARY KEY, k int)", "INSERT INTO t VALUES (1, 1), (2, 1)")
     lab.create("counts", "SELECT k, 100 / count(*) AS n FROM t GROUP BY k")
     assert lab.trickle.insight.setup_self_monitoring("30s") == NAMES
     # What the query means without pgtrickle: the schema of the catalog is on no path.
     lab.queries |= dict(zip(NAMES, PARTS.values(), strict=True))
     yield lab
-    for name in NAMES:
-        lab.queries.pop(name, None)
+    lab.trickle.drop_stream_table("counts")
+    if lab.trickle.insight.self_monitoring_status():
+        lab.trickle.insight.teardown_self_monitoring()
 
 
 def schedule(lab: Lab) -> list[Action]:
@@ -116,7 +118,8 @@ def test_tearing_down_leaves_nothing(monitored: Lab) -> None:
     assert monitored.value(f"SELECT to_regnamespace('{SCHEMA}') IS NULL")
     assert monitored.rows(
         "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal"
-        " AND tgrelid::regclass::text LIKE 'pgtrickle.%'"
+        " AND tgrelid IN ('pgtrickle.pgt_refresh_history'::regclass,"
+        " 'pgtrickle.pgt_self_monitoring'::regclass)"
     ) == []  # fmt: skip
     assert monitored.rows("SELECT source_name FROM pgtrickle.pgt_change_tracking") == [("t",)]
     assert monitored.trickle.insight.teardown_self_monitoring() == []
