@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-immediate fuzz-hostile fuzz-lifecycle lifecycle-kill workloads corpus soak chaos hostile bench-race lake-random lake-kill \
-  lake-crowd audit demo demo-lake bench bench-latency bench-capture bench-wal bench-idle bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
-  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-lake bench-snapshots bench-projects bench-report bench-check check ci docs package-sizes deploy-check release-check clean
+  lake-crowd audit demo demo-lake bench bench-latency bench-capture bench-wal bench-idle bench-switches bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
+  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-console bench-lake bench-snapshots bench-projects bench-report bench-check check ci docs package-sizes deploy-check release-check clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -174,6 +174,10 @@ bench-idle: setup  ## a thousand stream tables with nothing to do
 	$(BENCH).idle_tables --output $(OUTPUT)/idle.json
 	$(REPORT) $(OUTPUT)/idle.json
 
+bench-switches: setup  ## a changed setting in four processes, and a scrape with a thousand stream tables: ROUNDS=n, TABLES=n
+	$(BENCH).switches $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(TABLES),--tables $(TABLES)) --output $(OUTPUT)/switches.json
+	$(REPORT) $(OUTPUT)/switches.json
+
 # DURATION=seconds of writing, IDLE=seconds of doing nothing, WARM_UP=seconds before, RATE=transactions a second, ORDERS=n, TABLES=n idle ones.
 bench-daemon: setup  ## from a commit to its being visible, and the cost of a thousand idle stream tables
 	$(BENCH).daemon --output $(OUTPUT)/daemon.json \
@@ -263,6 +267,11 @@ bench-compile: setup  ## how long the compiler takes for joins of many tables, a
 
 bench-lake: setup  ## what a copy in the lake costs: LAKE_ROWS=n
 	$(BENCH).lake --rows $(or $(LAKE_ROWS),1000000) --output $(OUTPUT)/lake.json
+
+bench-console: setup  ## what the consoles cost with TABLES=n stream tables and VIEWERS=n
+	$(BENCH).console --output $(OUTPUT)/console.json \
+	  $(if $(TABLES),--tables $(TABLES)) $(if $(VIEWERS),--viewers $(VIEWERS))
+	$(REPORT) $(OUTPUT)/console.json
 
 bench-snapshots: ROWS = 10000000
 bench-snapshots: setup  ## snapshot and restore beside CREATE TABLE AS: ROWS=n, ROUNDS=n

@@ -25,6 +25,7 @@ LANES = {
             "console",
             "lake",
             "security",
+            "relay",
         ),
         "postgres",
     ),

@@ -144,6 +144,9 @@ RECOMPUTE = Operator(
 
 # Variables that are read outside ``Settings``, because they are needed before or beside it.
 ENVIRONMENT: dict[str, str] = {
+    "PGTRICKLE_RELAY_SECRETS": "The folder of files that pipelines in the catalog may name"
+    " as secrets, see [relay.md](relay.md#secrets).",
+    "PGTRICKLE_RELAY_FILES": "The folder in which pipelines in the catalog may write files.",
     "PGTRICKLE_HOME": "The directory of the embedded server, instead of `.pgtrickle` in the"
     " current directory.",
     "PGTRICKLE_PG_BINDIR": "The directory of the PostgreSQL programs for the embedded server.",

@@ -196,6 +196,17 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "consumer_lag": "SELECT group_name, lag_entries, lag_seconds, leased_to"
             "\n  FROM pgtrickle.consumer_lag()",
             "drop_consumer_group": "SELECT pgtrickle.drop_consumer_group('mirror')",
+            "create_relay_pipeline": "SELECT pgtrickle.create_relay_pipeline('to_file',"
+            " 'revenue', 'file',\n"
+            '    options => \'{"path": "/srv/changes/revenue.jsonl"}\')',
+            "relay_status": "SELECT pipeline, state, lag_rows, error"
+            "\n  FROM pgtrickle.relay_status()",
+            "pause_relay": "SELECT pgtrickle.pause_relay('to_file')",
+            "resume_relay": "SELECT pgtrickle.resume_relay('to_file')",
+            "relay_dead_letters": "SELECT message_id, op, key, error"
+            "\n  FROM pgtrickle.relay_dead_letters('to_file')",
+            "replay_dead_letters": "SELECT pgtrickle.replay_dead_letters('to_file')",
+            "drop_relay_pipeline": "SELECT pgtrickle.drop_relay_pipeline('to_file')",
             "disable_outbox": "CALL pgtrickle.disable_outbox('revenue')",
         },
         "Shadow builds": {

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pgtrickle.client.shadows import ShadowVerbs
     from pgtrickle.client.snapshots import SnapshotVerbs
     from pgtrickle.client.streams.outbox import OutboxVerbs
+    from pgtrickle.client.streams.relay import RelayVerbs
     from pgtrickle.client.table import Table
     from pgtrickle.client.trickle import Trickle
     from pgtrickle.errors import TrickleError
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
         OutboxChange,
         OutboxPosition,
     )
+    from pgtrickle.model.streams.relay import DeadLetter, RelayStatus
     from pgtrickle.model.table_snapshot import ListedSnapshot, RowChange, SnapshotDiff
     from pgtrickle.model.text.names import QualifiedName
     from pgtrickle.model.text.shown import Listing
@@ -118,6 +120,7 @@ __all__ = [
     "Check",
     "ConsumerLag",
     "CreateOptions",
+    "DeadLetter",
     "Definition",
     "DefinitionVerbs",
     "DeliveryStatus",
@@ -174,6 +177,8 @@ __all__ = [
     "RefreshMode",
     "RefreshReport",
     "RefreshStatus",
+    "RelayStatus",
+    "RelayVerbs",
     "RenameReport",
     "RestoredItem",
     "RowChange",
@@ -231,6 +236,7 @@ _HOMES = {
     "Check": "pgtrickle.service.insight.checkup.check",
     "ConsumerLag": "pgtrickle.model.streams.outbox",
     "CreateOptions": "pgtrickle.options.words",
+    "DeadLetter": "pgtrickle.model.streams.relay",
     "Definition": "pgtrickle.options.words",
     "DefinitionVerbs": "pgtrickle.client.definitions",
     "DeliveryStatus": "pgtrickle.model.lake.sink",
@@ -286,6 +292,8 @@ _HOMES = {
     "Profile": "pgtrickle.model.insight.rehearsal",
     "RefreshReport": "pgtrickle.model.report",
     "RefreshStatus": "pgtrickle.catalog.refreshes.history",
+    "RelayStatus": "pgtrickle.model.streams.relay",
+    "RelayVerbs": "pgtrickle.client.streams.relay",
     "RenameReport": "pgtrickle.service.lifecycle.rename",
     "RestoredItem": "pgtrickle.model.definitions.dump",
     "RowChange": "pgtrickle.model.table_snapshot",

@@ -30,6 +30,7 @@ EXTRA_OF: Final[Mapping[str, str]] = MappingProxyType(
         "uvicorn": "ui",
         "pandas": "connect",
         "grpc": "connect",
+        "urllib3": "webhook",
     }
 )
 _WORK: Final = MappingProxyType(
@@ -38,6 +39,7 @@ _WORK: Final = MappingProxyType(
         "spark": "compute with Spark",
         "embedded": "start a private PostgreSQL",
         "console": "show its console in a terminal",
+        "webhook": "deliver changes by HTTP",
         "ui": "serve its console as a page",
         "connect": "be a client of Spark Connect, or use pandas",
     }

@@ -67,10 +67,10 @@ class Site:
         return self.ask(path, method="POST", body=body, **given)
 
     @contextmanager
-    def events(self, query: str) -> Iterator[Iterator[tuple[str, Any]]]:
+    def events(self, query: str, token: str = TOKEN) -> Iterator[Iterator[tuple[str, Any]]]:
         """Follow a panel."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        connection.request("GET", f"/events?{query}", headers={"Authorization": f"Bearer {TOKEN}"})
+        connection.request("GET", f"/events?{query}", headers={"Authorization": f"Bearer {token}"})
         response = connection.getresponse()
 
         def each() -> Iterator[tuple[str, Any]]:

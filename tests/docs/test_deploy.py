@@ -124,7 +124,7 @@ def test_two_daemons_survive_a_drained_node() -> None:
 
 def test_shell_completes_commands_and_words() -> None:
     for words, at, wanted in (
-        ("pgtrickle re", 1, {"refresh", "rename", "restore", "repair"}),
+        ("pgtrickle re", 1, {"refresh", "relay", "rename", "restore", "repair"}),
         ("pgtrickle create t --refresh-mode D", 4, {"DIFFERENTIAL"}),
     ):
         asked = {"COMP_WORDS": words, "COMP_CWORD": str(at), "_PGTRICKLE_COMPLETE": "complete_bash"}

@@ -59,6 +59,7 @@ COMMANDS = {
     "shadow": "stream_tables.shadow:shadow",
     "outbox": "outboxes.outbox:outbox",
     "consumers": "outboxes.consumers:consumers",
+    "relay": "outboxes.relay:relay",
     "scheduler": "scheduling.scheduler:scheduler",
     "gate": "scheduling.gate:gate",
     "watermark": "scheduling.watermark:watermark",

@@ -129,7 +129,7 @@ class Console(Acting):
         """Draw the panel from the last picture."""
         if self._picture is None:
             return
-        sheet = self._panel.draw(self.view).filtered(self._words)
+        sheet = self._panel.draw(self._view(self._picture)).filtered(self._words)
         if self._order is not None and self._order < len(sheet.columns):
             sheet = sheet.sorted_by(self._order, down=self._down)
         self._grid.show(sheet, fresh=fresh)
@@ -141,12 +141,9 @@ class Console(Acting):
         self._timer.stop()
         self._timer = self.set_interval(seconds, self.look)
 
-    @property
-    def view(self) -> View:
-        """What the panels are drawn from."""
-        assert self._picture is not None  # noqa: S101 - nothing is drawn before
+    def _view(self, picture: Picture) -> View:
         return View(
-            self._picture,
+            picture,
             self._subject,
             self._explained,
             self._watch.notices,

@@ -22,7 +22,7 @@ from pgtrickle.console.panels import PANELS, Panel
 from pgtrickle.console.web.documents import error_document, validation_document
 from pgtrickle.console.web.guard import COOKIE, HEADERS, Guard
 from pgtrickle.console.web.hub import Hub
-from pgtrickle.errors import TrickleError
+from pgtrickle.errors import InternalError, TrickleError
 from pgtrickle.model.text.names import QualifiedName
 
 _FILES = {
@@ -208,8 +208,8 @@ def _say(status: int, text: str) -> Response:
 
 
 def _told(_: Request, error: Exception) -> Response:
-    assert isinstance(error, TrickleError)  # noqa: S101 - registered for no other
-    return JSONResponse({"error": error_document(error)}, 502)
+    told = error if isinstance(error, TrickleError) else InternalError(str(error))
+    return JSONResponse({"error": error_document(told)}, 502)
 
 
 def _caller(request: Request) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from pgtrickle.console.panels import Panel
 from pgtrickle.console.view import Explained, View
 from pgtrickle.console.watching import Watch
 from pgtrickle.console.web.documents import error_document, panel_document
-from pgtrickle.errors import TrickleError
+from pgtrickle.errors import ConnectionLostError, TrickleError
 from pgtrickle.service.insight.channels import Notice
 
 Event = tuple[str, dict[str, Any]]
@@ -28,7 +29,9 @@ class _Shared:
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     taken: float = float("-inf")
-    found: Picture | TrickleError | None = None
+    found: Picture | TrickleError = field(
+        default_factory=lambda: ConnectionLostError("nothing was read yet")
+    )
 
 
 class Hub:
@@ -40,6 +43,7 @@ class Hub:
         self._shared: dict[tuple[str, str | None], _Shared] = {}
         self._viewers: set[asyncio.Event] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._ended = threading.Event()
         watch.heard = self._wake
 
     @property
@@ -56,6 +60,11 @@ class Hub:
     def _wake_all(self) -> None:
         for one in self._viewers:
             one.set()
+
+    def close(self) -> None:
+        """Let every page that looks go: nothing more is shown."""
+        self._ended.set()
+        self._wake_all()
 
     async def document(self, panel: Panel, subject: str | None, words: str) -> dict[str, Any]:
         """Return a panel as JSON; raise the error that kept the picture from being taken."""
@@ -89,8 +98,7 @@ class Hub:
                 except TrickleError as error:
                     shared.found = error
                 shared.taken = time.monotonic()
-        if not isinstance(shared.found, Picture):
-            assert shared.found is not None  # noqa: S101 - it was just set
+        if isinstance(shared.found, TrickleError):
             raise shared.found
         return shared.found
 
@@ -101,12 +109,12 @@ class Hub:
         awake = asyncio.Event()
         self._viewers.add(awake)
         try:
-            while True:
+            while not self._ended.is_set():
                 yield (event := await self._next(panel, subject, words, seen))
                 if event[0] == "panel":
                     seen = event[1]["sheet"]
                 end = time.monotonic() + self._seconds
-                while (left := end - time.monotonic()) > 0:
+                while not self._ended.is_set() and (left := end - time.monotonic()) > 0:
                     told, news = self._watch.notices_since(told)
                     for one in news:
                         yield "notice", _notice(one)

@@ -34,8 +34,9 @@ def make_guard(token: str, names: Collection[str], *, read_only: bool) -> Guard:
 
 def make_server(trickle: Trickle, watch: Watch, guard: Guard, seconds: float) -> uvicorn.Server:
     """Make a server; ``run`` runs it, and ``should_exit`` ends it."""
+    hub = Hub(watch, seconds)
     config = uvicorn.Config(
-        Site(trickle, Hub(watch, seconds), guard).app(),
+        Site(trickle, hub, guard).app(),
         log_level="warning",
         access_log=False,  # an address may hold the token
         server_header=False,
@@ -45,7 +46,20 @@ def make_server(trickle: Trickle, watch: Watch, guard: Guard, seconds: float) ->
         timeout_keep_alive=30,
         timeout_graceful_shutdown=_PATIENCE,
     )
-    return uvicorn.Server(config)
+    return _Server(config, hub)
+
+
+class _Server(uvicorn.Server):
+    """Ends the streams of events when it ends."""
+
+    def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
+        super().__init__(config)
+        self._hub = hub
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let the pages go, and then everything else."""
+        self._hub.close()
+        await super().shutdown(sockets)
 
 
 def serve(
