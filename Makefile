@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-immediate fuzz-hostile fuzz-lifecycle lifecycle-kill workloads corpus soak chaos hostile bench-race lake-random lake-kill \
-  lake-crowd audit demo demo-lake demo-ui bench bench-latency bench-capture bench-wal bench-idle bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
+  lake-crowd audit demo demo-lake demo-ui bench bench-latency bench-capture bench-wal bench-idle bench-switches bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
   bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-console bench-lake bench-snapshots bench-projects bench-report bench-check check ci docs package-sizes deploy-check release-check clean
 
 PYTHON ?= python3
@@ -176,6 +176,10 @@ bench-wal: setup  ## what capture from the log costs writers, and how fast the l
 bench-idle: setup  ## a thousand stream tables with nothing to do
 	$(BENCH).idle_tables --output $(OUTPUT)/idle.json
 	$(REPORT) $(OUTPUT)/idle.json
+
+bench-switches: setup  ## a changed setting in four processes, and a scrape with a thousand stream tables: ROUNDS=n, TABLES=n
+	$(BENCH).switches $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(TABLES),--tables $(TABLES)) --output $(OUTPUT)/switches.json
+	$(REPORT) $(OUTPUT)/switches.json
 
 # DURATION=seconds of writing, IDLE=seconds of doing nothing, WARM_UP=seconds before, RATE=transactions a second, ORDERS=n, TABLES=n idle ones.
 bench-daemon: setup  ## from a commit to its being visible, and the cost of a thousand idle stream tables

@@ -52,6 +52,7 @@ _FOR_MINUTES = (
 LONG = {
     # Processes, servers and JVMs that are killed, frozen, starved or waited for.
     "tests/end_to_end/test_benchmarks.py": _ALL,
+    "tests/relay/test_killed.py": _ALL,
     "tests/end_to_end/test_clusters.py": _ALL,
     "tests/end_to_end/test_daemon.py": _ALL,
     "tests/end_to_end/test_kill.py": _ALL,

@@ -31,6 +31,7 @@ EXTRA_OF: Final[Mapping[str, str]] = MappingProxyType(
         "pandas": "connect",
         "grpc": "connect",
         "urllib3": "webhook",
+        "redis": "redis",
     }
 )
 _WORK: Final = MappingProxyType(
@@ -40,6 +41,7 @@ _WORK: Final = MappingProxyType(
         "embedded": "start a private PostgreSQL",
         "console": "show its console in a terminal",
         "webhook": "deliver changes by HTTP",
+        "redis": "deliver changes to Redis",
         "ui": "serve its console as a page",
         "connect": "be a client of Spark Connect, or use pandas",
     }

@@ -176,6 +176,9 @@ class Runtime:
             return
         before = self.settings
         after = self.live.follow(connection, before)
+        if self.live.outdated:
+            self.live.outdated = False
+            self.pool.drain()
         if after is not before and self.settings is before:
             self.settings = after
             self.live.tell()
