@@ -31,6 +31,8 @@ EXTRA_OF: Final[Mapping[str, str]] = MappingProxyType(
         "pandas": "connect",
         "grpc": "connect",
         "urllib3": "webhook",
+        "redis": "redis",
+        "confluent_kafka": "kafka",
     }
 )
 _WORK: Final = MappingProxyType(
@@ -40,6 +42,8 @@ _WORK: Final = MappingProxyType(
         "embedded": "start a private PostgreSQL",
         "console": "show its console in a terminal",
         "webhook": "deliver changes by HTTP",
+        "redis": "deliver changes to Redis",
+        "kafka": "deliver changes to Kafka",
         "ui": "serve its console as a page",
         "connect": "be a client of Spark Connect, or use pandas",
     }

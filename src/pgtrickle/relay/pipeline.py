@@ -63,6 +63,7 @@ class Pipeline:
     dsn: str
     definition: Definition
     holder: str
+    lease_seconds: float = 30
     doing: Doing = field(default_factory=Doing)
     stop: threading.Event = field(default_factory=threading.Event)
     paused: threading.Event = field(default_factory=threading.Event)
@@ -126,7 +127,7 @@ class Pipeline:
 
     def _attempt(self) -> None:
         """Take the pipeline, and deliver until something ends it."""
-        source = Source(self.dsn, self.definition, self.holder)
+        source = Source(self.dsn, self.definition, self.holder, self.lease_seconds)
         with ExitStack() as stack:
             stack.callback(source.close)
             self._set_paused(source.take())

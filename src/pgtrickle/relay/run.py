@@ -103,7 +103,9 @@ class Relay:
                 self._begin(definition, once=once)
 
     def _begin(self, definition: Definition, *, once: bool) -> None:
-        pipeline = Pipeline(dsn_of(self.runtime), definition, self.holder, once=once)
+        seconds = self.runtime.settings.lease_seconds
+        dsn = dsn_of(self.runtime)
+        pipeline = Pipeline(dsn, definition, self.holder, seconds, once=once)
         thread = threading.Thread(target=pipeline.run, name=f"relay {definition.name}", daemon=True)
         self.pipelines[definition.name], self._threads[definition.name] = pipeline, thread
         thread.start()
@@ -138,6 +140,7 @@ class Relay:
                 values: dict[str, object] = {
                     "pipeline": name,
                     "holder": self.holder,
+                    "seconds": self.runtime.settings.lease_seconds,
                     "state": doing.state,
                     "retries": retries,
                     "in_flight": doing.in_flight,

@@ -56,8 +56,11 @@ def dsn_of(runtime: Runtime) -> str:
 class Source:
     """One pipeline's session of the database with the outbox."""
 
-    def __init__(self, dsn: str, definition: Definition, holder: str) -> None:
+    def __init__(
+        self, dsn: str, definition: Definition, holder: str, lease_seconds: float = 30
+    ) -> None:
         self._definition, self._holder = definition, holder
+        self._lease_seconds = lease_seconds
         self._group = f"relay:{definition.name}"
         self._dsn = dsn
         with translated_errors():
@@ -103,6 +106,7 @@ class Source:
                 self._followed.pgt_id,
                 self._definition.sink,
                 self._holder,
+                self._lease_seconds,
             )
             earliest = self._definition.start is Start.EARLIEST
             if held.place is None:

@@ -13,8 +13,6 @@ from psycopg.types.json import Jsonb
 from pgtrickle.errors import RelayHeldError
 from pgtrickle.model.streams.relay import DeadLetter, RelayStatus
 
-HELD_SECONDS = 30  # without a sign of life of its holder
-
 _LIST = """
     SELECT p.pipeline, pg_catalog.format('%I.%I', s.pgt_schema, s.pgt_name), p.definition
       FROM pgtrickle.pgt_relay_pipelines AS p JOIN pgtrickle.pgt_stream_tables AS s USING (pgt_id)
@@ -63,15 +61,20 @@ _TAKE = """
 
 
 def take(
-    connection: Connection[TupleRow], pipeline: str, pgt_id: int, sink: str, holder: str
+    connection: Connection[TupleRow],
+    pipeline: str,
+    pgt_id: int,
+    sink: str,
+    holder: str,
+    seconds: float,
 ) -> Held:
-    """Take a pipeline for one relay, or raise ST826 if another one has it."""
+    """Take a pipeline for one relay and some seconds, or raise ST826 if another one has it."""
     values = {
         "pipeline": pipeline,
         "pgt_id": pgt_id,
         "sink": sink,
         "holder": holder,
-        "seconds": HELD_SECONDS,
+        "seconds": seconds,
     }
     row = connection.execute(_TAKE, values).fetchone()
     if row is None:
@@ -96,7 +99,7 @@ _KEEP = """
 
 def keep(connection: Connection[TupleRow], values: dict[str, object]) -> tuple[bool, int] | None:
     """Say what a pipeline does, and keep it; return whether it is paused, or None if it is lost."""
-    row = connection.execute(_KEEP, {**values, "seconds": HELD_SECONDS}).fetchone()
+    row = connection.execute(_KEEP, values).fetchone()
     return None if row is None else (row[0], row[1])
 
 

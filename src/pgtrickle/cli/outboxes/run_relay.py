@@ -46,8 +46,8 @@ def deliver(
 
     Pipelines are those of the catalog and of the file; both are read again when they change. If
     several relays run, each pipeline is delivered by one of them; when that dies, another takes
-    over within 30 seconds. With --once, the exit code is 1 if a pipeline could not deliver
-    everything.
+    over within PGTRICKLE_LEASE_SECONDS. With --once, the exit code is 1 if a pipeline could not
+    deliver everything.
     """
     from pgtrickle.cli.outboxes.relay_metrics import write_page  # noqa: PLC0415 - takes longer than --help should
 

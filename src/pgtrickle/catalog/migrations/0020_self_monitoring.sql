@@ -1,4 +1,4 @@
--- 0019 · self-monitoring
+-- 0020 · self-monitoring
 --
 -- Why:   stream tables over the history of refreshes are on record, so that they leave themselves out.
 -- Reads: nothing that exists.
