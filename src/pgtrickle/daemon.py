@@ -34,7 +34,7 @@ from pgtrickle.scheduler.units import Shape
 from pgtrickle.scheduler.wakeup import Bell
 from pgtrickle.scheduler.workers import Workers
 from pgtrickle.service.capturing.mode import tend_capture
-from pgtrickle.service.capturing.switch import tend_switch
+from pgtrickle.service.capturing.switch import following_switch
 from pgtrickle.service.configuration.follow import following_settings
 from pgtrickle.service.immediate.status import list_followed
 from pgtrickle.service.insight.metric_values import FigureReader
@@ -230,6 +230,7 @@ class Daemon:
             with (
                 self.serving_requests(works),
                 self.following_shadows(works),
+                following_switch(self._runtime, works),
                 testing_projects(self._runtime, works),
             ):
                 try:
@@ -363,8 +364,7 @@ class Daemon:
         return listening_for_changes(self._runtime)
 
     def tend_capture(self) -> None:
-        """Follow cdc_paused; read the log, watch the slot and hand sources over, if it is time."""
-        tend_switch(self._runtime)
+        """Read the log, watch the slot and hand sources over, if it is time for that."""
         tend_capture(self._runtime)
 
     def tend_lake(self) -> bool:
