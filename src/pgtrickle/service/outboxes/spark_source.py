@@ -177,6 +177,6 @@ class OutboxStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _check(self, offset: dict[str, Any], pgt_id: int) -> None:
         if offset["stream"] != pgt_id:
             raise ChangesGoneError(
-                f'"{self._options.stream_table}" is not the stream table that the query has followed',
+                f'"{self._options.stream_table}" is not the one that the query has followed',
                 hint="Begin a new query, with a checkpoint of its own.",
             )
