@@ -145,12 +145,16 @@ def coded() -> Iterator[None]:
 
 
 @contextmanager
-def _opened(options: OutboxOptions) -> Iterator[Connection[TupleRow]]:
-    """Connect for one REPEATABLE READ transaction, which may give entries their numbers."""
+def _opened(options: OutboxOptions, *, one_moment: bool = False) -> Iterator[Connection[TupleRow]]:
+    """Connect for one transaction, which may give entries their numbers.
+
+    Entries never change; only the contents must be of one moment with the position.
+    """
     with psycopg.connect(
         expand_secrets(options.dsn, os.environ), prepare_threshold=None
     ) as connection:
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        if one_moment:
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         connection.execute(FIX_PATH.encode())
         connection.execute("SET LOCAL row_security = on")
         yield connection
@@ -221,11 +225,13 @@ def read_part(options: OutboxOptions, part: Part) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of one task."""
     if part.first_id > part.last_id:
         return
-    with _opened(options) as connection:
-        if part.contents:
-            yield from _read_contents(connection, options, part.last_id)
-        else:
+    if not part.contents:
+        with _opened(options) as connection:
             yield from _read_changes(connection, options, part)
+        return
+    find_position(options)  # gives numbers: what is left then is too young for the next moment
+    with _opened(options, one_moment=True) as connection:
+        yield from _read_contents(connection, options, part.last_id)
 
 
 _CHANGES = """
