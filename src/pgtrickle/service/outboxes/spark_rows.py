@@ -27,7 +27,7 @@ from pgtrickle.transit.fixed_settings import FIXED_TEXTS
 
 SCHEMA: Final = (
     "outbox_id bigint, row_number bigint, op string, key string, before string, after string,"
-    " reset boolean, data_timestamp timestamp"
+    " reset boolean, data_timestamp timestamp_ltz"
 )
 _NAMES = frozenset(
     {"dsn", "stream_table", "starting", "ending_id", "max_entries_per_trigger", "group"}
