@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-immediate fuzz-hostile fuzz-lifecycle lifecycle-kill workloads corpus soak chaos hostile bench-race lake-random lake-kill \
-  lake-crowd audit demo demo-lake bench bench-latency bench-capture bench-wal bench-idle bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
-  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-lake bench-outbox bench-snapshots bench-projects bench-report bench-check check ci docs package-sizes release-check clean
+  lake-crowd audit demo demo-lake bench bench-latency bench-capture bench-wal bench-idle bench-switches bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
+  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-console bench-lake bench-outbox bench-snapshots bench-projects bench-report bench-check check ci docs package-sizes deploy-check release-check clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -174,6 +174,10 @@ bench-idle: setup  ## a thousand stream tables with nothing to do
 	$(BENCH).idle_tables --output $(OUTPUT)/idle.json
 	$(REPORT) $(OUTPUT)/idle.json
 
+bench-switches: setup  ## a changed setting in four processes, and a scrape with a thousand stream tables: ROUNDS=n, TABLES=n
+	$(BENCH).switches $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(TABLES),--tables $(TABLES)) --output $(OUTPUT)/switches.json
+	$(REPORT) $(OUTPUT)/switches.json
+
 # DURATION=seconds of writing, IDLE=seconds of doing nothing, WARM_UP=seconds before, RATE=transactions a second, ORDERS=n, TABLES=n idle ones.
 bench-daemon: setup  ## from a commit to its being visible, and the cost of a thousand idle stream tables
 	$(BENCH).daemon --output $(OUTPUT)/daemon.json \
@@ -269,6 +273,11 @@ bench-outbox: setup  ## what an outbox costs a refresh: OUTBOX_ROWS=n, ROUNDS=n,
 	  --output $(OUTPUT)/outbox$(addprefix -,$(ENGINE)).json
 	$(REPORT) $(OUTPUT)/outbox$(addprefix -,$(ENGINE)).json
 
+bench-console: setup  ## what the consoles cost with TABLES=n stream tables and VIEWERS=n
+	$(BENCH).console --output $(OUTPUT)/console.json \
+	  $(if $(TABLES),--tables $(TABLES)) $(if $(VIEWERS),--viewers $(VIEWERS))
+	$(REPORT) $(OUTPUT)/console.json
+
 bench-snapshots: ROWS = 10000000
 bench-snapshots: setup  ## snapshot and restore beside CREATE TABLE AS: ROWS=n, ROUNDS=n
 	$(BENCH).snapshots --rows $(ROWS) $(if $(ROUNDS),--rounds $(ROUNDS)) --output $(OUTPUT)/snapshots.json
@@ -295,6 +304,9 @@ ci: lint audit test test-oldest test-sample  ## what CI runs, exactly
 
 package-sizes: setup  ## what each extra takes, in fresh environments
 	$(BIN)/python -m tools.package_sizes
+
+deploy-check: setup  ## wheel, image, unit, chart and manifests, with the programs that read them
+	$(BIN)/python -m tools.check_deploy
 
 release-check: setup  ## what RELEASE.md asks for, as far as a program can tell
 	$(BIN)/python -m tools.release_check

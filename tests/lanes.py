@@ -25,6 +25,7 @@ LANES = {
             "console",
             "lake",
             "security",
+            "relay",
         ),
         "postgres",
     ),
@@ -51,6 +52,7 @@ _FOR_MINUTES = (
 LONG = {
     # Processes, servers and JVMs that are killed, frozen, starved or waited for.
     "tests/end_to_end/test_benchmarks.py": _ALL,
+    "tests/relay/test_killed.py": _ALL,
     "tests/end_to_end/test_clusters.py": _ALL,
     "tests/end_to_end/test_daemon.py": _ALL,
     "tests/end_to_end/test_kill.py": _ALL,
@@ -88,6 +90,7 @@ LONG = {
     "test_transaction_ids_pass_an_epoch_and_are_set_back": _ALL,
     "tests/cli/test_daemon.py::test_daemon_waits_on_a_standby_and_works_when_it_is_promoted": _ALL,
     "tests/catalog/test_rolling_upgrade.py": _ALL,
+    "tests/catalog/test_upgrade.py::test_what_is_frozen_today_is_of_use_to_later_versions": _ALL,
     "tests/cli/test_circles.py::test_daemon_refreshes_a_circle_as_one": _ALL,
     "tests/cli/test_daemon.py::test_follower_takes_over_when_the_leader_is_killed": _ALL,
     "tests/cli/test_leave_on_time.py::"

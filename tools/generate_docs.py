@@ -26,6 +26,8 @@ from pgtrickle.settings import SESSION_SETTINGS, Settings, show_value, unit_of
 from tests.sql.expressions import FAMILIES, OUT_OF_REACH, Family
 from tools.compatibility.page import compatibility_page
 from tools.constructs import Construct, read_examples
+from tools.error_examples import EXAMPLES
+from tools.man_page import man_page
 from tools.options_reference import options_page
 from tools.sql_surface import sql_reference_page
 from tools.surface_reference import cli_page, python_page, verbs_page
@@ -142,6 +144,9 @@ RECOMPUTE = Operator(
 
 # Variables that are read outside ``Settings``, because they are needed before or beside it.
 ENVIRONMENT: dict[str, str] = {
+    "PGTRICKLE_RELAY_SECRETS": "The folder of files that pipelines in the catalog may name"
+    " as secrets, see [relay.md](relay.md#secrets).",
+    "PGTRICKLE_RELAY_FILES": "The folder in which pipelines in the catalog may write files.",
     "PGTRICKLE_HOME": "The directory of the embedded server, instead of `.pgtrickle` in the"
     " current directory.",
     "PGTRICKLE_PG_BINDIR": "The directory of the PostgreSQL programs for the embedded server.",
@@ -235,8 +240,10 @@ _SESSION_INTRODUCTION = (
 _METRICS_INTRODUCTION = (
     "`pgtrickle run --health-port 8080` answers `http://127.0.0.1:8080/metrics` in the text format"
     " of Prometheus; `--health-address` chooses another address. The metrics contain names of"
-    " stream tables, codes and numbers, never the text of an error or a setting. Counters start at"
-    " 0 when the daemon starts."
+    " stream tables, codes and numbers, never the text of an error or a setting. Every sample has"
+    " the label `database`. Counters start at 0 when the daemon starts. `SELECT * FROM"
+    " pgtrickle.metrics_summary()` has the main figures in one row,"
+    " `pgtrickle.cluster_worker_summary()` the processes that refresh."
 )
 _DAEMON_METRICS_INTRODUCTION = (
     "The process reports these about itself, even while the database is unreachable. Refreshes are"
@@ -246,8 +253,9 @@ _DAEMON_METRICS_INTRODUCTION = (
 _LEADER_METRICS_INTRODUCTION = (
     "These come from the catalog and cover the work of all processes. Only the leading daemon"
     " reports them, so that a sum over several daemons counts nothing twice. They are read with a"
-    " fixed number of queries, at most once per second; while the database does not answer they are"
-    f" absent. At most {SHOWN:,} stream tables, and as many sinks, have their own series:"
+    " fixed number of queries, at most once in `metrics_catalog_snapshot_ttl_ms`; if the database"
+    " does not answer within `metrics_request_timeout_ms`, the page is served without them."
+    f" At most {SHOWN:,} stream tables, and as many sinks, have their own series:"
     " those furthest behind. Deliveries are counted from the first scrape on."
 )
 _SCRAPE_EXAMPLE = """\
@@ -434,8 +442,22 @@ def errors_page() -> str:
         parts += [
             f"## ST{digit}xx: {title}",
             _table(["code", "name", "family", "meaning", "retry", "what to do"], rows),
+            *(_error_entry(error) for error in errors if error.code[2] == digit),
         ]
     return _page(parts)
+
+
+def _error_entry(error: type[TrickleError]) -> str:
+    """Write the cause, the remedy and the example of an error."""
+    example = EXAMPLES[error.code]
+    return "\n\n".join(
+        [
+            f"### {error.code}: {error.__name__}",
+            f"**Cause.** {example.cause}",
+            f"**Remedy.** {REMEDIES[error.code]}",
+            _fenced(f"{example.does}\nerror {error.code}: {example.says}", "text"),
+        ]
+    )
 
 
 def metrics_page() -> str:
@@ -574,6 +596,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "compatibility.md": lambda: _page(["# Coming from pg_trickle", _NOTICE, *compatibility_page()]),
     "reference/python.md": lambda: _page(["# Python reference", _NOTICE, *python_page()]),
     "reference/options.md": lambda: _page(["# Options", _NOTICE, *options_page()]),
+    "man/pgtrickle.1": man_page,
     "reference/cli.md": lambda: _page(["# CLI reference", _NOTICE, *cli_page()]),
     "reference/verbs.md": lambda: _page(["# Verbs", _NOTICE, *verbs_page()]),
 }

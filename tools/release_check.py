@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pgtrickle.catalog.migrate import list_api_files, list_migrations
 from pgtrickle.model.version import VERSION
+from tools import check_deploy
 from tools.generate_docs import stale_pages
 from tools.wheels import build_wheel, list_missing_files, read_version
 
@@ -112,11 +113,19 @@ def check_tree() -> Iterator[str]:
         yield f"not committed: {line}"
 
 
+def check_deployment() -> Iterator[str]:
+    """Yield what is wrong with what is published and what deploys it."""
+    check_deploy.install_tools()
+    for check in check_deploy.CHECKS.values():
+        yield from check()
+
+
 CHECKS: dict[str, Callable[[], Iterator[str]]] = {
     "the version is one that can be released": check_version,
     "the changelog has its section": check_changelog,
     "generated pages are current": check_docs,
     "the wheel is complete": check_wheel,
+    "packages and deployments are valid": check_deployment,
     "the frozen catalog of this version is there": check_frozen_catalog,
     "an upgraded catalog equals a new one": check_upgrades,
     "everything is committed": check_tree,

@@ -73,6 +73,12 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "drain": "CALL pgtrickle.drain(timeout_s => 10)",
             "is_drained": "SELECT pgtrickle.is_drained()",
             "undrain": "SELECT pgtrickle.undrain()",
+            "metrics_summary": "SELECT stream_tables, refreshes, p99_ms"
+            " FROM pgtrickle.metrics_summary()",
+            "cluster_worker_summary": "SELECT daemon, leads, refreshes_running"
+            " FROM pgtrickle.cluster_worker_summary()",
+            "capture_lag": "SELECT * FROM pgtrickle.capture_lag()",
+            "slot_health": "SELECT * FROM pgtrickle.slot_health()",
             "falling_behind": "SELECT name, stretch, took_seconds FROM pgtrickle.falling_behind()",
             "quiesce": "CALL pgtrickle.quiesce(timeout_s => 10)",
             "quiesce_status": "SELECT pgtrickle.quiesce_status()",
@@ -187,6 +193,17 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "consumer_lag": "SELECT group_name, lag_entries, lag_seconds, leased_to"
             "\n  FROM pgtrickle.consumer_lag()",
             "drop_consumer_group": "SELECT pgtrickle.drop_consumer_group('mirror')",
+            "create_relay_pipeline": "SELECT pgtrickle.create_relay_pipeline('to_file',"
+            " 'revenue', 'file',\n"
+            '    options => \'{"path": "/srv/changes/revenue.jsonl"}\')',
+            "relay_status": "SELECT pipeline, state, lag_rows, error"
+            "\n  FROM pgtrickle.relay_status()",
+            "pause_relay": "SELECT pgtrickle.pause_relay('to_file')",
+            "resume_relay": "SELECT pgtrickle.resume_relay('to_file')",
+            "relay_dead_letters": "SELECT message_id, op, key, error"
+            "\n  FROM pgtrickle.relay_dead_letters('to_file')",
+            "replay_dead_letters": "SELECT pgtrickle.replay_dead_letters('to_file')",
+            "drop_relay_pipeline": "SELECT pgtrickle.drop_relay_pipeline('to_file')",
             "disable_outbox": "CALL pgtrickle.disable_outbox('revenue')",
         },
         "Shadow builds": {

@@ -26,6 +26,7 @@ from pgtrickle import (
     Trickle,
 )
 from pgtrickle.cli.main import app
+from pgtrickle.client.streams.relay import RelayVerbs
 from pgtrickle.client.table import Table
 from pgtrickle.model import words
 from tools.verbs import VERBS, Verb
@@ -35,6 +36,7 @@ SUBJECTS = {
     "capture": CaptureVerbs,
     "lake": LakeVerbs,
     "outbox": OutboxVerbs,
+    "relay": RelayVerbs,
     "snapshots": SnapshotVerbs,
     "shadows": ShadowVerbs,
     "definitions": DefinitionVerbs,

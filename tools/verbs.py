@@ -66,6 +66,19 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("", "", "outbox_entries", "in Python and the shell, outbox_rows"),
         Verb("", "", "outbox_schema", "in Python and the shell, the columns of the table"),
     ),
+    "Relays": (
+        Verb("relay.create_relay_pipeline", "", "create_relay_pipeline", "in the shell, a file"),
+        Verb("relay.drop_relay_pipeline", "relay drop", "drop_relay_pipeline"),
+        Verb("relay.run_relay", "relay run", "", "a relay is a process"),
+        Verb("relay.validate_relay", "relay validate", "", "secrets are where the relay runs"),
+        Verb("relay.test_relay", "relay test", "", "receivers are reached where the relay runs"),
+        Verb("relay.relay_status", "relay status", "relay_status"),
+        Verb("relay.relay_status", "relay list", "relay_status"),
+        Verb("relay.pause_relay", "relay pause", "pause_relay"),
+        Verb("relay.resume_relay", "relay resume", "resume_relay"),
+        Verb("relay.relay_dead_letters", "relay dead-letters", "relay_dead_letters"),
+        Verb("relay.replay_dead_letters", "relay replay", "replay_dead_letters"),
+    ),
     "Shadow builds": (
         Verb("shadows.view_evolution_status", "shadow status", "view_evolution_status"),
         Verb("shadows.compare_shadow", "shadow compare", "compare_shadow"),
@@ -111,6 +124,7 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb(
             "insight.picture", "top", "", "in SQL, the functions of the console: console_tables()"
         ),
+        Verb("", "ui", "", "a page for people; a program takes pictures"),
         Verb("health_check", "health", "health_check"),
         Verb("doctor", "doctor", "", "looks at the machine, too"),
         Verb("refresh_history", "history", "get_refresh_history"),
@@ -123,6 +137,9 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("insight.explain_dag", "", "explain_dag", "in the shell, the tree"),
         Verb("capture.change_buffer_sizes", "", "change_buffer_sizes", "in the shell, cdc health"),
         Verb("insight.refresh_efficiency", "", "refresh_efficiency", "in the shell, the history"),
+        Verb("insight.metrics_summary", "", "metrics_summary", "in the shell, run --health-port"),
+        Verb("insight.cluster_worker_summary", "status", "cluster_worker_summary"),
+        Verb("capture.capture_lag", "", "capture_lag", "in the shell, cdc health"),
         Verb("insight.sla_summary", "sla list", "sla_summary"),
         Verb("insight.recommend_schedule", "advise", "recommend_schedule"),
         Verb("insight.schedule_recommendations", "advise", "schedule_recommendations"),
@@ -177,7 +194,7 @@ VERBS: dict[str, tuple[Verb, ...]] = {
             "",
             "takes locks: an owner's decision",
         ),
-        Verb("capture.slot_health", "doctor", "", "in SQL, pg_replication_slots"),
+        Verb("capture.slot_health", "doctor", "slot_health"),
     ),
     "The lake": (
         Verb("lake.ducklake_sink_status", "sink status", "ducklake_sink_status"),

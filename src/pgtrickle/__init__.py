@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pgtrickle.client.shadows import ShadowVerbs
     from pgtrickle.client.snapshots import SnapshotVerbs
     from pgtrickle.client.streams.outbox import OutboxVerbs
+    from pgtrickle.client.streams.relay import RelayVerbs
     from pgtrickle.client.table import Table
     from pgtrickle.client.trickle import Trickle
     from pgtrickle.errors import TrickleError
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from pgtrickle.model.status_report import (
         BufferSize,
         CacheStats,
+        CaptureLag,
         DiamondGroup,
         Efficiency,
         FuseStatus,
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
         HealthCheck,
         Hold,
         ListedSource,
+        MetricsSummary,
         Quiesced,
         RefreshGroup,
         ServiceLevel,
@@ -72,6 +75,7 @@ if TYPE_CHECKING:
         Versions,
         Watermark,
         WatermarkGroup,
+        WorkerSummary,
     )
     from pgtrickle.model.stream_table import Action, InitiatedBy, RefreshMode, Status, StreamTable
     from pgtrickle.model.streams.outbox import (
@@ -81,6 +85,7 @@ if TYPE_CHECKING:
         OutboxChange,
         OutboxPosition,
     )
+    from pgtrickle.model.streams.relay import DeadLetter, RelayStatus
     from pgtrickle.model.table_snapshot import ListedSnapshot, RowChange, SnapshotDiff
     from pgtrickle.model.text.names import QualifiedName
     from pgtrickle.model.text.shown import Listing
@@ -109,11 +114,13 @@ __all__ = [
     "BufferSize",
     "CacheStats",
     "CaptureHealth",
+    "CaptureLag",
     "CaptureVerbs",
     "CdcMode",
     "Check",
     "ConsumerLag",
     "CreateOptions",
+    "DeadLetter",
     "Definition",
     "DefinitionVerbs",
     "DeliveryStatus",
@@ -142,6 +149,7 @@ __all__ = [
     "ListedSource",
     "Listing",
     "Mended",
+    "MetricsSummary",
     "MigrationPlan",
     "ModeAdvice",
     "MovedCatalog",
@@ -168,6 +176,8 @@ __all__ = [
     "RefreshMode",
     "RefreshReport",
     "RefreshStatus",
+    "RelayStatus",
+    "RelayVerbs",
     "RenameReport",
     "RestoredItem",
     "RowChange",
@@ -200,6 +210,7 @@ __all__ = [
     "Watcher",
     "Watermark",
     "WatermarkGroup",
+    "WorkerSummary",
     "WrittenDump",
     "WrittenProject",
     "connect",
@@ -209,6 +220,9 @@ __all__ = [
 ]
 
 _HOMES = {
+    "WorkerSummary": "pgtrickle.model.status_report",
+    "MetricsSummary": "pgtrickle.model.status_report",
+    "CaptureLag": "pgtrickle.model.status_report",
     "Action": "pgtrickle.model.stream_table",
     "AgreedLevel": "pgtrickle.model.scheduling.service_level",
     "AlterOptions": "pgtrickle.options.words",
@@ -222,6 +236,7 @@ _HOMES = {
     "Check": "pgtrickle.service.insight.checkup.check",
     "ConsumerLag": "pgtrickle.model.streams.outbox",
     "CreateOptions": "pgtrickle.options.words",
+    "DeadLetter": "pgtrickle.model.streams.relay",
     "Definition": "pgtrickle.options.words",
     "DefinitionVerbs": "pgtrickle.client.definitions",
     "DeliveryStatus": "pgtrickle.model.lake.sink",
@@ -276,6 +291,8 @@ _HOMES = {
     "Profile": "pgtrickle.model.insight.rehearsal",
     "RefreshReport": "pgtrickle.model.report",
     "RefreshStatus": "pgtrickle.catalog.refreshes.history",
+    "RelayStatus": "pgtrickle.model.streams.relay",
+    "RelayVerbs": "pgtrickle.client.streams.relay",
     "RenameReport": "pgtrickle.service.lifecycle.rename",
     "RestoredItem": "pgtrickle.model.definitions.dump",
     "RowChange": "pgtrickle.model.table_snapshot",

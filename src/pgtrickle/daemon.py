@@ -37,7 +37,7 @@ from pgtrickle.service.capturing.mode import tend_capture
 from pgtrickle.service.capturing.switch import tend_switch
 from pgtrickle.service.configuration.follow import following_settings
 from pgtrickle.service.immediate.status import list_followed
-from pgtrickle.service.insight.metric_values import FigureReader, Figures
+from pgtrickle.service.insight.metric_values import FigureReader
 from pgtrickle.service.insight.status import show_shape, show_stream_tables, show_time_zone
 from pgtrickle.service.lifecycle.rename import follow_renames
 from pgtrickle.service.lifecycle.shadows.run import follow_due, following_shadows
@@ -63,7 +63,7 @@ _TRUST_SECONDS = 60.0  # after which it looks again at who owns what in the cata
 class Attendant(Protocol):
     """A listener of the process that starts a daemon, for the state of the daemon."""
 
-    def begins(self, loop: Loop, figures: Callable[[], Figures]) -> None:
+    def begins(self, loop: Loop, figures: FigureReader) -> None:
         """Take note of the loop, and of what reads figures of all stream tables."""
         ...
 
@@ -83,7 +83,7 @@ class Attendant(Protocol):
 class Unattended:
     """An attendant that takes no note."""
 
-    def begins(self, loop: Loop, figures: Callable[[], Figures]) -> None:
+    def begins(self, loop: Loop, figures: FigureReader) -> None:
         """Do nothing."""
 
     def stands(self, leadership: Leadership) -> None:
@@ -188,7 +188,7 @@ class Daemon:
             ),
         )
         loop.cancel = self.cancel_refreshes
-        attendant.begins(loop, self.figure_reader().read)
+        attendant.begins(loop, self.figure_reader())
         # Not in the main thread: there pyspark would take Ctrl-C over and kill the refresh.
         with ThreadPoolExecutor(max_workers=1) as executor:
             if once:

@@ -523,5 +523,45 @@ class OffsetRefusedError(StreamError, code="ST804"):
     """A consumer commits entries that are not leased to it, or not any more."""
 
 
+class PipelineError(StreamError, code="ST820"):
+    """The definition of a relay pipeline cannot be used."""
+
+
+class PipelineMissingError(StreamError, code="ST821"):
+    """There is no such relay pipeline."""
+
+
+class SinkUnavailableError(StreamError, code="ST822"):
+    """The receiver of a relay pipeline cannot be reached, or cannot take messages now."""
+
+    retry = Retry.BACKOFF
+
+
+class SinkSetupError(StreamError, code="ST823"):
+    """The receiver of a relay pipeline refuses everything: credentials, topic, table or rights."""
+
+    retry = Retry.BACKOFF
+
+
+class MessageRefusedError(StreamError, code="ST824"):
+    """The receiver of a relay pipeline refuses one message: it is too large, or not valid there."""
+
+    delivered = 0  # messages that were sent with it and arrived before it
+
+
+class EnvelopeError(StreamError, code="ST825"):
+    """A message is not of a relay, or of a version that this one does not read."""
+
+
+class RelayHeldError(StreamError, code="ST826"):
+    """Another relay delivers the messages of this pipeline."""
+
+    retry = Retry.BACKOFF
+
+
+class SecretMissingError(StreamError, code="ST827"):
+    """A secret that the definition of a relay pipeline names is not there, or may not be used."""
+
+
 class InternalError(BugError, code="ST901"):
     """The package broke one of its own invariants."""

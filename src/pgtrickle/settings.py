@@ -402,6 +402,20 @@ class Settings:
         0,
         5000,
     )
+    metrics_catalog_snapshot_ttl_ms: int = _setting(
+        4000,
+        "How long the metrics of a daemon show the same look at the catalog; 0: each request looks"
+        " anew.",
+        0,
+        3_600_000,
+    )
+    metrics_request_timeout_ms: int = _setting(
+        5000,
+        "How long a request for metrics waits for the database; then what comes from the catalog is"
+        " left out.",
+        50,
+        600_000,
+    )
     requests_per_caller: int = _setting(
         100,
         "How many requests of one role may wait at a time, kept in the settings table; roles that"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -67,6 +68,13 @@ def stream_table(catalog: Database) -> StreamTable:
 
 @pytest.fixture(params=FROZEN, ids=lambda path: path.stem)
 def frozen(request: pytest.FixtureRequest, empty_database: str) -> Iterator[str]:
+    """Restore a frozen catalog; yield the owner's connection string."""
+    with thawed(request.param, empty_database) as dsn:
+        yield dsn
+
+
+@contextmanager
+def thawed(path: Path, empty_database: str) -> Iterator[str]:
     """Restore a frozen catalog as its owner did; yield the owner's connection string."""
     with psycopg.connect(empty_database, autocommit=True) as admin:
         for role in (OWNER, READER, OPERATOR):
@@ -78,7 +86,7 @@ def frozen(request: pytest.FixtureRequest, empty_database: str) -> Iterator[str]
         )
         dsn = make_conninfo(empty_database, user=OWNER)
         with psycopg.connect(dsn, autocommit=True) as owner:
-            owner.execute(request.param.read_text(encoding="utf-8").encode())
+            owner.execute(path.read_text(encoding="utf-8").encode())
         yield dsn
         for role in (READER, OPERATOR, OWNER):
             admin.execute(_DROP.format(role=role).encode())

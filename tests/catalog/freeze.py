@@ -39,6 +39,7 @@ STREAM_TABLES = {
     "app.moods": "SELECT DISTINCT mood FROM app.customers",
     "app.best": "SELECT max(total) AS total FROM app.revenue",
 }
+SHADOW = "SELECT max(total) AS total, count(*) AS n FROM app.revenue"  # of app.best
 _CHANGES = """
     INSERT INTO app.orders VALUES (5, 2, 7), (6, 3, 1);
     UPDATE app.customers SET region = 'west' WHERE id = 3;
@@ -70,6 +71,8 @@ def _use(dsn: str) -> None:
         user.execute(_SOURCES.encode())
         for name, query in STREAM_TABLES.items():
             trickle.create_stream_table(name, query, schedule="1h")
+        trickle.snapshots.snapshot_stream_table("app.revenue", "app.saved")
+        trickle.alter_stream_table("app.best", query=SHADOW, shadow_build=True, hold=True)
         user.execute(_CHANGES.encode())
         trickle.refresh_stream_table("app.revenue")  # the others have changes before them
         trickle.alter_stream_table("app.large", tier="cold", cdc_mode="trigger")
@@ -81,6 +84,7 @@ def _use(dsn: str) -> None:
         trickle.scheduler.create_watermark_group("both", ["app.orders", "app.customers"])
         trickle.scheduler.create_refresh_group("pair", ["app.large", "app.moods"])
         trickle.scheduler.pause_scheduler("app.moods")
+        trickle.scheduler.set_stream_table_sla("app.revenue", "20s")
         user.execute("SELECT pgtrickle.subscribe('app.revenue', 'revenue_changed')")
         user.execute("SELECT pgtrickle.submit_request('refresh_stream_table', '{}')")
         user.execute("SELECT pgtrickle.grant_access(%s, 'reader')", [READER])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
@@ -9,6 +11,8 @@ from psycopg.conninfo import make_conninfo
 import pgtrickle
 from pgtrickle.catalog.migrate import check_version, migrate
 from pgtrickle.errors import CatalogOutdatedError, LeaseLostError
+from tests.catalog import freeze
+from tests.catalog.conftest import thawed
 from tests.catalog.databases import Database, value
 from tests.catalog.freeze import OPERATOR, READER, STREAM_TABLES
 from tests.catalog.versions import LATER, NEXT, describe, publish
@@ -45,6 +49,24 @@ def test_stream_tables_of_a_frozen_catalog_go_on_after_the_upgrade(frozen: str, 
         owner, "SELECT tier FROM pgtrickle.stream_tables_info WHERE pgt_name = 'large'"
     ) == ("cold")
     assert value(owner, "SELECT count(*) FROM pgtrickle.list_subscriptions()") == 1
+
+
+def test_what_is_frozen_today_is_of_use_to_later_versions(
+    tmp_path: Path, empty_database: str, monkeypatch: pytest.MonkeyPatch
+):
+    freeze.main(tmp_path / "frozen.sql")
+
+    with thawed(tmp_path / "frozen.sql", empty_database) as dsn:
+        publish(monkeypatch, LATER)
+        with pgtrickle.connect(dsn, engine=DuckDbEngine(), init=True) as trickle:
+            trickle.snapshots.restore_from_snapshot("app.revenue", "app.saved")
+            trickle.shadows.promote_shadow("app.best")
+            for name in STREAM_TABLES:
+                trickle.refresh_stream_table(name)
+                assert trickle.verify_stream_table(name).ok
+            assert trickle.get_stream_table("app.best").original_query == freeze.SHADOW
+            [listed] = trickle.snapshots.list_snapshots()
+    assert (listed.snapshot_table, listed.row_count) == ("saved", 2)
 
 
 def test_readers_of_a_frozen_catalog_look_after_the_upgrade(frozen: str, owner: Database):

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from pgtrickle import Trickle
-from pgtrickle.cli.passwords import hide_passwords
 from pgtrickle.cli.setup import Setup
 from pgtrickle.errors import QuerySyntaxError
+from pgtrickle.model.text.passwords import hide_passwords
 from tests.cli.conftest import CommandLine
 
 SECRET_DSN = "postgresql://ann:secret@db/shop"  # noqa: S105 - a password made up for this test

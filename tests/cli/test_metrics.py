@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import psycopg
@@ -23,12 +25,14 @@ from pgtrickle.errors import ConnectionLostError
 from pgtrickle.lake.format.catalog import create_catalog
 from pgtrickle.model.metrics import OF_EACH_DAEMON, OF_THE_LEADER
 from pgtrickle.service.insight import metric_values as figures
+from pgtrickle.session import Session
 from pgtrickle.settings import load_settings
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.daemons import Daemon, await_
 from tests.fixtures.engines import Borrowed
 from tests.fixtures.restartable import OwnServer
 
+ANEW = load_settings({}, metrics_catalog_snapshot_ttl_ms=0, metrics_request_timeout_ms=3000)
 _LOST = ConnectionLostError("could not connect")
 Samples = dict[tuple[str, ...], float]  # by name, and the values of labels in their order
 
@@ -44,11 +48,9 @@ def scrape(address: str) -> Samples:
         connection.close()
     assert response.status == 200
     assert str(response.headers["Content-Type"]).startswith("text/plain; version=0.0.4")
-    return {
-        (sample.name, *dict(sorted(sample.labels.items())).values()): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    }
+    samples = [one for family in text_string_to_metric_families(text) for one in family.samples]
+    assert len({one.labels.pop("database") for one in samples}) == 1
+    return {(one.name, *dict(sorted(one.labels.items())).values()): one.value for one in samples}
 
 
 @contextmanager
@@ -56,21 +58,22 @@ def serving(trickle: Trickle | None, state: str = "leading") -> Iterator[tuple[M
     """Serve metrics as the daemon does; each scrape looks anew."""
     health = Health()
     health.round(state)
-    metrics = Metrics(
-        health, figures=None if trickle is None else trickle.daemon.figure_reader().read
-    )
+    reader = None if trickle is None else trickle.daemon.figure_reader()
+    read = None if reader is None else reader.read
+    metrics = Metrics(health, figures=read, database="shop")
     with serving_health(health, 0, metrics.page) as port:
         yield metrics, f"http://127.0.0.1:{port}"
 
 
 @pytest.fixture
-def shop(
-    database: str, duckdb_engine: DuckDbEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Trickle]:
+def shop(database: str, duckdb_engine: DuckDbEngine, tmp_path: Path) -> Iterator[Trickle]:
     """Open pgtrickle beside a table and an empty lake; figures are never taken from the cache."""
-    monkeypatch.setattr(figures, "_FRESH", 0.0)
     settings = load_settings(
-        {}, dsn=database, ducklake_catalog_schema="lake", ducklake_sink_max_retries=1
+        {},
+        dsn=database,
+        ducklake_catalog_schema="lake",
+        ducklake_sink_max_retries=1,
+        metrics_catalog_snapshot_ttl_ms=0,
     )
     with pgtrickle.connect(database, engine=Borrowed(duckdb_engine), settings=settings) as trickle:
         with psycopg.connect(database, autocommit=True) as connection:
@@ -97,7 +100,11 @@ def test_each_metric_has_the_documented_name_and_labels(shop: Trickle) -> None:
     known = {one.name + end for one in (*OF_EACH_DAEMON, *OF_THE_LEADER) for end in suffixes}
     assert found <= known
     assert {one.name for one in (*OF_EACH_DAEMON, *OF_THE_LEADER)} - found == {
-        "pgtrickle_refresh_seconds"  # a histogram is known by its buckets
+        "pgtrickle_refresh_seconds",  # a histogram is known by its buckets
+        # Of what is not there.
+        "pgtrickle_slot_lag_bytes",
+        "pgtrickle_immediate_rows_total",
+        "pgtrickle_immediate_statements_total",
     }
 
 
@@ -213,14 +220,14 @@ def test_series_of_stream_tables_are_bounded(
     assert found["pgtrickle_sinks", "DELIVERED"] == 2
 
 
-def test_one_look_serves_everybody_for_a_second(shop: Trickle) -> None:
-    reader = shop.daemon.figure_reader()
+def test_one_look_serves_everybody_for_a_while(shop: Trickle) -> None:
+    reader, runtime = shop.daemon.figure_reader(), shop._runtime
+    runtime.settings = replace(runtime.settings, metrics_catalog_snapshot_ttl_ms=3_600_000)
     first = reader.read()
-    reader._looked = time.monotonic() + 3600  # no matter how slow this machine is
 
-    figures_again = reader.read()
-
-    assert figures_again is first
+    assert reader.read() is first
+    runtime.settings = replace(runtime.settings, metrics_catalog_snapshot_ttl_ms=0)
+    assert reader.read() is not first
 
 
 def test_one_that_stands_by_tells_nothing_of_the_catalog(shop: Trickle) -> None:
@@ -233,11 +240,11 @@ def test_one_that_stands_by_tells_nothing_of_the_catalog(shop: Trickle) -> None:
 
 
 def test_server_that_is_away_leaves_out_its_part_and_no_more(
-    own_server: OwnServer, duckdb_engine: DuckDbEngine, monkeypatch: pytest.MonkeyPatch
+    own_server: OwnServer, duckdb_engine: DuckDbEngine
 ) -> None:
-    monkeypatch.setattr(figures, "_FRESH", 0.0)
+    engine = Borrowed(duckdb_engine)
     with (
-        pgtrickle.connect(own_server.dsn, engine=Borrowed(duckdb_engine), init=True) as trickle,
+        pgtrickle.connect(own_server.dsn, engine=engine, init=True, settings=ANEW) as trickle,
         serving(trickle) as (_, address),
     ):
         assert scrape(address)["pgtrickle_stream_tables", "ACTIVE"] == 0
@@ -260,3 +267,84 @@ def test_daemon_serves_its_metrics(database: str, start: Callable[..., Daemon]) 
     assert found["pgtrickle_stream_tables", "ACTIVE"] == 0
     assert found["pgtrickle_refreshes_running",] == 0
     assert database not in str(found)
+
+
+def test_server_that_stands_still_holds_no_scrape(
+    own_server: OwnServer, duckdb_engine: DuckDbEngine
+) -> None:
+    engine = Borrowed(duckdb_engine)
+    settings = replace(ANEW, metrics_request_timeout_ms=300)
+    with (
+        pgtrickle.connect(own_server.dsn, engine=engine, init=True, settings=settings) as trickle,
+        serving(trickle) as (_, address),
+    ):
+        await_(lambda: ("pgtrickle_stream_tables", "ACTIVE") in scrape(address))
+        with own_server.frozen():
+            before = scrape(address)["pgtrickle_catalog_read_failures_total",]
+            began = time.monotonic()
+            away = [scrape(address) for _ in range(5)]
+            took = time.monotonic() - began
+
+        assert all(("pgtrickle_stream_tables", "ACTIVE") not in one for one in away)
+        assert away[-1]["pgtrickle_catalog_read_failures_total",] == before + 5
+        assert took < 30  # five that hang would take minutes
+        assert sum(one.name == "pgtrickle-metrics" for one in threading.enumerate()) <= 1
+        await_(lambda: ("pgtrickle_stream_tables", "ACTIVE") in scrape(address))
+
+
+def test_what_waits_in_the_buffers_and_what_refreshes_did(shop: Trickle) -> None:
+    shop.create_stream_table("copy", "SELECT id, v FROM t", refresh_mode="AUTO")
+    shop.create_stream_table("by_writers", "SELECT id, v FROM t", refresh_mode="IMMEDIATE")
+    run(shop, "INSERT INTO t SELECT n, n FROM generate_series(2, 11) AS n")
+    shop.refresh_stream_table("copy")
+    run(shop, "INSERT INTO t SELECT n, n FROM generate_series(12, 14) AS n")
+    run(shop, "UPDATE pgtrickle.pgt_stream_tables SET data_timestamp = now() - '1h'::interval")
+    with serving(shop) as (_, address):
+        # PostgreSQL counts rows a little later.
+        await_(lambda: scrape(address).get(("pgtrickle_change_buffer_rows", "public.t")) == 3)
+        found = scrape(address)
+
+    assert found["pgtrickle_change_buffer_bytes", "public.t"] > 0
+    assert found["pgtrickle_capture_lag_seconds", "public.t"] >= 3600
+    assert not any(name == "pgtrickle_slot_lag_bytes" for name, *_ in found)
+    assert found["pgtrickle_last_refresh_rows", "inserted", "public.copy"] == 10
+    assert found["pgtrickle_last_refresh_seconds", "public.copy"] > 0
+    assert found["pgtrickle_last_refresh_predicted_seconds", "public.copy"] > 0
+    assert found["pgtrickle_last_refresh_actual_seconds", "public.copy"] > 0
+    assert found["pgtrickle_last_refresh_info", "DIFFERENTIAL", "spark", "public.copy"] == 1
+    median = found["pgtrickle_refresh_latency_seconds", "0.5", "public.copy"]
+    assert median <= found["pgtrickle_refresh_latency_seconds", "0.99", "public.copy"]
+    assert found["pgtrickle_recent_lock_failures", "public.copy"] == 0
+    assert found["pgtrickle_immediate_statements_total", "public.by_writers"] == 2
+    assert found["pgtrickle_query_cache_misses_total",] >= 1
+    assert found["pgtrickle_interval_stretch", "public.copy"] == 1
+
+
+class Counting:
+    """A connection that counts what is asked of it."""
+
+    def __init__(self, connection: Session) -> None:
+        self.connection, self.asked = connection, 0
+
+    def execute(self, *args: Any) -> Any:
+        self.asked += 1
+        return self.connection.execute(*args)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.connection, name)
+
+
+def test_number_of_queries_does_not_depend_on_the_number_of_tables(shop: Trickle) -> None:
+    def asked() -> int:
+        with shop._runtime.connection() as connection:
+            counting = Counting(connection)
+            shop.daemon.figure_reader()._figures(cast(Session, counting))
+        return counting.asked
+
+    shop.create_stream_table("first", "SELECT id, v FROM t", sink="ducklake")
+    with_one = asked()
+    for number in range(3):
+        run(shop, f"CREATE TABLE t{number} (id int PRIMARY KEY)")
+        shop.create_stream_table(f"other{number}", f"SELECT id FROM t{number}", sink="ducklake")
+
+    assert asked() == with_one <= 12

@@ -16,14 +16,15 @@ from tests.fakes.engine import DuckDbEngine
 
 COMMANDS = [
     "init", "migrate", "create", "validate", "refresh", "verify", "explain", "profile", "disk",
-    "list", "status", "top", "health", "tree", "show", "history", "advise", "errors", "subscribe",
-    "alter",
+    "list", "status", "top", "ui", "health", "tree", "show", "history", "advise", "errors",
+    "subscribe", "alter",
     "rename", "export", "dump", "restore", "plan", "apply", "diff", "test",
     "import", "init-project", "repair", "drop",
     "run", "config", "demo", "doctor", "version",
 ]  # fmt: skip
 GROUPS = [
-    "bulk", "snapshot", "shadow", "outbox", "consumers", "scheduler", "gate", "watermark", "fuse",
+    "bulk", "snapshot", "shadow", "outbox", "consumers", "relay", "scheduler", "gate",
+    "watermark", "fuse",
     "sla", "group", "cdc",
     "sink",
     "lake",

@@ -26,7 +26,7 @@ class StillWatch(Watch):
         self._picture = picture
         self._notices.extend(notices)
 
-    def look(self, panel: Panel, ids: Sequence[int], subject: str | None) -> Picture:
+    def look(self, panel: Panel, ids: Sequence[int] | None, subject: str | None) -> Picture:
         return self._picture
 
     def explain(self, name: str) -> Explained:

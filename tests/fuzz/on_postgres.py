@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from sqlglot import exp, parse_one
 
+from pgtrickle.model.text.names import quote_literal
 from tests.fuzz.cases import Change, Row, Table
 from tests.fuzz.kinds import TYPES
 from tests.labs.lab import Lab
@@ -47,13 +48,14 @@ def apply_change(lab: Lab, tables: Sequence[Table], change: Change, *, there: bo
 
 
 def find_differences(lab: Lab, made: str, query: str, tables: Sequence[Table]) -> list[Row]:
-    """Compare a stream table with its query; inexact columns by their first digits.
+    """Compare a stream table, as SQL names it, with its query.
 
+    Inexact columns are compared by their first digits.
     Numerics are compared as text too, unless PostgreSQL's own answer depends on the order of rows.
     """
     types = lab.rows(
-        "SELECT attnum, attname, atttypid::regtype::text FROM pg_attribute"
-        f" WHERE attrelid = 'public.{made}'::regclass AND attnum > 0 AND NOT attisdropped"
+        "SELECT attnum, quote_ident(attname), atttypid::regtype::text FROM pg_attribute"
+        f" WHERE attrelid = {quote_literal(made)}::regclass AND attnum > 0 AND NOT attisdropped"
     )
     listed = ", ".join(
         f"round({name}::numeric, 9)" if type_ == "double precision" else name

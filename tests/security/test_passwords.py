@@ -12,9 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import pgtrickle
-from pgtrickle.cli.passwords import hide_passwords
 from pgtrickle.errors import TrickleError
 from pgtrickle.model.text.connection_string import may_be_misread
+from pgtrickle.model.text.passwords import hide_passwords
 from pgtrickle.service.runtime import translated_errors, withheld_words
 
 # Whatever is left of a password is found by this mark.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from psycopg import Connection
@@ -31,6 +32,7 @@ from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.model.version import VERSION, spark_version
 
 
+@lru_cache(maxsize=4096)
 def named(text: str) -> str:
     """Write a name that SQL has written as it is written elsewhere in Python.
 

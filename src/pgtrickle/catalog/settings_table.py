@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cache
 
 from psycopg import Connection, sql
 from psycopg.rows import TupleRow
@@ -71,23 +72,30 @@ _LIST_SAID = sql.SQL("""
          ORDER BY a.name, s.setrole <> 0 AND s.setdatabase <> 0 DESC, s.setrole <> 0 DESC,
                   s.setdatabase <> 0 DESC
     )
-    SELECT n.name, nullif(pg_catalog.current_setting('pg_trickle.' || n.name, true), ''),
-           nullif(a.value, ''), {table}
+    SELECT n.name, s.value, nullif(a.value, ''), {table}
       FROM pg_catalog.unnest({names}::pg_catalog.text[]) AS n (name)
+     CROSS JOIN LATERAL (
+               SELECT nullif(pg_catalog.current_setting('pg_trickle.' || n.name, true), '')
+           ) AS s (value)
       LEFT JOIN assigned AS a ON a.name = 'pg_trickle.' || n.name{join}
+     WHERE s.value IS NOT NULL OR a.value <> '' OR {table} IS NOT NULL
 """)
 _FROM_TABLE = sql.SQL(" LEFT JOIN pgtrickle.pgt_settings AS t ON t.name = n.name")
 
 
 def list_said(connection: Connection[TupleRow]) -> list[Said]:
-    """Return what the database says of each setting; to a guest the table says nothing."""
-    told = not (isinstance(connection, Session) and connection.of_guest)
-    query = _LIST_SAID.format(
+    """Return what the database says of settings; to a guest the table says nothing."""
+    of_guest = isinstance(connection, Session) and connection.of_guest
+    return [Said(*row) for row in connection.execute(_said(of_guest=of_guest))]
+
+
+@cache
+def _said(*, of_guest: bool) -> sql.Composed:
+    return _LIST_SAID.format(
         names=storable_settings(),
-        table=sql.SQL("t.value" if told else "NULL::pg_catalog.text"),
-        join=_FROM_TABLE if told else sql.SQL(""),
+        table=sql.SQL("NULL::pg_catalog.text" if of_guest else "t.value"),
+        join=sql.SQL("") if of_guest else _FROM_TABLE,
     )
-    return [Said(*row) for row in connection.execute(query)]
 
 
 # Of this role and this database; names of parameters have no case.

@@ -9,7 +9,6 @@ from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from pgtrickle.cli.passwords import hide_passwords
 from pgtrickle.errors import TrickleError
 from pgtrickle.model.lake.sink import FailingSink, LakeCare, SinkNews, SinkStatus
 from pgtrickle.model.lake.source import LakeSource
@@ -18,6 +17,7 @@ from pgtrickle.model.status_report import HealthCheck, StatusReport, worst
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.model.table_snapshot import SnapshotDiff
 from pgtrickle.model.text.json_values import json_row
+from pgtrickle.model.text.passwords import hide_passwords
 
 if TYPE_CHECKING:  # psycopg and what lies above it are not needed for --help
     from pgtrickle.catalog.refreshes.history import Refresh

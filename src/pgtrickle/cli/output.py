@@ -22,10 +22,10 @@ from rich.table import Table
 from rich.text import Text
 
 from pgtrickle.cli.documents import error_document
-from pgtrickle.cli.passwords import hide_passwords
 from pgtrickle.cli.setup import Setup
 from pgtrickle.errors import InternalError, TrickleError
 from pgtrickle.extras import explain_missing
+from pgtrickle.model.text.passwords import hide_passwords
 from pgtrickle.model.text.printable import printable, printable_json, printable_line
 
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count

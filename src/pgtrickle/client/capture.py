@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pgtrickle.catalog.figures.summaries import list_capture_lag
 from pgtrickle.catalog.overview import list_buffer_sizes
-from pgtrickle.model.status_report import BufferSize
+from pgtrickle.model.status_report import BufferSize, CaptureLag
 from pgtrickle.model.text.shown import Listing
 from pgtrickle.model.words import AnyDurability
 from pgtrickle.service.naming import Naming
@@ -58,6 +59,11 @@ class CaptureVerbs(Naming):
 
         with self._runtime.connection() as connection:
             return find_slot_health(connection, self._runtime.settings)
+
+    def capture_lag(self) -> Listing[CaptureLag]:
+        """Return how many changes of each source wait, about, and for how long at most."""
+        with self._runtime.connection() as connection:
+            return Listing(list_capture_lag(connection))
 
     def change_buffer_sizes(self) -> Listing[BufferSize]:
         """Return the number of captured changes per source; reads the buffers to count them."""

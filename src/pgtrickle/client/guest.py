@@ -15,6 +15,7 @@ from pgtrickle.client.guest_subjects import (
     GuestLake,
     GuestOutbox,
     GuestProjects,
+    GuestRelay,
     GuestScheduler,
     GuestShadows,
     GuestSnapshots,
@@ -79,6 +80,11 @@ class Guest(Visiting, Trickle):
     def outbox(self) -> GuestOutbox:
         """The verbs on outboxes."""
         return GuestOutbox(self._runtime, self._schema, self._means)
+
+    @cached_property
+    def relay(self) -> GuestRelay:
+        """The verbs on relays."""
+        return GuestRelay(self._runtime, self._schema, self._means)
 
     @cached_property
     def definitions(self) -> GuestDefinitions:

@@ -17,6 +17,7 @@ from pgtrickle.client.scheduler import SchedulerVerbs, check_watermark
 from pgtrickle.client.shadows import ShadowVerbs
 from pgtrickle.client.snapshots import SnapshotVerbs
 from pgtrickle.client.streams.outbox import OutboxVerbs
+from pgtrickle.client.streams.relay import RelayVerbs
 from pgtrickle.model.lake.catalog import ShownCatalog
 from pgtrickle.model.lake.past_rows import PastRows
 from pgtrickle.model.report import RefreshReport
@@ -210,6 +211,10 @@ class GuestOutbox(_OfGuest, OutboxVerbs):
         return bool(found["ended"])
 
 
+class GuestRelay(_OfGuest, RelayVerbs):
+    """The verbs on relays, for a guest, who may see what they do."""
+
+
 class GuestShadows(_OfGuest, ShadowVerbs):
     """The verbs on shadow builds, for a guest."""
 
@@ -266,6 +271,17 @@ _OWNERS_VERBS: dict[type[_OfGuest], tuple[str, ...]] = {
         "maintain_lake",
         "move_ducklake_catalog",
         "retry_sink",
+    ),
+    GuestRelay: (
+        "create_relay_pipeline",
+        "drop_relay_pipeline",
+        "pause_relay",
+        "relay_dead_letters",
+        "replay_dead_letters",
+        "resume_relay",
+        "run_relay",
+        "test_relay",
+        "validate_relay",
     ),
     GuestDefinitions: ("restore_definitions",),
     GuestProjects: ("plan_project", "apply_project", "diff_project"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pgtrickle.catalog.figures.summaries import get_metrics_summary, list_workers
 from pgtrickle.catalog.insight.disk_usage import list_disk_usage
 from pgtrickle.catalog.insight.profiles import list_profiles
 from pgtrickle.catalog.overview import (
@@ -29,8 +30,10 @@ from pgtrickle.model.status_report import (
     DiamondGroup,
     Efficiency,
     ListedSource,
+    MetricsSummary,
     ServiceLevel,
     TreeLine,
+    WorkerSummary,
 )
 from pgtrickle.model.text.shown import Listing
 from pgtrickle.model.words import GraphFormat
@@ -111,6 +114,16 @@ class InsightVerbs(Naming):
         hours = self._runtime.settings.sla_window_hours if window_hours is None else window_hours
         with self._runtime.connection() as connection:
             return Listing(list_service_levels(connection, hours))
+
+    def metrics_summary(self) -> MetricsSummary:
+        """Return the figures of this database: now, of the last hour, and what waits."""
+        with self._runtime.connection() as connection:
+            return get_metrics_summary(connection)
+
+    def cluster_worker_summary(self) -> Listing[WorkerSummary]:
+        """Return every process that refreshes stream tables, and what it does."""
+        with self._runtime.connection() as connection:
+            return Listing(list_workers(connection))
 
     def recommend_schedule(self, name: str) -> dict[str, Any]:
         """Return the interval that the history speaks for, the peak, the confidence and the reason.

@@ -1,7 +1,8 @@
 """The client: a connection to the stream tables of one database, with the verbs on them.
 
 What most programs need is a method of the client; the verbs on one subject are behind an attribute:
-``scheduler``, ``capture``, ``lake``, ``outbox``, ``snapshots``, ``shadows``, ``definitions``,
+``scheduler``, ``capture``, ``lake``, ``outbox``, ``relay``, ``snapshots``, ``shadows``,
+``definitions``,
 ``projects`` and ``insight``.
 All have the names that they have in SQL (tools/verbs.py).
 
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from pgtrickle.client.shadows import ShadowVerbs
     from pgtrickle.client.snapshots import SnapshotVerbs
     from pgtrickle.client.streams.outbox import OutboxVerbs
+    from pgtrickle.client.streams.relay import RelayVerbs
     from pgtrickle.daemon import Daemon
     from pgtrickle.model.status_report import HealthCheck, StatusReport, Versions
     from pgtrickle.model.upgrades.plan import MigrationPlan
@@ -185,6 +187,13 @@ class Trickle(Naming):
         from pgtrickle.client.lake import LakeVerbs
 
         return LakeVerbs(self._runtime, self._schema)
+
+    @cached_property
+    def relay(self) -> RelayVerbs:
+        """The verbs on relays: what is delivered where, and how that goes."""
+        from pgtrickle.client.streams.relay import RelayVerbs
+
+        return RelayVerbs(self._runtime, self._schema)
 
     @cached_property
     def shadows(self) -> ShadowVerbs:

@@ -10,6 +10,7 @@ from pgtrickle.client.commands import cancel_request
 from pgtrickle.client.trickle import Trickle
 from pgtrickle.errors import TrickleError
 from pgtrickle.model.stream_table import Status
+from pgtrickle.model.text.passwords import hide_passwords
 
 
 class Target(Enum):
@@ -45,8 +46,13 @@ def perform(action: Action, trickle: Trickle, name: str) -> Answer:
     try:
         return Answer(done=True, text=action.do(trickle, name))
     except TrickleError as error:
-        parts = (f"error {error.code}: {error}", error.detail, error.hint and f"hint: {error.hint}")
-        return Answer(done=False, text="\n".join(filter(None, parts)))
+        return Answer(done=False, text=tell(error))
+
+
+def tell(error: TrickleError) -> str:
+    """Return an error as people read it: its code, its facts, and what to do."""
+    parts = (f"error {error.code}: {error}", error.detail, error.hint and f"hint: {error.hint}")
+    return hide_passwords("\n".join(filter(None, parts)))
 
 
 def _refresh(trickle: Trickle, name: str, *, full: bool = False) -> str:

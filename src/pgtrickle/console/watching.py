@@ -6,7 +6,7 @@ import json
 import os
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pgtrickle.catalog.console.picture import Picture
@@ -15,6 +15,7 @@ from pgtrickle.client.trickle import Trickle
 from pgtrickle.console.panels import Panel
 from pgtrickle.console.view import Explained
 from pgtrickle.errors import TrickleError
+from pgtrickle.model.text.passwords import hide_passwords
 from pgtrickle.service.insight.channels import Notice
 
 _NOTICES = 500  # that are kept
@@ -32,8 +33,10 @@ class Watch:
         self._notices: deque[Notice] = deque(maxlen=_NOTICES)
         self._listener: threading.Thread | None = None
         self.deaf = ""  # why nothing is heard
+        self.count = 0  # of the notices that were heard
+        self.heard: Callable[[], None] = lambda: None  # is called after each, in another thread
 
-    def look(self, panel: Panel, ids: Sequence[int], subject: str | None) -> Picture:
+    def look(self, panel: Panel, ids: Sequence[int] | None, subject: str | None) -> Picture:
         """Take the picture that a panel shows."""
         parts = tuple(panel.parts)
         return self._trickle.insight.picture(parts, ids=ids, name=subject)
@@ -43,13 +46,21 @@ class Watch:
         try:
             text = self._trickle.explain_stream_table(name, "json")
         except TrickleError as error:
-            return Explained(name, None, f"error {error.code}: {error}. {error.hint}")
+            return Explained(
+                name, None, hide_passwords(f"error {error.code}: {error}. {error.hint}")
+            )
         return Explained(name, json.loads(text))
 
     @property
     def notices(self) -> tuple[Notice, ...]:
         """What was heard so far, the newest last."""
         return tuple(self._notices)
+
+    def notices_since(self, count: int) -> tuple[int, tuple[Notice, ...]]:
+        """Return how many were heard so far, and those after so many."""
+        now = self.count
+        kept = self.notices
+        return now, kept[len(kept) - min(now - count, len(kept)) :]
 
     def listen(self) -> None:
         """Hear refreshes and alerts from now on, until ``close``."""
@@ -62,8 +73,10 @@ class Watch:
                 for notice in hear_notices(self._trickle, self._ended.is_set):
                     self.deaf = ""
                     self._notices.append(notice)
+                    self.count += 1
+                    self.heard()
             except TrickleError as error:
-                self.deaf = f"nothing is heard: {error}. {error.hint}"
+                self.deaf = hide_passwords(f"nothing is heard: {error}. {error.hint}")
                 self._ended.wait(_PAUSE)
 
     def log(self) -> tuple[str, ...]:

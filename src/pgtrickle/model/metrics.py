@@ -1,7 +1,7 @@
 """Every metric that a daemon serves: its name, its labels and its meaning.
 
 Labels are few on purpose: a series that counts refreshes has no label for the stream table, and a
-metric with such a label has at most ``SHOWN`` series.
+metric with such a label has at most ``SHOWN`` of them.  Every sample has the label ``database``.
 """
 
 from __future__ import annotations
@@ -94,6 +94,75 @@ STRETCH = _gauge(
     "The factor on the interval of a stream table's schedule, because its refreshes fall behind.",
     _TABLE,
 )
+LATENCY = _gauge(
+    "pgtrickle_refresh_latency_seconds",
+    "The time that refreshes of a stream table took: median and 99th percentile of the last twenty"
+    " that are in the history and changed something.",
+    _TABLE,
+    "quantile",
+)
+LAST_INFO = _gauge(
+    "pgtrickle_last_refresh_info",
+    "1, with what the last refresh that changed something did, and on which engine.",
+    _TABLE,
+    "action",
+    "engine",
+)
+LAST_SECONDS = _gauge("pgtrickle_last_refresh_seconds", "The time that it took.", _TABLE)
+LAST_ROWS = _gauge(
+    "pgtrickle_last_refresh_rows", "The rows that it `inserted` and `deleted`.", _TABLE, "change"
+)
+PREDICTED = _gauge(
+    "pgtrickle_last_refresh_predicted_seconds",
+    "The time that the cost model predicted for it; absent if it predicted none.",
+    _TABLE,
+)
+ACTUAL = _gauge(
+    "pgtrickle_last_refresh_actual_seconds",
+    "The time that it took of what the cost model predicts.",
+    _TABLE,
+)
+LOCK_FAILURES = _gauge(
+    "pgtrickle_recent_lock_failures",
+    "Of the last twenty refreshes of a stream table, those that gave up for a lock (ST408).",
+    _TABLE,
+)
+BUFFER_ROWS = _gauge(
+    "pgtrickle_change_buffer_rows",
+    "About how many captured changes of a source wait, as PostgreSQL's statistics have it.",
+    "source",
+)
+BUFFER_BYTES = _gauge(
+    "pgtrickle_change_buffer_bytes", "The size of the change buffer of a source.", "source"
+)
+CAPTURE_LAG = _gauge(
+    "pgtrickle_capture_lag_seconds",
+    "How long a captured change of a source can have waited: the age of the oldest contents that"
+    " lack it; 0 if none waits.",
+    "source",
+)
+SLOT_LAG = _gauge(
+    "pgtrickle_slot_lag_bytes",
+    "How much log the server keeps for the logical slot; absent if none is captured from.",
+)
+IMMEDIATE_STATEMENTS = _counter(
+    "pgtrickle_immediate_statements_total",
+    "Statements whose changes an IMMEDIATE stream table has followed.",
+    _TABLE,
+)
+IMMEDIATE_ROWS = _counter(
+    "pgtrickle_immediate_rows_total",
+    "Rows `inserted` and `deleted` in an IMMEDIATE stream table, by PostgreSQL's statistics.",
+    _TABLE,
+    "change",
+)
+QUERY_HITS = _counter(
+    "pgtrickle_query_cache_hits_total", "Refreshes that found their query compiled."
+)
+QUERY_MISSES = _counter(
+    "pgtrickle_query_cache_misses_total", "Refreshes that had to compile their query."
+)
+QUERY_ENTRIES = _gauge("pgtrickle_query_cache_entries", "Compiled queries in memory.")
 ERRORS = _gauge(
     "pgtrickle_consecutive_errors",
     "The number of consecutive failed refreshes of a stream table.",
@@ -140,7 +209,9 @@ OF_EACH_DAEMON = (
     ADMITTED, FALLING_BEHIND, NOT_READ,
 )  # fmt: skip
 OF_THE_LEADER = (
-    STREAM_TABLES, STALENESS, STRETCH, ERRORS, LOCK_FALLBACKS, REQUESTS, SINKS, DELIVERIES,
-    ATTEMPTS,
-    DELIVERY_FAILURES, DELIVERED_ROWS, DELIVERED_BYTES, LAG_REFRESHES, LAG_SECONDS, SNAPSHOT,
+    STREAM_TABLES, STALENESS, STRETCH, LATENCY, LAST_INFO, LAST_SECONDS, LAST_ROWS, PREDICTED,
+    ACTUAL, LOCK_FAILURES, ERRORS, BUFFER_ROWS, BUFFER_BYTES, CAPTURE_LAG, SLOT_LAG, LOCK_FALLBACKS,
+    IMMEDIATE_STATEMENTS, IMMEDIATE_ROWS, QUERY_HITS, QUERY_MISSES, QUERY_ENTRIES, REQUESTS, SINKS,
+    DELIVERIES, ATTEMPTS, DELIVERY_FAILURES, DELIVERED_ROWS, DELIVERED_BYTES, LAG_REFRESHES,
+    LAG_SECONDS, SNAPSHOT,
 )  # fmt: skip

@@ -132,6 +132,17 @@ REMEDIES: Final = {
     " follow the changes after it.",
     "ST803": "Name a consumer group that is yours, or create one under another name.",
     "ST804": "Poll again: another consumer has the entries now, or they were committed.",
+    "ST820": "Correct it as the hint says, and check it: pgtrickle relay validate.",
+    "ST821": "Check the name: pgtrickle relay list.",
+    "ST822": "Nothing, unless it persists: the relay tries again by itself. Try the receiver with:"
+    " pgtrickle relay test PIPELINE.",
+    "ST823": "Correct the credentials, or create what is missing there; the relay tries again by"
+    " itself.",
+    "ST824": "Look at it: pgtrickle relay dead-letters PIPELINE. Let the receiver accept it, then:"
+    " pgtrickle relay replay PIPELINE.",
+    "ST825": "Let sender and receiver run the same version, or one that reads both.",
+    "ST826": "Nothing: this relay takes over when the other one ends.",
+    "ST827": "Set the variable, or write the file, where the relay runs, and start it again.",
     "ST901": "Rebuild it: pgtrickle repair NAME. If that does not help, drop and create it"
     " again, and report the error: it is a bug in pgtrickle.",
 }

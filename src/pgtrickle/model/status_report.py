@@ -75,6 +75,58 @@ class RunningRefresh:
 
 
 @dataclass(frozen=True, slots=True)
+class CaptureLag:
+    """The captured changes of a source that wait, about how many, and for how long at most."""
+
+    source: str
+    buffer_rows: int
+    buffer_bytes: int
+    lag_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsSummary:
+    """The figures of a database: stream tables now, refreshes of the last hour, what waits."""
+
+    database: str
+    stream_tables: int
+    active: int
+    suspended: int
+    failing: int
+    falling_behind: int
+    oldest_contents_seconds: float | None
+    refreshes: int
+    failures: int
+    p50_ms: float | None
+    p99_ms: float | None
+    rows_inserted: int
+    rows_deleted: int
+    buffer_rows: int
+    buffer_bytes: int
+    capture_lag_seconds: float
+    slot_lag_bytes: int
+    requests_queued: int
+    lock_fallbacks: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSummary:
+    """A process that refreshes stream tables, and what it does."""
+
+    database: str
+    daemon: str
+    leads: bool
+    started_at: datetime | None  # None: a command or a program, and no daemon
+    seen_at: datetime | None
+    package: str | None
+    refreshes_running: int
+    oldest_running_since: datetime | None
+    waiting: int  # refreshes that are due and wait for room
+    refreshes_admitted: int | None
+    saturation: str | None  # why they wait
+
+
+@dataclass(frozen=True, slots=True)
 class StillRunning:
     """A refresh that had not ended when the wait for it did."""
 

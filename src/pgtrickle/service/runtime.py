@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from pgtrickle.errors import ConnectionLostError, SettingError, TrickleError
@@ -106,6 +107,11 @@ class Runtime:
     live: LiveSettings | None = None  # what the settings follow; None: the caller has fixed them
 
     @property
+    def database(self) -> str:
+        """The name of the database."""
+        return str(conninfo_to_dict(str(self.pool.conninfo)).get("dbname") or "")
+
+    @property
     def settings_version(self) -> int:
         """A number that grows whenever the settings change."""
         return 0 if self.live is None else self.live.version
@@ -170,6 +176,9 @@ class Runtime:
             return
         before = self.settings
         after = self.live.follow(connection, before)
+        if self.live.outdated:
+            self.live.outdated = False
+            self.pool.drain()
         if after is not before and self.settings is before:
             self.settings = after
             self.live.tell()

@@ -34,7 +34,13 @@ from tests.labs.lab import Lab
 from tests.labs.lab import Row as Text
 from tests.labs.own_aggregates import AGGREGATES
 
-COUNT = "SELECT count(*) AS n FROM made"
+_ODD_SCHEMA = '"We ""said"" ☃"'
+NAMES = (
+    *("made", "made", "made", '"SELECT"', f'"{"m" * 60}☃"'),
+    f'{_ODD_SCHEMA}."Sum\nof; --"',
+    f"{_ODD_SCHEMA}.\"$do$ %s {{0}} 'it''s'\"",
+)
+_ODD_COLUMNS = ('"a""%d"', '"SELECT %d"', '"Größe; -- %d"', '"%% %%s %d"', '"{}? %d"', '"$%d"')
 MODES = ("DIFFERENTIAL", "DIFFERENTIAL", "DIFFERENTIAL", "AUTO", "FULL")
 
 
@@ -51,7 +57,7 @@ class Saved:
     """A snapshot: the rows it has to bring back, and for which query in which mode."""
 
     rows: list[Text]
-    query: str
+    query: Shown
     mode: str
 
 
@@ -66,6 +72,8 @@ class Life:
     off: tuple[str, ...]
     lab: Lab
     bags: dict[str, list[Row]]
+    made: str  # the stream table, as SQL names it
+    odd: bool  # its columns have names that have to be quoted
     query: Shown = field(init=False)
     mode: str = field(init=False)
     contents: list[Text] = field(init=False)
@@ -82,7 +90,8 @@ class Life:
         draw = random.Random(name)
         tables = draw_tables(draw)
         bags = {table.name: list(table.rows) for table in tables}
-        life = cls(grounds, name, draw, tables, off, grounds.fresh(), bags)
+        made, odd = draw.choice(NAMES), draw.random() < 0.3
+        life = cls(grounds, name, draw, tables, off, grounds.fresh(), bags, made, odd)
         try:
             life.make_sources(life.lab)
             life.create()
@@ -97,7 +106,7 @@ class Life:
 
     def make_sources(self, lab: Lab) -> None:
         """Create the sources in a database, with what they hold at present."""
-        lab.run(*AGGREGATES)
+        lab.run(*AGGREGATES, f"CREATE SCHEMA {_ODD_SCHEMA}")
         for table in self.tables:
             create_source(lab, table, self.bags[table.name])
 
@@ -106,25 +115,30 @@ class Life:
         self.drawn += 1
         wanted = None if like is None else like.kinds
         shown, _ = draw_query(f"{self.name}:{self.drawn}", self.tables, self.off, wanted)
-        return shown
+        if not self.odd:
+            return shown
+        names = [(name, _ODD_COLUMNS[n % 6] % n) for n, name in enumerate(shown.names)]
+        listed = ", ".join(f"q.{name} AS {odd}" for name, odd in names)
+        columns = ((odd, kind) for (_, odd), kind in zip(names, shown.kinds, strict=True))
+        return Shown(f"SELECT {listed} FROM ({shown.sql}) AS q", tuple(columns))
 
     # What has to hold
 
     def check_held(self, lab: Lab | None = None) -> None:
         """Make sure that nothing has changed."""
-        found = self.texts("made", lab)
+        found = self.texts(self.made, lab)
         if found != self.contents:
             raise DifferentError(f"the rows were {self.contents}, and are {found}")
 
     def check_answer(self) -> None:
         """Make sure that the contents are PostgreSQL's own answer; they are known from here on."""
         try:
-            found = find_differences(self.lab, "made", self.query.sql, self.tables)
+            found = find_differences(self.lab, self.made, self.query.sql, self.tables)
         except psycopg.Error as error:
             raise Unanswered(str(error).partition("\n")[0]) from error
         if found:
             raise DifferentError(str(found))
-        self.contents = self.texts("made")
+        self.contents = self.texts(self.made)
 
     def check_count(self) -> None:
         """Refresh who follows the stream table, and make sure that nothing has escaped it."""
@@ -147,15 +161,16 @@ class Life:
         runtime = self.lab.trickle._runtime
         keeps = self.draw.random() < 0.5
         runtime.settings = replace(runtime.settings, snapshot_keeps_changes=keeps)
-        self.tell(f"create {self.mode}, changes are kept: {keeps}: {self.query.sql}")
+        self.tell(f"create {self.made!r} {self.mode}, changes are kept: {keeps}: {self.query.sql}")
         trickle = self.lab.trickle
         try:
-            trickle.create_stream_table("made", self.query.sql, refresh_mode=self.mode)
+            trickle.create_stream_table(self.made, self.query.sql, refresh_mode=self.mode)
         except QueryError as refusal:
             raise Unanswered(str(refusal).partition("\n")[0]) from refusal
         self.check_answer()
         if self.counted:
-            trickle.create_stream_table("counted", COUNT, refresh_mode="DIFFERENTIAL")
+            count = f"SELECT count(*) AS n FROM {self.made}"
+            trickle.create_stream_table("counted", count, refresh_mode="DIFFERENTIAL")
             self.check_count()
 
     def write(self) -> None:
@@ -173,7 +188,7 @@ class Life:
 
     def refresh(self) -> None:
         """Refresh: by the changes, unless it has to start anew."""
-        report = self.lab.trickle.refresh_stream_table("made")
+        report = self.lab.trickle.refresh_stream_table(self.made)
         action = report.action.value
         self.tell(f"refresh: {action}, {report.reason}")
         if self.mode == "DIFFERENTIAL" and self.reinitializes is not None:
@@ -186,15 +201,15 @@ class Life:
 
     def verify(self) -> None:
         """Let the product itself compare the stream table with its query."""
-        verified = self.lab.trickle.verify_stream_table("made")
+        verified = self.lab.trickle.verify_stream_table(self.made)
         if not verified.ok:
             raise DifferentError(str(verified))
 
     def save(self) -> None:
         """Take a snapshot."""
-        taken = self.lab.trickle.snapshots.snapshot_stream_table("made")
+        taken = self.lab.trickle.snapshots.snapshot_stream_table(self.made)
         self.tell(f"snapshot {taken}")
-        self.saved[taken.sql] = Saved(self.contents, self.query.sql, self.mode)
+        self.saved[taken.sql] = Saved(self.contents, self.query, self.mode)
         self.check_held()
         if (found := self.texts(taken.sql)) != self.contents:
             raise DifferentError(f"the snapshot of {self.contents} is {found}")
@@ -210,25 +225,24 @@ class Life:
         ]
         self.tell(f"restore {chosen}, gap: {listed.gap}")
         try:
-            self.lab.trickle.snapshots.restore_from_snapshot("made", chosen)
+            self.lab.trickle.snapshots.restore_from_snapshot(self.made, chosen)
         except RestoreRefusedError:
             if self.mode != "IMMEDIATE":
                 raise
             self.check_held()
             return
         except SnapshotMismatchError:
-            if (saved.query, saved.mode) == (self.query.sql, self.mode):
+            if (saved.query, saved.mode) == (self.query, self.mode):
                 raise
             self.check_held()
             return
-        if saved.query != self.query.sql or self.mode == "IMMEDIATE":
+        if saved.query != self.query or self.mode == "IMMEDIATE":
             raise DifferentError("the snapshot does not fit, and was restored")
         self.contents = saved.rows
         self.check_held()
         self.check_count()
-        self.reinitializes = listed.gap is not None or self.lab.value(
-            "SELECT needs_reinit FROM pgtrickle.pgt_stream_tables WHERE pgt_name = 'made'"
-        )
+        made = self.lab.trickle.get_stream_table(self.made)
+        self.reinitializes = listed.gap is not None or made.needs_reinit
 
     def drop_saved(self) -> None:
         """Drop any of the snapshots."""
@@ -245,7 +259,7 @@ class Life:
         self.tell(f"alter, may break: {breaking}: {query.sql}")
 
         def change() -> None:
-            self.lab.trickle.alter_stream_table("made", query=query.sql, allow_breaking=breaking)
+            self.lab.trickle.alter_stream_table(self.made, query=query.sql, allow_breaking=breaking)
 
         if self._refused(change, breaking=breaking, busy=self.shadow is not None):
             return
@@ -260,7 +274,7 @@ class Life:
         self.tell(f"mode {mode}")
 
         def change() -> None:
-            self.lab.trickle.alter_stream_table("made", refresh_mode=mode)
+            self.lab.trickle.alter_stream_table(self.made, refresh_mode=mode)
 
         if self._refused(change, busy=self.shadow is not None):
             return
@@ -280,14 +294,14 @@ class Life:
 
         def change() -> None:
             self.lab.trickle.alter_stream_table(
-                "made", query=query.sql, shadow_build=True, hold=True, allow_breaking=breaking
+                self.made, query=query.sql, shadow_build=True, hold=True, allow_breaking=breaking
             )
 
         busy = self.shadow is not None or self.mode == "IMMEDIATE"
         if self._refused(change, breaking=breaking, busy=busy):
             return
         self.check_held()
-        state = self.lab.trickle.shadows.view_evolution_status("made")
+        state = self.lab.trickle.shadows.view_evolution_status(self.made)
         if state is None or state.state != "ready":
             raise DifferentError(f"the shadow build is {state}")
         self.shadow = query
@@ -302,7 +316,7 @@ class Life:
 
     def compare(self) -> None:
         """Compare the stream table with its shadow, which brings both to one moment."""
-        found = self.lab.trickle.shadows.compare_shadow("made")
+        found = self.lab.trickle.shadows.compare_shadow(self.made)
         self.tell(f"compare: +{found.rows_added} -{found.rows_removed}")
         self.reinitializes = False
         self.check_answer()
@@ -315,7 +329,7 @@ class Life:
         """Put the query of the shadow in force."""
         assert self.shadow is not None
         self.tell("promote")
-        self.lab.trickle.shadows.promote_shadow("made")
+        self.lab.trickle.shadows.promote_shadow(self.made)
         self.query, self.shadow, self.reinitializes = self.shadow, None, False
         self.check_answer()
         self.check_count()
@@ -323,7 +337,7 @@ class Life:
     def cancel(self) -> None:
         """End the shadow build."""
         self.tell("cancel")
-        self.lab.trickle.shadows.cancel_shadow("made")
+        self.lab.trickle.shadows.cancel_shadow(self.made)
         self.shadow = None
         self.check_held()
 
@@ -361,6 +375,8 @@ class Life:
 
     def _another_query(self) -> tuple[Shown, bool]:
         """Draw a query, and whether columns may change as readers would feel."""
+        if self.saved and self.draw.random() < 0.3:  # back to one that a snapshot is of
+            return self.saved[self.draw.choice(sorted(self.saved))].query, True
         alike = self.draw.random() < 0.5
         query = self.next_query(like=self.query if alike else None)
         return query, not alike or self.draw.random() < 0.5
@@ -385,6 +401,6 @@ class Life:
         return False
 
     def _check_shadow(self) -> None:
-        state = self.lab.trickle.shadows.view_evolution_status("made")
+        state = self.lab.trickle.shadows.view_evolution_status(self.made)
         if state is None or state.state not in {"ready", "following"}:
             raise DifferentError(f"the shadow build is {state}")

@@ -182,6 +182,13 @@ def test_reload_of_the_server_is_followed(own_server: OwnServer):
         pgtrickle.connect(own_server.dsn, engine=Borrowed(NoEngine()), init=True) as trickle,
         psycopg.connect(own_server.dsn, autocommit=True) as admin,
     ):
+        # A session that begins now has what is assigned to the database, for as long as it lives.
+        admin.execute(assign(admin, "SET pg_trickle.planning_timeout_seconds = 7.5"))
+        becomes(lambda: timeout(trickle), 7.5)
+        trickle._runtime.pool.drain()
+        timeout(trickle)
+        admin.execute(assign(admin, "RESET pg_trickle.planning_timeout_seconds"))
+        becomes(lambda: timeout(trickle), 10.0)
         configuration.write_text(f"{before}\npg_trickle.planning_timeout_seconds = 3.5\n")
         admin.execute("SELECT pg_reload_conf()")
         becomes(lambda: timeout(trickle), 3.5)

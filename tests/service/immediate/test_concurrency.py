@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from pgtrickle.catalog.metric_values import count_lock_fallbacks
+from pgtrickle.catalog.figures.metric_values import count_lock_fallbacks, list_immediate_figures
 from tests.labs.lab import Lab
 
 _TABLES = (
@@ -191,6 +191,6 @@ def test_many_writers(lab: Lab, name: str) -> None:
     assert lab.value("SELECT statements FROM pgtrickle.immediate_status()") > 50
     mode = lab.value("SELECT lock_mode FROM pgtrickle.immediate_status()")
     with lab.trickle._runtime.connection() as connection:
-        counted = count_lock_fallbacks(connection)
+        counted = count_lock_fallbacks(list_immediate_figures(connection))
     assert (counted["several_scans"] > 50) is (mode == "exclusive")
     assert counted["no_key"] == counted["several_stages"] == 0

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pgtrickle.errors import SettingError
+from pgtrickle.errors import ChangesGoneError, SettingError
 from pgtrickle.service.outboxes import spark_rows
 from pgtrickle.service.outboxes.spark_rows import (
     OutboxOptions,
@@ -81,6 +81,10 @@ def test_tasks_share_the_entries_and_read_them_in_pages(
     assert not any(row[6] for row in found)
     assert all(row[7] is not None for row in found)
     assert plan_parts(read, 5, 4) == []
+    for gone in ("0", "6"):
+        with pytest.raises(ChangesGoneError):
+            options(stream, starting=gone).first_id(find_position(read))
+    assert options(stream, starting="5").first_id(find_position(read)) == 4
 
 
 def test_a_group_follows_the_query(stream: Lab) -> None:

@@ -34,7 +34,7 @@ def test_every_verb_has_its_procedure_and_every_procedure_a_comment(lab: Lab):
     )
 
     inner = {"find_obstacle", "find_transaction_block", "await_request"}
-    others = {"perform_request", "write_and_refresh", "drain", "explain"}
+    others = {"perform_request", "write_and_refresh", "drain", "quiesce", "explain", "explain_st"}
     assert set(found) == {*VERBS, *inner, *others}
     assert all(found.values())
 

@@ -19,7 +19,8 @@ LIST_PROCEDURES = """
       FROM pg_proc AS p, unnest(p.proargtypes) WITH ORDINALITY AS a (type, place)
       JOIN pg_type AS t ON t.oid = a.type
      WHERE p.pronamespace = 'pgtrickle'::regnamespace AND p.prokind = 'p'
-       AND p.proname NOT IN ('find_transaction_block', 'find_obstacle', 'await_request', 'drain')
+       AND p.proname NOT IN ('find_transaction_block', 'find_obstacle', 'await_request', 'drain',
+                             'quiesce')
      GROUP BY p.oid ORDER BY p.proname
 """
 

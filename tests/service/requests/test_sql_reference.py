@@ -55,6 +55,8 @@ MESSAGES = {"explain"}
 OWNERS = {
     *("grant_access", "revoke_access", "set_setting", "migrate"),
     *("drain", "undrain", "quiesce", "resume_all"),
+    *("create_relay_pipeline", "drop_relay_pipeline", "pause_relay", "resume_relay"),
+    *("relay_dead_letters", "replay_dead_letters"),
 }
 # What has to happen before an example.
 BEFORE = {

@@ -1,17 +1,26 @@
 -- What is known of stream tables: status, history, staleness, definitions
 
+-- What lists stream tables asks this of each: one amount with one unit, as most are, is read quickly.
 CREATE OR REPLACE FUNCTION pgtrickle.parse_duration_seconds(duration text)
 RETURNS double precision
-LANGUAGE sql IMMUTABLE STRICT
+LANGUAGE plpgsql IMMUTABLE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
+BEGIN
+    IF duration ~ '^\d{1,18}[smhdw]$' THEN
+        RETURN left(duration, -1)::double precision * CASE right(duration, 1)
+                   WHEN 's' THEN 1 WHEN 'm' THEN 60 WHEN 'h' THEN 3600
+                   WHEN 'd' THEN 86400 ELSE 604800 END;
+    END IF;
     -- Eighteen digits fit any sum that can be made of them.
-    SELECT CASE WHEN octet_length(duration) <= 200
-                 AND duration ~ '^\s*(\d{1,18}\s*[smhdw]\s*)+$' THEN (
-        SELECT sum(part[1]::double precision * CASE part[2]
+    IF octet_length(duration) > 200 OR duration !~ '^\s*(\d{1,18}\s*[smhdw]\s*)+$' THEN
+        RETURN NULL;
+    END IF;
+    RETURN (SELECT sum(part[1]::double precision * CASE part[2]
                        WHEN 's' THEN 1 WHEN 'm' THEN 60 WHEN 'h' THEN 3600
                        WHEN 'd' THEN 86400 ELSE 604800 END)
-          FROM regexp_matches(duration, '(\d+)\s*([smhdw])', 'g') AS part) END
+              FROM regexp_matches(duration, '(\d+)\s*([smhdw])', 'g') AS part);
+END
 $$;
 
 COMMENT ON FUNCTION pgtrickle.parse_duration_seconds(text) IS

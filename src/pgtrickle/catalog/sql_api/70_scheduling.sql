@@ -268,7 +268,7 @@ BEGIN
         COMMIT;
         result := pgtrickle.is_drained();
         EXIT WHEN result OR pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) began
-            OPERATOR(pg_catalog.>=) pg_catalog.make_interval(secs => timeout_s);
+            OPERATOR(pg_catalog.>=) pg_catalog.make_interval(secs => COALESCE(timeout_s, 60));
         PERFORM pg_catalog.pg_sleep(0.1);
     END LOOP;
 END

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-from pgtrickle.cli.passwords import hide_passwords
+from pgtrickle.model.text.passwords import hide_passwords
 from pgtrickle.model.text.printable import printable_json
 
 logger = logging.getLogger("pgtrickle")

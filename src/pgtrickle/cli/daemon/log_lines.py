@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from enum import Enum
 
 from pgtrickle.cli.daemon.json_lines import json_lines
-from pgtrickle.cli.passwords import hide_passwords
+from pgtrickle.model.text.passwords import hide_passwords
 from pgtrickle.model.text.printable import printable_json, printable_line
 
 _LOGGER = "pgtrickle"

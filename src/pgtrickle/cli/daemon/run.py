@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,6 +16,7 @@ from pgtrickle.cli.connect import connected
 from pgtrickle.cli.daemon.leave_on_time import leaving_on_time
 from pgtrickle.cli.daemon.log_lines import LogFormat, logging_lines
 from pgtrickle.cli.daemon.probes import LOOPBACK, Health, serving_health
+from pgtrickle.cli.daemon.stop_signals import stopped_by_signals
 from pgtrickle.cli.documents import error_document, report_document, sink_news_document
 from pgtrickle.cli.lake.sink import sink_line
 from pgtrickle.cli.options import Dsn, Json
@@ -34,7 +35,7 @@ if TYPE_CHECKING:  # the package takes longer to import than --help should
     from pgtrickle import Trickle
     from pgtrickle.cli.daemon.metrics import Metrics
     from pgtrickle.daemon import Daemon
-    from pgtrickle.service.insight.metric_values import Figures
+    from pgtrickle.service.insight.metric_values import FigureReader
     from pgtrickle.service.scheduling.leadership import Leadership
 
 
@@ -89,7 +90,7 @@ def run(
         logging_lines(log_format),
         errors_as_exit_codes(ctx, as_json=as_json, compact=log_format is LogFormat.JSON),
         serving_health(health, health_port, metrics.page, health_address) as port,
-        _stopped_by_signals() as stop,
+        stopped_by_signals() as stop,
         _reloaded_by_signal() as reload,
         leaving_on_time(load_settings().shutdown_seconds) as leaving,
     ):
@@ -163,8 +164,9 @@ class _Attendant:
     metrics: Metrics
     lead: _Lead
 
-    def begins(self, loop: Loop, figures: Callable[[], Figures]) -> None:
-        self.metrics.loop, self.metrics.figures = loop, figures
+    def begins(self, loop: Loop, figures: FigureReader) -> None:
+        self.metrics.loop, self.metrics.figures = loop, figures.read
+        self.metrics.database = figures.database
 
     def stands(self, leadership: Leadership) -> None:
         stderr().print("keeping stream tables fresh; Ctrl-C ends", markup=False)
@@ -292,26 +294,3 @@ def _reloaded_by_signal() -> Iterator[_Reload]:
         yield reload
     finally:
         signal.signal(signal.SIGHUP, previous)
-
-
-@contextmanager
-def _stopped_by_signals() -> Iterator[threading.Event]:
-    """Yield an event that SIGINT and SIGTERM set; a second signal acts as it always did."""
-    stop = threading.Event()
-    signals = (signal.SIGINT, signal.SIGTERM)
-    previous = {number: signal.getsignal(number) for number in signals}
-
-    def restore() -> None:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
-    def stop_and_restore(_number: int, _frame: object) -> None:
-        stop.set()
-        restore()
-
-    for number in signals:
-        signal.signal(number, stop_and_restore)
-    try:
-        yield stop
-    finally:
-        restore()

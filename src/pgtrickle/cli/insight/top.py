@@ -13,10 +13,10 @@ from pgtrickle.cli.connect import connected
 from pgtrickle.cli.options import Dsn, Json
 from pgtrickle.cli.output import errors_as_exit_codes, print_json
 from pgtrickle.errors import SettingError
+from pgtrickle.extras import require
 
 if TYPE_CHECKING:  # takes longer to import than --help should
     from pgtrickle import Trickle
-    from pgtrickle.console.terminal.app import Console
 
 
 def top(
@@ -54,27 +54,17 @@ def _run(trickle: Trickle, name: str | None, every: float, log: Path | None) -> 
         raise SettingError(
             "top needs a terminal", hint="For scripts: pgtrickle top --json, or pgtrickle status."
         )
+    require("textual")
+    from pgtrickle.console.terminal.app import Console  # noqa: PLC0415 - see above
     from pgtrickle.console.watching import Watch  # noqa: PLC0415 - see above
 
-    app_of = _import_app()
     subject = None if name is None else str(trickle.get_stream_table(name).name)
     watch = Watch(trickle, log)
     watch.listen()
     try:
-        app_of(watch, trickle, seconds=every, subject=subject, plain=_is_plain()).run()
+        Console(watch, trickle, seconds=every, subject=subject, plain=_is_plain()).run()
     finally:
         watch.close()
-
-
-def _import_app() -> type[Console]:
-    try:
-        from pgtrickle.console.terminal.app import Console  # noqa: PLC0415 - see above
-    except ModuleNotFoundError as error:
-        raise SettingError(
-            f"top needs the package {error.name}, which is not installed",
-            hint="Install it with: pip install 'textual>=8,<9'.",
-        ) from error
-    return Console
 
 
 def _is_plain() -> bool:

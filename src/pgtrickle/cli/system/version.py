@@ -11,8 +11,8 @@ from pgtrickle.cli.connect import connected
 from pgtrickle.cli.documents import Document, error_document, values_document
 from pgtrickle.cli.options import Dsn, Json
 from pgtrickle.cli.output import errors_as_exit_codes, one_line, print_json, print_text, stderr
-from pgtrickle.cli.passwords import hide_passwords
 from pgtrickle.errors import TrickleError
+from pgtrickle.model.text.passwords import hide_passwords
 from pgtrickle.model.version import VERSION, spark_version
 
 if TYPE_CHECKING:

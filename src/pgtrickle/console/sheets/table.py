@@ -131,7 +131,9 @@ def _history(history: Sequence[Refresh]) -> Iterator[Line]:
 def _plan(explained: Explained | None, name: str) -> Iterator[Line]:
     yield heading("plan, if every source has changed")
     if explained is None or explained.name != name:
-        yield words("  press e to ask for it", Tone.DIM)
+        yield words(
+            "  it is made when it is asked for: by e, or by the button plan of the page", Tone.DIM
+        )
         return
     if explained.document is None:
         yield words(f"  {explained.refusal}", Tone.WARNING)

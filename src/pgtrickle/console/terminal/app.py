@@ -23,6 +23,7 @@ from pgtrickle.console.terminal.grid import Grid
 from pgtrickle.console.view import Explained, View
 from pgtrickle.console.watching import Watch
 from pgtrickle.errors import TrickleError
+from pgtrickle.model.text.passwords import hide_passwords
 
 _UNANSWERED = 3.0  # seconds after which a missing picture is said to be missing
 
@@ -109,7 +110,7 @@ class Console(Acting):
     def _receive(self, panel: Panel, found: Picture | TrickleError) -> None:
         self._asked = None
         if isinstance(found, TrickleError):
-            self._trouble = f"error {found.code}: {found}"
+            self._trouble = hide_passwords(f"error {found.code}: {found}")
             self._said = f"{self._trouble}; trying again"
             self.draw_bars()
             return
@@ -128,7 +129,7 @@ class Console(Acting):
         """Draw the panel from the last picture."""
         if self._picture is None:
             return
-        sheet = self._panel.draw(self.view).filtered(self._words)
+        sheet = self._panel.draw(self._view(self._picture)).filtered(self._words)
         if self._order is not None and self._order < len(sheet.columns):
             sheet = sheet.sorted_by(self._order, down=self._down)
         self._grid.show(sheet, fresh=fresh)
@@ -140,12 +141,9 @@ class Console(Acting):
         self._timer.stop()
         self._timer = self.set_interval(seconds, self.look)
 
-    @property
-    def view(self) -> View:
-        """What the panels are drawn from."""
-        assert self._picture is not None  # noqa: S101 - nothing is drawn before
+    def _view(self, picture: Picture) -> View:
         return View(
-            self._picture,
+            picture,
             self._subject,
             self._explained,
             self._watch.notices,

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pgtrickle.service.periodic import repeated
 from pgtrickle.service.runtime import Runtime
 
-_SECONDS = 1.0  # so that a change is followed within two, whatever else happens
+_SECONDS = 0.5  # with the age of an answer less than two, within which a change is followed
 
 
 @contextmanager

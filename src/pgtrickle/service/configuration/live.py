@@ -25,7 +25,7 @@ from pgtrickle.settings import Settings, hide_secret, load_settings, settings_fo
 
 logger = logging.getLogger(__name__)
 
-_LASTS = 0.5  # seconds for which an answer is good
+_LASTS = 0.9  # seconds for which an answer is good
 _IN_OPTIONS = re.compile(r"pg_trickle\.([a-z_]+)", re.IGNORECASE)
 
 
@@ -47,6 +47,8 @@ class LiveSettings:
     _turn: threading.Lock = field(default_factory=threading.Lock)
     # What was once assigned to the role or the database: a session may have it still.
     _withdrawn: dict[str, set[str]] = field(default_factory=dict)
+    _assigned: frozenset[str] = frozenset()  # the names, at the last look
+    outdated: bool = False  # sessions have what is no longer assigned, and hide what a file says
     _refused: set[tuple[str, str]] = field(default_factory=set)
     _waiting: dict[str, object] = field(default_factory=dict)  # for a restart
 
@@ -98,6 +100,9 @@ class LiveSettings:
             if value is not None:
                 found[one.name] = value
         self.session = of_session
+        assigned = frozenset(one.name for one in said if one.assigned is not None)
+        self.outdated = not assigned >= self._assigned
+        self._assigned = assigned
         return found
 
     def _is_value(self, name: str, value: str) -> bool:

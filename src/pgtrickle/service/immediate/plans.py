@@ -6,7 +6,6 @@ from psycopg import Connection
 
 from pgtrickle.capture.sources import Source, get_source
 from pgtrickle.errors import (
-    LakeSinkError,
     SettingError,
     UnsupportedQueryError,
     UnsupportedSourceError,
@@ -46,7 +45,6 @@ def check_immediate(
     connection: Connection,
     compiled: Compiled,
     *,
-    sink: bool = False,
     cdc_mode: CdcMode | None = None,
 ) -> None:
     """Refuse a stream table that its writers cannot maintain, and say which mode can."""
@@ -62,8 +60,6 @@ def check_immediate(
                 f'"{one.name}" has no triggers, so its changes cannot be followed at once',
                 hint="Use refresh_mode = 'AUTO' or 'DIFFERENTIAL'.",
             )
-    if sink:
-        raise no_sink()
     if cdc_mode is CdcMode.WAL:
         raise no_log()
     list_sources(connection, compiled)
@@ -82,14 +78,6 @@ def _reads_tables(function: str) -> Refusal:
         f"the function \"{function}\" under refresh_mode = 'IMMEDIATE', because it reads tables",
         function,
         hint=f"A change of those changes any row. {_HINT}",
-    )
-
-
-def no_sink() -> LakeSinkError:
-    """Return the refusal of a sink."""
-    return LakeSinkError(
-        "a copy in the lake is delivered by refreshes, and IMMEDIATE has none",
-        hint=f"{_HINT[:-1]} for a stream table with a sink.",
     )
 
 

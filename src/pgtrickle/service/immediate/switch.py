@@ -18,6 +18,7 @@ from pgtrickle.service.compile import Compiled
 from pgtrickle.service.lock_waits import until_free
 from pgtrickle.service.refreshing.dispatch import refresh_when_free
 from pgtrickle.service.runtime import Runtime
+from pgtrickle.service.sinks.entry import find_copy
 
 _FIND_READY = "SELECT ready FROM pgtrickle.pgt_immediate WHERE pgt_id = %(id)s"
 
@@ -40,6 +41,9 @@ def leave_immediate(connection: Connection, stream_table: StreamTable, compiled:
     the snapshot that is taken then: it becomes the frontier.
     """
     capture_sources(connection, stream_table.id, compiled)
+    copy = find_copy(connection, stream_table)
+    if copy is not None:
+        copy.load_anew(connection)  # it lacks what writers wrote
     row = connection.execute(_FIND_READY, {"id": stream_table.id}).fetchone()
     drop_immediate(connection, stream_table.id)
     if row is not None and row[0] and stream_table.frontier is not None:

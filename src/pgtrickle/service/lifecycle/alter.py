@@ -8,7 +8,6 @@ from psycopg import Connection
 
 from pgtrickle.binding.planning_bounds import Bounds
 from pgtrickle.catalog.dependencies import list_dependencies
-from pgtrickle.catalog.lake.sinks import find_sink
 from pgtrickle.catalog.requests import is_served
 from pgtrickle.catalog.restored import adopt_stream_tables
 from pgtrickle.catalog.shadows.builds import find_active_build
@@ -24,7 +23,7 @@ from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.options.changes import Changes
 from pgtrickle.service.capturing.mode import settle_capture
 from pgtrickle.service.compile import check_refresh_mode, compile_stream_table, effective_mode
-from pgtrickle.service.immediate.plans import check_immediate, no_log, no_sink
+from pgtrickle.service.immediate.plans import check_immediate, no_log
 from pgtrickle.service.immediate.switch import enter_immediate, leave_immediate
 from pgtrickle.service.lifecycle.describe import describe
 from pgtrickle.service.lifecycle.record_options import record_options
@@ -152,10 +151,7 @@ def _build_shadow(
 
 def _check_changes(mode: RefreshMode, changes: Changes) -> None:
     """Refuse what does not go together with a stream table that its writers maintain."""
-    immediate = RefreshMode.IMMEDIATE
-    if mode is immediate and changes.options.sink.kind is not None:
-        raise no_sink()
-    if mode is immediate and changes.options.cdc_mode is CdcMode.WAL:
+    if mode is RefreshMode.IMMEDIATE and changes.options.cdc_mode is CdcMode.WAL:
         raise no_log()
 
 
@@ -200,8 +196,7 @@ def _change_mode(
     effective, reason = effective_mode(compiled, mode)
     before, immediate = stream_table.refresh_mode, RefreshMode.IMMEDIATE
     if mode is immediate and before is not immediate:
-        sink = find_sink(connection, stream_table.id) is not None
-        check_immediate(connection, compiled, sink=sink, cdc_mode=stream_table.cdc_mode)
+        check_immediate(connection, compiled, cdc_mode=stream_table.cdc_mode)
     if before is immediate and mode is not immediate:
         leave_immediate(connection, stream_table, compiled)
     update_refresh_mode(

@@ -77,8 +77,7 @@ def create_stream_table(
         check_refresh_mode(compiled, options.refresh_mode)
         immediate = options.refresh_mode is RefreshMode.IMMEDIATE
         if immediate:
-            sink = options.sink.kind is not None
-            check_immediate(connection, compiled, sink=sink, cdc_mode=options.cdc_mode)
+            check_immediate(connection, compiled, cdc_mode=options.cdc_mode)
 
         def transaction() -> None:
             stream_table = declare(connection, name, query, compiled, options)

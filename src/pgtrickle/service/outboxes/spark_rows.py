@@ -78,8 +78,14 @@ class OutboxOptions:
         )
 
     def first_id(self, position: Position) -> int:
-        """Return the entry after which a read begins."""
+        """Return the entry after which a read begins, or raise ST802."""
         if isinstance(self.starting, int):
+            if not position.first_id <= self.starting <= position.last_id + 1:
+                raise ChangesGoneError(
+                    f'the outbox of "{self.stream_table}" has entries {position.first_id} to'
+                    f" {position.last_id}, and no entry {self.starting}",
+                    hint="Start with the contents, or with an entry that is kept.",
+                )
             return self.starting - 1
         return position.last_id if self.starting == "latest" else position.first_id - 1
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from psycopg import Connection
 
 from pgtrickle.catalog.capture.snapshot_gaps import note_reinitialized
+from pgtrickle.catalog.lake.followed import note_copied
 from pgtrickle.catalog.refreshes.history import RefreshRecord, RefreshStatus, insert_refresh
 from pgtrickle.catalog.refreshes.leases import check_lease
 from pgtrickle.catalog.scheduling.subscriptions import tell_subscribers
@@ -176,8 +177,12 @@ def _deliver(writer: Connection, outcome: Outcome, refresh_id: int | None) -> Le
     if copy is None:
         return None
     columns, frontier = prepared.compiled.columns, outcome.basis.frontier
-    delivery = Delivery(stream_table, columns, frontier, refresh_id)
+    immediate = prepared.immediate
+    delivery = Delivery(stream_table, columns, frontier, refresh_id, after_commit=immediate)
     with prepared.account.timed("lake"):
+        if immediate:  # rows of writers are among those that the copy lacks
+            note_copied(writer, stream_table.id)
+            return copy.deliver(runtime, writer, delivery, None, written=True)
         return copy.deliver(runtime, writer, delivery, written.tracking, written=written.changed)
 
 

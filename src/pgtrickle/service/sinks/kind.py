@@ -31,6 +31,7 @@ class Delivery:
     columns: tuple[Column, ...]
     frontier: Frontier | None
     refresh_id: int | None = None  # None: delivered apart from any refresh
+    after_commit: bool = False  # never in the transaction of the refresh, which holds up writers
 
 
 class Copy(Protocol):

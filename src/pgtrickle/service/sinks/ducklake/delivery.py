@@ -115,7 +115,7 @@ def deliver_refresh(
         record = open_delivery(writer, stream_table.id)
     if record.status is DeliveryStatus.FAILED_PERMANENT or not record.due:
         return None
-    if sink.elsewhere:
+    if sink.elsewhere or delivery.after_commit:
         return delivery
     failure_mode = FailureMode(runtime.settings.ducklake_sink_failure_mode)
     # A refresh that is to fail with its delivery cannot be committed before.

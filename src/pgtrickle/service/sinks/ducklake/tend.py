@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pgtrickle.catalog.lake.chores import find_chores
 from pgtrickle.extras import require
+from pgtrickle.service.immediate.copies import request_lagging_copies
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.service.sinks.ducklake.news import SinkWatch
 
@@ -26,6 +27,7 @@ def tend_lake(runtime: Runtime, watch: SinkWatch) -> bool:
     if chores.sources:
         follow_due(runtime)
     if chores.sinks:
+        request_lagging_copies(runtime)
         deliver_due(runtime)
         maintain_due(runtime)
         if chores.unsettled or watch.waits:

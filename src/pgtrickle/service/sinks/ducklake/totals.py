@@ -13,7 +13,11 @@ from datetime import datetime
 
 from psycopg import Connection
 
-from pgtrickle.catalog.metric_values import DeliveryFigures, SinkFigures, list_deliveries_since
+from pgtrickle.catalog.figures.metric_values import (
+    DeliveryFigures,
+    SinkFigures,
+    list_deliveries_since,
+)
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ than a table of stream tables.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -26,6 +26,40 @@ class StreamTableFigures:
     staleness_seconds: float | None  # None before the first load
     consecutive_errors: int
     stretch: int  # a factor on its interval
+    # Of the last refreshes, at most twenty; None without any that changed something.
+    median_seconds: float | None
+    p99_seconds: float | None
+    lock_failures: int  # refreshes that gave up, because of a lock for example
+    # Of the last one that changed something.
+    action: str | None
+    engine: str | None
+    seconds: float | None
+    rows_inserted: int | None
+    rows_deleted: int | None
+    predicted_seconds: float | None
+    actual_seconds: float | None  # as far as it was predicted
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFigures:
+    """The captured changes of one source that wait."""
+
+    source: str
+    rows: int
+    bytes: int
+    lag_seconds: float | None  # None if nobody has read it yet
+
+
+@dataclass(frozen=True, slots=True)
+class ImmediateFigures:
+    """The writes that an IMMEDIATE stream table has followed."""
+
+    stream_table: str
+    lock_mode: str
+    lock_reason: str | None
+    statements: int
+    rows_inserted: int
+    rows_deleted: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +100,32 @@ def count_stream_tables(connection: Connection[TupleRow]) -> dict[str, int]:
     return dict(connection.execute(_COUNT_STATUSES).fetchall())
 
 
+# Twenty rows for each, by an index: what it costs does not grow with the history.
 _LIST_STREAM_TABLES = """
     SELECT s.pgt_schema, s.pgt_name,
            extract(epoch FROM pg_catalog.clock_timestamp() - s.data_timestamp)::float8,
-           s.consecutive_errors, COALESCE(p.stretch, 1)
-      FROM pgtrickle.pgt_stream_tables AS s
+           s.consecutive_errors, COALESCE(p.stretch, 1), l.seconds[1], l.seconds[2],
+           l.lock_failures, r.action, COALESCE(r.cost ->> 'engine', 'spark'),
+           extract(epoch FROM r.end_time - r.start_time)::float8, r.rows_inserted, r.rows_deleted,
+           r.predicted_ms / 1000, r.actual_ms / 1000
+      FROM (SELECT t.* FROM pgtrickle.pgt_stream_tables AS t
+             WHERE t.pgt_schema <> 'pgtrickle_state'
+             ORDER BY t.data_timestamp NULLS LAST, t.pgt_id
+             LIMIT %s) AS s
       LEFT JOIN pgtrickle.pgt_paces AS p USING (pgt_id)
-     WHERE s.pgt_schema <> 'pgtrickle_state'
+     CROSS JOIN LATERAL (
+               SELECT percentile_cont(ARRAY[0.5, 0.99]) WITHIN GROUP (ORDER BY h.seconds)
+                          FILTER (WHERE h.done) AS seconds,
+                      count(*) FILTER (WHERE h.error_code = 'ST408') AS lock_failures,
+                      max(h.refresh_id) FILTER (WHERE h.done) AS last
+                 FROM (SELECT one.refresh_id, one.error_code,
+                              extract(epoch FROM one.end_time - one.start_time)::float8 AS seconds,
+                              one.status = 'COMPLETED' AND one.action <> 'NO_DATA' AS done
+                         FROM pgtrickle.pgt_refresh_history AS one
+                        WHERE one.pgt_id = s.pgt_id
+                        ORDER BY one.start_time DESC LIMIT 20) AS h) AS l
+      LEFT JOIN pgtrickle.pgt_refresh_history AS r ON r.refresh_id = l.last
      ORDER BY s.data_timestamp NULLS LAST, s.pgt_id
-     LIMIT %s
 """
 
 
@@ -88,18 +139,44 @@ def list_stream_table_figures(
     ]
 
 
-_COUNT_LOCK_FALLBACKS = """
-    SELECT i.lock_reason, pg_catalog.sum(i.statements)::pg_catalog.int8
+_LIST_IMMEDIATE = """
+    SELECT i.name, i.lock_mode, i.lock_reason, i.statements, i.rows_inserted, i.rows_deleted
       FROM pgtrickle.immediate_status() AS i
-     WHERE i.lock_mode = 'exclusive'
-     GROUP BY i.lock_reason
 """
 
 
-def count_lock_fallbacks(connection: Connection[TupleRow]) -> dict[str, int]:
+def list_immediate_figures(connection: Connection[TupleRow]) -> list[ImmediateFigures]:
+    """Return the writes that each IMMEDIATE stream table has followed."""
+    return [ImmediateFigures(*row) for row in connection.execute(_LIST_IMMEDIATE)]
+
+
+def count_lock_fallbacks(immediate: Sequence[ImmediateFigures]) -> dict[str, int]:
     """Return how many statements took an exclusive lock on a stream table, by the reason."""
-    found: dict[str, int] = dict(connection.execute(_COUNT_LOCK_FALLBACKS).fetchall())
-    return dict.fromkeys(LOCK_REASONS, 0) | found
+    found = dict.fromkeys(LOCK_REASONS, 0)
+    for one in immediate:
+        if one.lock_mode == "exclusive" and one.lock_reason is not None:
+            found[one.lock_reason] = found.get(one.lock_reason, 0) + one.statements
+    return found
+
+
+_LIST_SOURCES = """
+    SELECT source_table, buffer_rows, buffer_bytes, lag_seconds FROM pgtrickle.capture_lag()
+     LIMIT %s
+"""
+
+
+def list_source_figures(connection: Connection[TupleRow], limit: int) -> list[SourceFigures]:
+    """Return the changes that wait, of the sources with the largest buffers."""
+    return [SourceFigures(*row) for row in connection.execute(_LIST_SOURCES, [limit])]
+
+
+_GET_SLOT_LAG = "SELECT pg_catalog.max(lag_bytes) FROM pgtrickle.slot_health()"
+
+
+def get_slot_lag(connection: Connection[TupleRow]) -> int | None:
+    """Return how much log the server keeps for the slot; None if there is none."""
+    [(found,)] = connection.execute(_GET_SLOT_LAG).fetchall()
+    return None if found is None else int(found)
 
 
 _COUNT_QUEUED = "SELECT count(*) FROM pgtrickle.pgt_requests WHERE status = 'QUEUED'"

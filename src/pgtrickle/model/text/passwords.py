@@ -1,4 +1,4 @@
-"""Keeping passwords out of everything the command line prints."""
+"""Keeping passwords out of everything that people are shown."""
 
 from __future__ import annotations
 

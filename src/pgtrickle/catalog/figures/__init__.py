@@ -1,0 +1,1 @@
+"""Figures of all that the catalog knows, for metrics and summaries."""

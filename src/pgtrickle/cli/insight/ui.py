@@ -1,0 +1,120 @@
+"""``pgtrickle ui``: look at stream tables live, on a web page."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pgtrickle.cli.connect import connected
+from pgtrickle.cli.options import Dsn, Json
+from pgtrickle.cli.output import errors_as_exit_codes, print_json, print_text
+from pgtrickle.errors import SettingError
+from pgtrickle.extras import require
+
+_SHORTEST = 16  # characters of a token
+_CTRL_C = 0  # the way to end it
+
+
+def ui(
+    ctx: typer.Context,
+    host: Annotated[str, typer.Option(help="Listen at this address.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free one.")] = 8642,
+    every: Annotated[
+        float, typer.Option(min=0.2, max=3600, help="Ask the database every so many seconds.")
+    ] = 1.0,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Show everything, and do nothing.")
+    ] = False,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help="Read the token from this file, not a new one.", show_default=False),
+    ] = None,
+    no_token: Annotated[
+        bool, typer.Option("--no-token", help="Let all users of this machine in, on loopback.")
+    ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="Answer to this name, too, behind a proxy.", show_default=False),
+    ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(help="Show the end of this log file, too.", show_default=False),
+    ] = None,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Serve a page on which stream tables are seen live, until Ctrl-C.
+
+    It prints the address, which holds a token. Whoever has it sees what the database role of this
+    command sees, and may do what that role may, unless --read-only.
+    """
+    with (
+        errors_as_exit_codes(ctx, as_json=as_json),
+        connected(ctx, dsn, local=False) as trickle,
+    ):
+        require("starlette")
+        require("uvicorn")
+        from pgtrickle.console.web import serving  # noqa: PLC0415 - takes longer than --help should
+
+        token = _token(host, token_file, no_token=no_token)
+        token = serving.new_token() if token is None else token
+        listener = _listen(host, port)
+        shown = serving.address(listener, token)
+        if as_json:
+            print_json({"url": shown}, indent=None)
+        else:
+            print_text(f"{shown}\nCtrl-C ends")
+        names = {host.lower(), *(one.lower() for one in allow_host or ())}
+        guard = serving.make_guard(token, names, read_only=read_only)
+        try:
+            serving.serve(trickle, guard, listener, seconds=every, log=log)
+        except KeyboardInterrupt:
+            raise typer.Exit(_CTRL_C) from None
+
+
+def _token(host: str, file: Path | None, *, no_token: bool) -> str | None:
+    if no_token:
+        if not _is_loopback(host):
+            raise SettingError(
+                f"--no-token would let everybody in who reaches {host}",
+                hint="Leave out --no-token, or --host: without it only this machine is served.",
+            )
+        return ""
+    if file is None:
+        return None
+    try:
+        token = file.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingError(
+            f"the token cannot be read: {error}", hint="Name a text file."
+        ) from error
+    if len(token) < _SHORTEST or not token.isascii() or not token.isprintable():
+        raise SettingError(
+            f"the token has fewer than {_SHORTEST} characters, or strange ones",
+            hint="Make one with: openssl rand -hex 24.",
+        )
+    return token
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise SettingError(
+            f"cannot listen at {host}, port {port}: {error.strerror}",
+            hint="Choose another: --port 0 takes any free one.",
+        ) from error

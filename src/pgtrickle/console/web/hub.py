@@ -1,0 +1,147 @@
+"""One look for all who look: viewers of the same panel share its pictures, and hear at once."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+
+from pgtrickle.catalog.console.picture import Picture
+from pgtrickle.console.panels import Panel
+from pgtrickle.console.view import Explained, View
+from pgtrickle.console.watching import Watch
+from pgtrickle.console.web.documents import error_document, panel_document
+from pgtrickle.errors import ConnectionLostError, TrickleError
+from pgtrickle.service.insight.channels import Notice
+
+Event = tuple[str, dict[str, Any]]
+_KEPT = 50  # pictures, of different panels and stream tables
+
+
+@dataclass(slots=True)
+class _Shared:
+    """The last picture for one panel, and who asks for the next."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    taken: float = float("-inf")
+    found: Picture | TrickleError = field(
+        default_factory=lambda: ConnectionLostError("nothing was read yet")
+    )
+
+
+class Hub:
+    """Takes pictures for all viewers, at most one for each panel and stream table at a time."""
+
+    def __init__(self, watch: Watch, seconds: float) -> None:
+        self._watch = watch
+        self._seconds = seconds
+        self._shared: dict[tuple[str, str | None], _Shared] = {}
+        self._viewers: set[asyncio.Event] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ended = threading.Event()
+        watch.heard = self._wake
+
+    @property
+    def viewers(self) -> int:
+        """How many pages look at the moment."""
+        return len(self._viewers)
+
+    def _wake(self) -> None:
+        """Tell all viewers, from the thread that hears, that there is something new."""
+        loop = self._loop
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(self._wake_all)
+
+    def _wake_all(self) -> None:
+        for one in self._viewers:
+            one.set()
+
+    def close(self) -> None:
+        """Let every page that looks go: nothing more is shown."""
+        self._ended.set()
+        self._wake_all()
+
+    async def document(self, panel: Panel, subject: str | None, words: str) -> dict[str, Any]:
+        """Return a panel as JSON; raise the error that kept the picture from being taken."""
+        picture = await self._picture(panel, subject)
+        return await run_in_threadpool(panel_document, panel, self._view(picture, subject), words)
+
+    def _view(self, picture: Picture, subject: str | None) -> View:
+        return View(
+            picture,
+            subject,
+            None,
+            self._watch.notices,
+            self._watch.deaf,
+            self._watch.log(),
+            self._watch.log_path,
+        )
+
+    async def explain(self, name: str) -> Explained:
+        """Return the plan of a stream table."""
+        return await run_in_threadpool(self._watch.explain, name)
+
+    async def _picture(self, panel: Panel, subject: str | None) -> Picture:
+        wanted = subject if panel.name == "table" else None
+        while len(self._shared) > _KEPT:
+            del self._shared[next(iter(self._shared))]
+        shared = self._shared.setdefault((panel.name, wanted), _Shared())
+        async with shared.lock:
+            if time.monotonic() >= shared.taken + self._seconds / 2:
+                try:
+                    shared.found = await run_in_threadpool(self._watch.look, panel, None, wanted)
+                except TrickleError as error:
+                    shared.found = error
+                shared.taken = time.monotonic()
+        if isinstance(shared.found, TrickleError):
+            raise shared.found
+        return shared.found
+
+    async def follow(self, panel: Panel, subject: str | None, words: str) -> AsyncIterator[Event]:
+        """Yield a panel whenever it changes, notices as they are heard, and whether all is well."""
+        self._loop = asyncio.get_running_loop()
+        told, seen = self._watch.count, None
+        awake = asyncio.Event()
+        self._viewers.add(awake)
+        try:
+            while not self._ended.is_set():
+                yield (event := await self._next(panel, subject, words, seen))
+                if event[0] == "panel":
+                    seen = event[1]["sheet"]
+                end = time.monotonic() + self._seconds
+                while not self._ended.is_set() and (left := end - time.monotonic()) > 0:
+                    told, news = self._watch.notices_since(told)
+                    for one in news:
+                        yield "notice", _notice(one)
+                    awake.clear()
+                    try:
+                        await asyncio.wait_for(awake.wait(), left)
+                    except TimeoutError:
+                        break
+        finally:
+            self._viewers.discard(awake)
+
+    async def _next(
+        self, panel: Panel, subject: str | None, words: str, seen: dict[str, Any] | None
+    ) -> Event:
+        try:
+            document = await self.document(panel, subject, words)
+        except TrickleError as error:
+            return "away", error_document(error)
+        if document["sheet"] == seen:
+            return "beat", document["moment"]
+        return "panel", document
+
+
+def _notice(notice: Notice) -> dict[str, Any]:
+    return {
+        "channel": notice.channel,
+        "name": notice.stream_table,
+        "heard_at": notice.heard_at.isoformat(),
+        "payload": notice.payload,
+    }

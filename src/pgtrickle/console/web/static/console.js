@@ -1,0 +1,305 @@
+// The page of the console: it draws what the server tells, and asks before it does anything.
+import { chart, place } from "./drawing.js";
+
+const $ = (id) => document.getElementById(id);
+const SVG = "http://www.w3.org/2000/svg";
+const state = { panel: "overview", name: "", words: "", chosen: "", session: null, events: null, sort: null };
+
+function make(tag, attributes = {}, ...children) {
+  const one = document.createElement(tag);
+  for (const [key, value] of Object.entries(attributes)) one.setAttribute(key, value);
+  one.append(...children);
+  return one;
+}
+function draw(tag, attributes = {}, text = "") {
+  const one = document.createElementNS(SVG, tag);
+  for (const [key, value] of Object.entries(attributes)) one.setAttribute(key, value);
+  one.textContent = text;
+  return one;
+}
+function reveal(id, shown) { $(id).toggleAttribute("hidden", !shown); }  // of SVG, too
+function say(text) { $("said").textContent = text; }
+
+async function send(path, body) {
+  const answer = await fetch(path, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-pgtrickle-csrf": state.session.csrf },
+    body: JSON.stringify(body),
+  });
+  const text = await answer.text();
+  if (!answer.ok && !text.startsWith("{")) throw new Error(text.trim());
+  const document = JSON.parse(text);
+  if (document.error) throw new Error(`error ${document.error.code}: ${document.error.message}\n${document.error.hint}`);
+  return document;
+}
+
+// Follow a panel: the server sends it whenever it changes.
+function follow() {
+  state.events?.close();
+  const asked = new URLSearchParams({ panel: state.panel, name: state.panel === "table" ? state.name : "", words: state.words });
+  const events = (state.events = new EventSource(`/events?${asked}`));
+  const on = (kind, act) => events.addEventListener(kind, (event) => act(JSON.parse(event.data)));
+  on("panel", (document) => { well(document.moment); show(document); });
+  on("beat", well);
+  on("away", (error) => trouble(`error ${error.code}: ${error.message}`));
+  on("notice", noticed);
+  events.onerror = () => trouble("the console does not answer; trying again");
+}
+function trouble(text) {
+  $("trouble").textContent = text;
+  reveal("trouble", text);
+}
+function well(moment) {
+  trouble("");
+  $("where").textContent = `${moment.database}${moment.standby ? " (standby)" : ""}`;
+  $("state").textContent =
+    `PostgreSQL ${moment.server}, ${moment.served ? "● daemon" : "✖ no daemon"}, ` +
+    `${moment.queued} queued, ${moment.running} run, as ${moment.role}`;
+  document.body.dataset.clock = moment.clock;
+}
+
+function open(panel, name = "") {
+  Object.assign(state, { panel, words: "", chosen: "", sort: null });
+  if (name) state.name = name;
+  $("words").value = "";
+  for (const one of ["plan", "graph", "chart"]) reveal(one, false);
+  reveal("query", panel === "overview");
+  $("sheet").tBodies[0].replaceChildren();
+  for (const one of $("panels").children) {
+    if (one.dataset.panel === panel) one.setAttribute("aria-current", "page");
+    else one.removeAttribute("aria-current");
+  }
+  $("title").textContent = panel === "table" ? state.name || "no stream table is chosen" : panel;
+  window.location.hash = panel === "table" && state.name ? `table/${encodeURIComponent(state.name)}` : panel;
+  buttons();
+  follow();
+}
+
+function show(document) {
+  if (document.panel !== state.panel) return;
+  const { sheet } = document;
+  const head = make("tr");
+  sheet.columns.forEach((column, number) => {
+    const title = make("th", { scope: "col", ...(column.right ? { class: "right" } : {}) }, column.title);
+    if (column.title) title.addEventListener("click", () => { state.sort = { number, down: state.sort?.number === number && !state.sort.down }; lines(sheet); });
+    head.append(title);
+  });
+  const titled = sheet.columns.some((column) => column.title);
+  $("sheet").tHead.replaceChildren(...(titled ? [head] : []));
+  lines(sheet);
+  if (document.graph) graph(document.graph);
+  if (document.chart) times(document.chart);
+}
+
+function lines(sheet) {
+  let shown = sheet.lines;
+  if (state.sort && !shown.some((line) => line.spans)) {
+    const { number, down } = state.sort;
+    const rank = (line) => line.cells[number][2] ?? line.cells[number][0];
+    shown = [...shown].sort((a, b) => (rank(a) < rank(b) ? -1 : rank(a) > rank(b) ? 1 : 0) * (down ? -1 : 1));
+  }
+  const rows = shown.map((line) => row(line, sheet));
+  if (!rows.length) rows.push(make("tr", {}, make("td", { class: "dim" }, sheet.empty)));
+  if (sheet.more) rows.push(make("tr", {}, make("td", { colspan: sheet.columns.length || 1, class: "dim" }, `and ${sheet.more} more: use the filter`)));
+  const focused = document.activeElement?.dataset?.key;
+  $("sheet").tBodies[0].replaceChildren(...rows);
+  if (focused) rows.find((one) => one.dataset.key === focused)?.focus();
+}
+
+function row(line, sheet) {
+  const one = make("tr");
+  line.cells.forEach(([text, tone], number) => {
+    const kinds = [tone === "plain" ? "" : tone, /^[ ▁-█]+$/.test(text) ? "bars" : "", !line.spans && sheet.columns[number]?.right ? "right" : ""].join(" ").trim().replace(/ +/g, " ");
+    const cell = make("td", { ...(kinds ? { class: kinds } : {}), ...(line.spans ? { colspan: sheet.columns.length || 1 } : {}) }, text);
+    one.append(cell);
+  });
+  if (line.key) {
+    one.className = line.key === state.chosen ? "open chosen" : "open";
+    one.tabIndex = 0;
+    one.dataset.key = line.key;
+    one.addEventListener("click", () => choose(line.key, one));
+    one.addEventListener("dblclick", () => enter(line.key));
+    one.addEventListener("keydown", (event) => { if (event.key === "Enter") enter(line.key); if (event.key === " ") { event.preventDefault(); choose(line.key, one); } });
+  }
+  return one;
+}
+function choose(key, row) {
+  state.chosen = key;
+  if (!["requests", "settings", "capture", "table"].includes(state.panel)) state.name = key;
+  for (const one of $("sheet").querySelectorAll(".chosen")) one.classList.remove("chosen");
+  row?.classList.add("chosen");
+  buttons();
+}
+function enter(key) {
+  if (!["requests", "settings", "capture", "table"].includes(state.panel)) open("table", key);
+}
+
+// The actions on what is chosen.
+function buttons() {
+  const target = { requests: "request", capture: "source", settings: "" }[state.panel] ?? "stream table";
+  const about = state.panel === "table" ? state.name : state.chosen;
+  const found = (state.session?.actions ?? []).filter((one) => one[2] === target && about);
+  const made = found.map(([name, , of, told, question]) => {
+    const one = make("button", { type: "button", title: told, "data-action": name }, name);
+    one.addEventListener("click", () => ask(question.replace("{}", about), () => act(name, of, about)));
+    return one;
+  });
+  if (state.panel === "table" && state.name) {
+    const one = make("button", { type: "button" }, "plan");
+    one.addEventListener("click", plan);
+    made.push(one);
+  }
+  $("buttons").replaceChildren(...made);
+}
+function ask(question, yes) {
+  $("asked").textContent = question;
+  $("question").addEventListener("close", () => { if ($("question").returnValue === "yes") yes(); }, { once: true });
+  $("question").returnValue = "no";
+  $("question").showModal();
+}
+async function act(action, target, name) {
+  say(`${action} ${name}: begun`);
+  try { say((await send("/api/act", { action, target, name })).text); }
+  catch (error) { say(error.message); }
+}
+async function plan() {
+  say("asking for the plan");
+  const found = await (await fetch(`/api/explain?${new URLSearchParams({ name: state.name })}`)).json();
+  const stages = (found.plan?.stages ?? []).map((stage) =>
+    `stage ${stage.name} on ${stage.engine}\n  ${stage.delta}\n` +
+    stage.reads.map((read) => `  read ${read.source}: ${read.kind}, bounded by ${read.bounded_by || "nothing"}\n`).join(""));
+  const missing = found.plan?.missing_indexes ?? [];
+  $("plan").textContent = found.refusal || [...stages, missing.length ? `missing indexes:\n  ${missing.join("\n  ")}` : "missing indexes: none"].join("\n");
+  reveal("plan", true);
+  say("");
+}
+
+// The graph: drag to pan, the wheel or + and - to zoom, Tab and Enter to open.
+const view = { x: 0, y: 0, scale: 1, shape: "" };
+function graph({ nodes, edges }) {
+  const svg = $("graph");
+  reveal("graph", nodes.length);
+  const shape = JSON.stringify([nodes.map((one) => one.name), edges]);
+  if (shape !== view.shape) {
+    view.shape = shape;
+    const placed = place(nodes, edges);
+    const wide = Math.max(...placed.map((one) => one.name.length), 8) * 7 + 20;
+    const at = new Map(placed.map((one) => [one.name, { x: one.column * (wide + 60) + 10, y: one.row * 56 + 10 }]));
+    const group = draw("g", { id: "all" });
+    for (const [source, reader] of edges) {
+      const a = at.get(source), b = at.get(reader);
+      const from = [a.x + wide, a.y + 20], to = [b.x, b.y + 20], half = (from[0] + to[0]) / 2;
+      group.append(draw("path", { class: "edge", d: `M${from} C${half},${from[1]} ${half},${to[1]} ${to}` }));
+    }
+    for (const one of placed) {
+      const { x, y } = at.get(one.name);
+      const node = draw("g", { "data-name": one.name, tabindex: 0, role: "link", transform: `translate(${x},${y})` });
+      node.append(draw("rect", { width: wide, height: 40 }), draw("text", { x: 8, y: 16 }, one.name), draw("text", { x: 8, y: 32, class: "small" }));
+      node.addEventListener("click", () => one.kind === "stream table" && open("table", one.name));
+      node.addEventListener("keydown", (event) => { if (event.key === "Enter" && one.kind === "stream table") open("table", one.name); });
+      group.append(node);
+    }
+    svg.replaceChildren(group);
+    const columns = Math.max(...placed.map((one) => one.column), 0) + 1, rows = Math.max(...placed.map((one) => one.row), 0) + 1;
+    Object.assign(view, { x: 0, y: 0, scale: 1, width: columns * (wide + 60), height: rows * 56 + 10 });
+    look();
+  }
+  for (const one of nodes) {
+    const node = svg.querySelector(`[data-name="${CSS.escape(one.name)}"]`);
+    const pulse = node.classList.contains("pulse") ? " pulse" : "";
+    node.setAttribute("class", `node ${one.kind === "stream table" ? one.tone : "source"}${pulse}`);
+    node.setAttribute("aria-label", `${one.name}, ${one.kind}${one.state ? `, ${one.state}, ${one.age}` : ""}`);
+    node.querySelector(".small").textContent = one.state ? `${one.state}  ${one.age}` : one.kind;
+  }
+}
+function look() {
+  const width = Math.max(view.width, 400) / view.scale, height = Math.max(view.height, 200) / view.scale;
+  $("graph").setAttribute("viewBox", `${view.x} ${view.y} ${width} ${height}`);
+}
+function zoom(factor) { view.scale = Math.min(Math.max(view.scale * factor, 0.2), 12); look(); }
+$("graph").addEventListener("wheel", (event) => { event.preventDefault(); zoom(event.deltaY < 0 ? 1.15 : 1 / 1.15); }, { passive: false });
+$("graph").addEventListener("pointermove", (event) => {
+  if (!(event.buttons & 1)) return;
+  const box = $("graph").viewBox.baseVal, ratio = box.width / $("graph").clientWidth;
+  view.x -= event.movementX * ratio; view.y -= event.movementY * ratio;
+  look();
+});
+$("graph").addEventListener("keydown", (event) => { if (event.key === "+") zoom(1.25); if (event.key === "-") zoom(0.8); });
+
+function noticed({ name, payload }) {
+  if (payload.event) say(`alert ${payload.event}: ${name ?? ""}`);
+  const node = name && $("graph").querySelector(`[data-name="${CSS.escape(name)}"]`);
+  if (!node) return;
+  node.classList.remove("pulse");
+  void node.getBoundingClientRect();  // so that the animation begins anew
+  node.classList.add("pulse");
+  node.dataset.pulses = Number(node.dataset.pulses ?? 0) + 1;
+  setTimeout(() => node.classList.remove("pulse"), 1200);
+}
+
+function times(points) {
+  const svg = $("chart");
+  reveal("chart", points.length);
+  const drawn = chart(points, 1000, 150);
+  svg.setAttribute("viewBox", "0 -14 1000 168");
+  svg.setAttribute("preserveAspectRatio", "none");
+  const bars = drawn.bars.map((bar) => {
+    const one = draw("rect", { class: bar.point.failed ? "bar bad" : "bar", x: bar.x, y: bar.y, width: bar.width, height: bar.height });
+    one.append(draw("title", {}, `${bar.point.at}: ${bar.point.action} ${bar.point.took.toFixed(0)} ms, predicted ${bar.point.predicted?.toFixed(0) ?? "nothing"}, ${bar.point.rows} rows`));
+    return one;
+  });
+  svg.replaceChildren(...bars, draw("polyline", { class: "guess", points: drawn.line }), draw("text", { class: "axis", x: 4, y: -3 }, `${drawn.most.toFixed(0)} ms; the line is the prediction`));
+}
+
+async function validate() {
+  const query = $("sql").value, verdict = $("verdict");
+  verdict.replaceChildren("asking");
+  try {
+    const found = await send("/api/validate", { query });
+    const mode = found.refresh_mode ? `It would be maintained: ${found.refresh_mode}.` : "It cannot be a stream table.";
+    const parts = [make("p", { class: found.refresh_mode ? "good" : "bad" }, mode)];
+    for (const reason of found.reasons) {
+      parts.push(make("p", { class: "warning" }, `${reason.code}: ${reason.message}`), make("p", {}, reason.hint));
+      parts.push(...marked(reason.detail));
+    }
+    if (found.sources.length) parts.push(make("p", {}, `It reads ${found.sources.map(([name, columns]) => `${name} (${columns.join(", ")})`).join("; ")}.`));
+    if (found.columns.length) parts.push(make("p", {}, `Its columns: ${found.columns.map((one) => one.join(" ")).join(", ")}.`));
+    verdict.replaceChildren(...parts);
+  } catch (error) { verdict.replaceChildren(make("p", { class: "bad" }, error.message)); }
+}
+// The server shows the line with marks below the place: underline what they mark.
+function marked(detail) {
+  const found = /^(line \d+: )(.*)\n( *)(\^+)/.exec(detail);
+  if (!found) return detail ? [make("pre", {}, detail)] : [];
+  const [, where, text, blanks, marks] = found;
+  const from = blanks.length - where.length, to = from + marks.length;
+  return [make("pre", {}, where, text.slice(0, from), make("span", { class: "wrong" }, text.slice(from, to)), text.slice(to))];
+}
+$("validate").addEventListener("click", validate);
+
+let typing;
+$("words").addEventListener("input", () => {
+  clearTimeout(typing);
+  typing = setTimeout(() => { state.words = $("words").value; follow(); }, 200);
+});
+document.addEventListener("keydown", (event) => {
+  if (event.target.matches("input, textarea") || event.ctrlKey || event.metaKey || event.altKey || $("question").open) return;
+  const found = state.session?.panels.find((one) => one[1] === event.key);
+  if (found) open(found[0]);
+  if (event.key === "/") { event.preventDefault(); $("words").focus(); }
+  if (event.key === "Escape") open("overview");
+});
+
+async function begin() {
+  const answer = await fetch("/api/session");
+  if (!answer.ok) { trouble(await answer.text()); return; }
+  state.session = await answer.json();
+  for (const [name, key, about] of state.session.panels) {
+    const one = make("button", { type: "button", "data-panel": name, title: `${about} (${key})` }, name);
+    one.addEventListener("click", () => open(name));
+    $("panels").append(one);
+  }
+  const [panel, name] = window.location.hash.slice(1).split("/");
+  open(state.session.panels.some((one) => one[0] === panel) ? panel : "overview", name ? decodeURIComponent(name) : "");
+}
+begin();

@@ -1,0 +1,1 @@
+"""The relay: what outboxes record, delivered to brokers, files, services and other databases."""

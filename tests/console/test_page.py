@@ -1,0 +1,162 @@
+"""The page: panels as JSON, events, deeds; and in a real browser, as people use it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+import pgtrickle
+from pgtrickle import Trickle
+from pgtrickle.console.panels import PANELS
+from pgtrickle.errors import ConnectionLostError
+from pgtrickle.settings import POSTGRES, Settings
+from tests.console.browser import Page, opened
+from tests.console.pages import Site, served
+from tests.fakes.engine import NoEngine
+from tests.fixtures.restartable import OwnServer
+from tests.labs.lab import Lab
+
+
+@pytest.fixture
+def shop(postgres_lab: Lab) -> Lab:
+    postgres_lab.run(
+        "CREATE TABLE t (id int PRIMARY KEY, k int, v int)",
+        "INSERT INTO t SELECT n, n % 5, n FROM generate_series(1, 50) AS n",
+    )
+    postgres_lab.create("sums", "SELECT k, sum(v) AS v FROM t GROUP BY k")
+    postgres_lab.create("large", "SELECT k FROM sums WHERE v > 100")
+    return postgres_lab
+
+
+@pytest.fixture
+def site(shop: Lab) -> Iterator[Site]:
+    with served(shop.trickle) as made:
+        yield made
+
+
+def test_every_panel_has_the_lines_of_the_terminal(scene: Trickle) -> None:
+    with served(scene) as site:
+        for name in PANELS:
+            document = site.ask(f"/api/panel/{name}?name=public.revenue").json
+            assert (document["panel"], document["moment"]["standby"]) == (name, False)
+            for line in document["sheet"]["lines"]:
+                columns = 1 if line["spans"] else len(document["sheet"]["columns"])
+                assert len(line["cells"]) == columns
+        graph = site.ask("/api/panel/graph").json["graph"]
+        chart = site.ask("/api/panel/table?name=public.revenue").json["chart"]
+
+    assert ["public.revenue", "public.both"] in graph["edges"]
+    assert {one["name"]: one["kind"] for one in graph["nodes"]}["public.orders"] == "table"
+    assert len(chart) == len(scene.refresh_history("revenue", limit=100))
+
+
+def test_a_filter_is_applied_before_lines_are_sent(scene: Trickle) -> None:
+    with served(scene) as site:
+        found = site.ask("/api/panel/overview?words=PER_c").json["sheet"]["lines"]
+
+    assert [one["key"] for one in found] == ["public.per_customer"]
+
+
+def test_what_changes_is_sent_and_a_refresh_is_heard_soon(shop: Lab, site: Site) -> None:
+    with site.events("panel=graph") as events:
+        kind, document = next(events)
+        assert (kind, document["panel"]) == ("panel", "graph")
+        time.sleep(0.5)  # until it listens
+        shop.run("UPDATE t SET v = v + 1 WHERE id = 1")
+        shop.trickle.refresh_stream_table("sums")
+        told = next(data for kind, data in events if kind == "notice")
+
+    assert (told["name"], told["payload"]["action"]) == ("public.sums", "DIFFERENTIAL")
+
+
+def test_actions_and_queries_are_answered(shop: Lab, site: Site) -> None:
+    act = {"action": "refresh", "target": "stream table", "name": "public.sums"}
+
+    assert site.act("/api/act", act).json["text"].startswith("public.sums: NO_DATA")
+    refused = site.act("/api/act", {**act, "name": "public.none"}).json
+    assert not refused["done"]
+    assert "ST201" in refused["text"]
+    fine = site.act("/api/validate", {"query": "SELECT id FROM t"}).json
+    assert (fine["refresh_mode"], fine["sources"]) == ("DIFFERENTIAL", [["public.t", ["id"]]])
+    wrong = site.act("/api/validate", {"query": "SELECT id, nonsense FROM t"}).json
+    assert not wrong["usable"]
+    assert "^^^^^^^^" in wrong["reasons"][0]["detail"]
+
+
+@pytest.fixture
+def page(site: Site, tmp_path: Path) -> Iterator[Page]:
+    with opened(site.url, tmp_path / "profile") as made:
+        yield made
+        assert made.errors == []
+
+
+def test_people_use_the_page(page: Page, shop: Lab) -> None:
+    page.resize(1200, 800)
+    page.wait("!!document.querySelector('tr[data-key=\"public.sums\"]')")
+    assert "token" not in page.run("location.href")
+
+    page.click("[data-panel=graph]")
+    page.wait("document.querySelectorAll('.node').length === 3")
+    shop.run("UPDATE t SET v = v + 1 WHERE id = 1")
+    shop.trickle.refresh_stream_table("sums")
+    page.wait("document.querySelector('[data-name=\"public.sums\"]').dataset.pulses >= 1")
+
+    page.click('[data-name="public.sums"] rect')
+    page.wait("document.querySelectorAll('#chart rect').length === 2")
+    page.click("[data-action=refresh]")
+    page.wait("document.querySelector('#question').open")
+    page.click("#question button[value=yes]")
+    page.wait("document.querySelector('#said').textContent.includes('NO_DATA')")
+
+    page.click("[data-panel=overview]")
+    page.wait("!document.querySelector('#query').hidden")
+    page.run("document.querySelector('#sql').value = 'SELECT id,\\n nonsense FROM t'")
+    page.click("#validate")
+    assert page.wait("document.querySelector('.wrong')?.textContent") == "nonsense"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everybody_can_use_it(page: Page, scheme: str) -> None:
+    """By axe, in light and dark; nothing is wider than a phone."""
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    page.call("Emulation.setEmulatedMedia", features=features)
+    page.resize(390, 800)
+    page.wait("!!document.querySelector('tr[data-key=\"public.sums\"]')")
+    axe = resources.files("axe_core_python").joinpath("axe.min.js").read_text()
+    page.run(f"{axe}; 0")
+    page.click('tr[data-key="public.sums"]')
+    for panel in ("overview", "graph", "table", "settings"):
+        page.click(f"[data-panel={panel}]")
+        page.wait("document.querySelectorAll('#sheet tbody tr').length > 1")
+        found = json.loads(page.run("axe.run().then((one) => JSON.stringify(one.violations))"))
+        assert [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in found] == []
+        assert page.run("document.scrollingElement.scrollWidth") <= 390
+
+
+def test_the_page_loads_nothing_from_elsewhere() -> None:
+    static = resources.files("pgtrickle.console.web").joinpath("static")
+    for file in static.iterdir():
+        text = file.read_text().replace("http://www.w3.org/", "")
+        assert "http://" not in text, file.name
+        assert "https://" not in text, file.name
+
+
+def test_a_lost_server_is_said_and_its_return_too(own_server: OwnServer) -> None:
+    settings = Settings(dsn=own_server.dsn, engine=POSTGRES, connection_timeout_seconds=2)
+    with (
+        pgtrickle.connect(settings=settings, engine=NoEngine(), init=True) as trickle,
+        served(trickle) as site,
+        site.events("panel=overview") as events,
+    ):
+        assert next(events)[0] == "panel"
+        own_server.stop("fast")
+        kind, error = next(one for one in events if one[0] not in {"beat", "panel"})
+        assert (kind, error["code"]) == ("away", ConnectionLostError.code)
+        assert error["hint"]
+        own_server.start()
+        assert next(kind for kind, _ in events if kind != "away") in {"beat", "panel"}

@@ -1,0 +1,132 @@
+"""What deploys the daemon fits the daemon; ``make deploy-check`` asks the programs that read it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from pgtrickle.cli.main import app
+from pgtrickle.model.version import VERSION
+from pgtrickle.settings import Settings
+from tools.check_deploy import CHART, DEPLOY, MANIFESTS, UNIT, verify_unit
+
+CONTAINERFILE = (DEPLOY / "container" / "Containerfile").read_text()
+
+
+def documents(path: Path) -> list[Any]:
+    return list(yaml.safe_load_all(path.read_text()))
+
+
+def manifests(kind: str) -> list[Any]:
+    return [one for one in documents(MANIFESTS) if one["kind"] == kind]
+
+
+def takes(arguments: list[str]) -> bool:
+    """Tell whether the command line takes these arguments; --help keeps it from acting."""
+    return CliRunner().invoke(app, [*arguments, "--help"]).exit_code == 0
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze")
+def test_unit_is_one_that_systemd_reads_without_a_word() -> None:
+    text = UNIT.read_text()
+    assert list(verify_unit(text)) == []
+    assert list(verify_unit(text.replace("Restart=", "Restrat="))) != []
+
+
+def test_every_command_of_the_deployments_is_one() -> None:
+    [started] = re.findall(r"^ExecStart=\S+ (.*) \$", UNIT.read_text(), re.MULTILINE)
+    [options] = re.findall(r"^PGTRICKLE_RUN_OPTIONS=(.*)$", (UNIT.parent / "shop.env").read_text(),
+                           re.MULTILINE)  # fmt: skip
+    assert takes(shlex.split(f"{started} {options}"))
+    [command] = re.findall(r"^CMD (\[.*\])$", CONTAINERFILE, re.MULTILINE)
+    assert takes(yaml.safe_load(command))
+    [deployment] = manifests("Deployment")
+    pod = deployment["spec"]["template"]["spec"]
+    containers = {one["name"]: one for one in [*pod["containers"], *pod["initContainers"]]}
+    assert takes(containers["daemon"]["args"])
+    assert takes(containers["init"]["args"])
+
+
+def test_probes_ask_the_port_on_which_the_daemon_answers() -> None:
+    [deployment] = manifests("Deployment")
+    [daemon] = deployment["spec"]["template"]["spec"]["containers"]
+    [port] = [one["containerPort"] for one in daemon["ports"] if one["name"] == "health"]
+    assert str(port) == daemon["args"][daemon["args"].index("--health-port") + 1]
+    paths = {name: daemon[name]["httpGet"]["path"] for name in daemon if name.endswith("Probe")}
+    assert paths == {"startupProbe": "/live", "livenessProbe": "/live", "readinessProbe": "/ready"}
+
+
+def test_nothing_runs_as_root_or_with_powers() -> None:
+    [deployment] = manifests("Deployment")
+    pod = deployment["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert pod["automountServiceAccountToken"] is False
+    for one in [*pod["containers"], *pod["initContainers"]]:
+        context = one["securityContext"]
+        assert context["readOnlyRootFilesystem"]
+        assert context["capabilities"] == {"drop": ["ALL"]}
+        assert not context["allowPrivilegeEscalation"]
+    assert re.search(r"^USER 10001:10001$", CONTAINERFILE, re.MULTILINE)
+    assert CONTAINERFILE.index("USER") < CONTAINERFILE.index("ENTRYPOINT")
+
+
+def test_no_password_stands_in_a_variable_or_an_argument() -> None:
+    compose = (DEPLOY / "container" / "compose.yaml").read_text()
+    for text in (MANIFESTS.read_text(), compose, UNIT.parent.joinpath("shop.env").read_text()):
+        for dsn in re.findall(r"postgresql://\S+", text):
+            assert not re.match(r"postgresql://[^@/]*:[^@/]+@", dsn)
+    assert "PGPASSWORD" not in MANIFESTS.read_text() + compose
+
+
+def test_settings_of_the_deployments_exist() -> None:
+    known = {f"PGTRICKLE_{name.upper()}" for name in Settings.__dataclass_fields__}
+    named = {
+        name
+        for path in DEPLOY.rglob("*")
+        if path.is_file()
+        for name in re.findall(r"\bPGTRICKLE_[A-Z_]+\b", path.read_text())
+    }
+    assert named - known - {"PGTRICKLE_RUN_OPTIONS"} == set()
+
+
+def test_versions_are_pinned_and_those_of_the_package() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["version"] == chart["appVersion"] == VERSION.partition("-")[0]
+    assert re.search(r"^ARG BASE=\S+:\d+\.\d+\.\d+-", CONTAINERFILE, re.MULTILINE)
+    images = [
+        one["image"]
+        for one in yaml.safe_load((DEPLOY / "container" / "compose.yaml").read_text())[
+            "services"
+        ].values()
+    ]
+    assert "docker.io/library/postgres:18.1-bookworm" in images
+    assert not any(one.endswith(":latest") for one in images)
+
+
+def test_two_daemons_survive_a_drained_node() -> None:
+    [deployment] = manifests("Deployment")
+    [budget] = manifests("PodDisruptionBudget")
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert deployment["spec"]["replicas"] > budget["spec"]["minAvailable"] == 1
+    for kind in ("PodDisruptionBudget", "Service", "NetworkPolicy"):
+        [one] = manifests(kind)
+        spec = one["spec"]
+        selector = spec.get("podSelector", spec.get("selector"))
+        assert (selector.get("matchLabels") or selector).items() <= labels.items()
+
+
+def test_shell_completes_commands_and_words() -> None:
+    for words, at, wanted in (
+        ("pgtrickle re", 1, {"refresh", "relay", "rename", "restore", "repair"}),
+        ("pgtrickle create t --refresh-mode D", 4, {"DIFFERENTIAL"}),
+    ):
+        asked = {"COMP_WORDS": words, "COMP_CWORD": str(at), "_PGTRICKLE_COMPLETE": "complete_bash"}
+        answer = CliRunner().invoke(app, [], env=asked, prog_name="pgtrickle")
+        assert set(answer.stdout.split()) == wanted

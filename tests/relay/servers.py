@@ -1,0 +1,59 @@
+"""Real servers for the receivers of relays: each starts on a free port, and ends with its test."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+
+def need(program: str, package: str) -> str:
+    """Return the path of a program, or skip with the reason."""
+    found = shutil.which(program) or shutil.which(program, path="/usr/sbin:/usr/local/sbin")
+    if found is None:
+        pytest.skip(f"{program} is not installed: apt-get install {package}")
+    return found
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+@contextmanager
+def running(command: list[str], port: int, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a server until the block ends; it listens when the block begins."""
+    with log.open("ab") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output)
+    try:
+        end = time.monotonic() + 60
+        while True:
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < end, log.read_text()
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                break
+            except OSError:
+                time.sleep(0.02)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def redis_server(folder: Path, port: int) -> Iterator[str]:
+    """Run Redis, which writes to its disk at once; yield its URL."""
+    program = need("redis-server", "redis-server")
+    command = [program, "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder)]
+    command += ["--save", "", "--appendonly", "yes", "--appendfsync", "always"]
+    with running(command, port, folder / "redis.log"):
+        yield f"redis://127.0.0.1:{port}/0"
