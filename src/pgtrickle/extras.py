@@ -32,6 +32,7 @@ EXTRA_OF: Final[Mapping[str, str]] = MappingProxyType(
         "grpc": "connect",
         "urllib3": "webhook",
         "redis": "redis",
+        "confluent_kafka": "kafka",
     }
 )
 _WORK: Final = MappingProxyType(
@@ -42,6 +43,7 @@ _WORK: Final = MappingProxyType(
         "console": "show its console in a terminal",
         "webhook": "deliver changes by HTTP",
         "redis": "deliver changes to Redis",
+        "kafka": "deliver changes to Kafka",
         "ui": "serve its console as a page",
         "connect": "be a client of Spark Connect, or use pandas",
     }
