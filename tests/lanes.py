@@ -53,6 +53,7 @@ LONG = {
     # Processes, servers and JVMs that are killed, frozen, starved or waited for.
     "tests/end_to_end/test_benchmarks.py": _ALL,
     "tests/relay/test_killed.py": _ALL,
+    "tests/relay/test_kafka.py": _ALL,
     "tests/end_to_end/test_clusters.py": _ALL,
     "tests/end_to_end/test_daemon.py": _ALL,
     "tests/end_to_end/test_kill.py": _ALL,
@@ -67,6 +68,7 @@ LONG = {
     "tests/spark/test_stall_watch.py::"
     "test_spark_without_executor_or_frozen_is_ended_and_replaced": _ALL,
     "tests/cli/test_daemon_requests.py": _ALL,
+    "tests/console/test_demo.py": _ALL,
     "tests/options/test_surfaces.py::test_type_checkers_find_a_word_that_does_not_exist": _ALL,
     "tests/first_week/test_daemon.py::test_daemon_whose_server_is_gone_is_soon_not_ready": _ALL,
     "tests/first_week/test_spark.py": _ALL,

@@ -57,7 +57,7 @@ class Saved:
     """A snapshot: the rows it has to bring back, and for which query in which mode."""
 
     rows: list[Text]
-    query: str
+    query: Shown
     mode: str
 
 
@@ -209,7 +209,7 @@ class Life:
         """Take a snapshot."""
         taken = self.lab.trickle.snapshots.snapshot_stream_table(self.made)
         self.tell(f"snapshot {taken}")
-        self.saved[taken.sql] = Saved(self.contents, self.query.sql, self.mode)
+        self.saved[taken.sql] = Saved(self.contents, self.query, self.mode)
         self.check_held()
         if (found := self.texts(taken.sql)) != self.contents:
             raise DifferentError(f"the snapshot of {self.contents} is {found}")
@@ -232,11 +232,11 @@ class Life:
             self.check_held()
             return
         except SnapshotMismatchError:
-            if (saved.query, saved.mode) == (self.query.sql, self.mode):
+            if (saved.query, saved.mode) == (self.query, self.mode):
                 raise
             self.check_held()
             return
-        if saved.query != self.query.sql or self.mode == "IMMEDIATE":
+        if saved.query != self.query or self.mode == "IMMEDIATE":
             raise DifferentError("the snapshot does not fit, and was restored")
         self.contents = saved.rows
         self.check_held()
@@ -375,6 +375,8 @@ class Life:
 
     def _another_query(self) -> tuple[Shown, bool]:
         """Draw a query, and whether columns may change as readers would feel."""
+        if self.saved and self.draw.random() < 0.3:  # back to one that a snapshot is of
+            return self.saved[self.draw.choice(sorted(self.saved))].query, True
         alike = self.draw.random() < 0.5
         query = self.next_query(like=self.query if alike else None)
         return query, not alike or self.draw.random() < 0.5

@@ -363,6 +363,31 @@ def test_snapshot_that_does_not_fit_is_refused(shop: Lab, statement: str, query:
     assert all_of(shop) == before
 
 
+@pytest.mark.parametrize(
+    "other", ["SELECT k AS half, k FROM t WHERE k > 1", "SELECT n AS k FROM (VALUES (1)) AS c (n)"]
+)
+@pytest.mark.parametrize("keeps", ["trimmed", "kept"])
+def test_snapshot_fits_again_when_its_query_returns(shop: Lab, keeps: str, other: str):
+    """Also where fewer columns were captured meanwhile, or nothing at all."""
+    runtime = shop.trickle._runtime
+    with pytest.MonkeyPatch.context() as patch:
+        settings = replace(runtime.settings, snapshot_keeps_changes=keeps == "kept")
+        patch.setattr(runtime, "settings", settings)
+        taken, before = take(shop), shop.rows("TABLE sums")
+        shop.trickle.alter_stream_table("sums", query=other, allow_breaking=True)
+        with pytest.raises(TrickleError, match="has another query by now"):
+            restore(shop, taken)
+        shop.run("UPDATE t SET v = v + 1")
+        assert shop.trickle.refresh_stream_table("sums").action.value in {"DIFFERENTIAL", "NO_DATA"}
+
+        shop.trickle.alter_stream_table("sums", query=SUMS, allow_breaking=True)
+        restore(shop, taken)
+
+        assert shop.rows("TABLE sums") == before
+        shop.trickle.refresh_stream_table("sums")
+        shop.check("sums")
+
+
 def test_state_of_another_form_is_refused(shop: Lab):
     taken = take(shop)
     [copy] = shop.rows(

@@ -10,7 +10,7 @@ import pytest
 
 from pgtrickle.model.sql_type import Column, SqlType
 from pgtrickle.model.text.names import QualifiedName
-from pgtrickle.storage.apply import ensure_row_index
+from pgtrickle.storage.apply import Applied, ensure_row_index, is_outdated
 from pgtrickle.storage.restoring.table_difference import weigh_difference
 
 _NAME = QualifiedName("public", "shown")
@@ -111,3 +111,29 @@ def test_table_of_repeated_rows_is_not_joined(connection: Any):
     connection.execute("UPDATE shown SET id = 1, amount = 1, note = NULL")
 
     assert weigh(connection) is None
+
+
+def test_differing_rows_are_fetched_at_their_places(connection: Any):
+    """A join with the places would read the whole table again."""
+    more = "SELECT i, i, NULL FROM generate_series(2001, 20000) AS i"
+    for statement in (
+        f"INSERT INTO saved {more}",
+        f"INSERT INTO shown {more}",
+        "UPDATE shown SET amount = 0 WHERE id % 50 = 7",
+        "ANALYZE shown",
+    ):
+        connection.execute(statement.encode())
+    with connection.transaction():
+        places = weigh_difference(connection, _NAME, _COLUMNS, "ONLY saved")
+        for table in ("shown", "saved"):
+            query = f"SELECT FROM {table} WHERE ctid = ANY (({places})::tid[])"
+            plan = "\n".join(line for (line,) in connection.execute(f"EXPLAIN {query}"))
+            assert "Tid Scan" in plan
+
+
+def test_few_changed_rows_leave_the_statistics_alone(connection: Any):
+    connection.execute("ANALYZE shown")
+
+    assert not is_outdated(connection, _NAME, Applied(100, 100))
+    assert is_outdated(connection, _NAME, Applied(101, 0))
+    assert is_outdated(connection, _NAME, Applied(1, 1000))
