@@ -161,7 +161,7 @@ def _opened(options: OutboxOptions, *, one_moment: bool = False) -> Iterator[Con
     ) as connection:
         if one_moment:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        connection.execute(FIX_PATH.encode())
+        connection.execute(trusted(FIX_PATH))
         connection.execute("SET LOCAL row_security = on")
         yield connection
 
