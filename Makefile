@@ -98,8 +98,9 @@ fuzz-lifecycle: setup  ## random lives: refresh, snapshot, restore, alter, dump,
 workloads: setup  ## TPC-H and Nexmark on Spark or ENGINE=postgres, ten cycles, beside PostgreSQL's own answers
 	$(BIN)/python -m tests.workloads --cycles $(or $(CYCLES),10) $(if $(ENGINE),--engine $(ENGINE)) $(QUERIES)
 
-corpus: setup  ## analytical queries under AUTO: ENGINE=duckdb, postgres or spark, QUERIES="cohorts json", CYCLES=10
-	$(BIN)/python -m tests.workloads.corpus --cycles $(or $(CYCLES),10) $(if $(ENGINE),--engine $(ENGINE)) $(QUERIES)
+corpus: setup  ## analytical queries under AUTO: ENGINE=duckdb, postgres or spark, QUERIES="cohorts json", CYCLES=10, HEAP=1g
+	$(BIN)/python -m tests.workloads.corpus --cycles $(or $(CYCLES),10) $(if $(ENGINE),--engine $(ENGINE)) \
+	  $(if $(HEAP),--heap $(HEAP)) $(QUERIES)
 
 # TRANSACTIONS=n SEED=s, ENGINE=spark; minutes to hours.
 soak: setup  ## 8 writers, refreshes all the while, connections killed: nothing lost, nothing twice

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pgtrickle.model.definitions.dump import RestoredItem, WrittenDump
     from pgtrickle.model.insight.disk_usage import DiskUsage
     from pgtrickle.model.insight.rehearsal import Profile
+    from pgtrickle.model.insight.self_monitoring import MonitoringPart
     from pgtrickle.model.lake.catalog import MovedCatalog, ShownCatalog
     from pgtrickle.model.lake.past_rows import PastRows
     from pgtrickle.model.lake.sink import DeliveryStatus, LakeCare, SinkStatus
@@ -151,6 +152,7 @@ __all__ = [
     "MetricsSummary",
     "MigrationPlan",
     "ModeAdvice",
+    "MonitoringPart",
     "MovedCatalog",
     "Notice",
     "Outbox",
@@ -286,6 +288,7 @@ _HOMES = {
     "RefreshGroup": "pgtrickle.model.status_report",
     "RefreshMode": "pgtrickle.model.stream_table",
     "DiskUsage": "pgtrickle.model.insight.disk_usage",
+    "MonitoringPart": "pgtrickle.model.insight.self_monitoring",
     "Profile": "pgtrickle.model.insight.rehearsal",
     "RefreshReport": "pgtrickle.model.report",
     "RefreshStatus": "pgtrickle.catalog.refreshes.history",
