@@ -23,7 +23,13 @@ _COMMENT = re.compile(
     re.DOTALL,
 )
 _CONTINUED = re.compile(r"'\s*\n\s*'")  # a string that goes on in the next line
-_VIEWS = ("stream_tables_info", "quick_health", "requests", "project_tables")
+_VIEWS = (
+    "stream_tables_info",
+    "quick_health",
+    "requests",
+    "project_tables",
+    "project_test_results",
+)
 # Filled in by the caller's session; nobody writes them.
 _HIDDEN = ("schemas name[]", "subscriber text", "author text")
 

@@ -103,7 +103,7 @@ def connect(
             def load(stored: Mapping[str, str]) -> Settings:
                 return load_settings(stored=stored, dsn=dsn)
 
-            runtime.live = LiveSettings(load, found.stored)
+            runtime.live = LiveSettings(load, found.stored, not standing.works_as_owner)
         if not standing.works_as_owner:
             with runtime.connection() as connection:
                 check_tables(connection)

@@ -34,13 +34,14 @@ from pgtrickle.scheduler.units import Shape
 from pgtrickle.scheduler.wakeup import Bell
 from pgtrickle.scheduler.workers import Workers
 from pgtrickle.service.capturing.mode import tend_capture
-from pgtrickle.service.capturing.switch import tend_switch
+from pgtrickle.service.capturing.switch import following_switch
 from pgtrickle.service.configuration.follow import following_settings
 from pgtrickle.service.immediate.status import list_followed
 from pgtrickle.service.insight.metric_values import FigureReader
 from pgtrickle.service.insight.status import show_shape, show_stream_tables, show_time_zone
 from pgtrickle.service.lifecycle.rename import follow_renames
 from pgtrickle.service.lifecycle.shadows.run import follow_due, following_shadows
+from pgtrickle.service.projects.after_refreshes import run_due_tests, testing_projects
 from pgtrickle.service.refreshing.dispatch import refresh_unit, try_suspended
 from pgtrickle.service.requests.server import RequestServer
 from pgtrickle.service.runtime import Runtime
@@ -195,6 +196,7 @@ class Daemon:
                 executor.submit(self.serve_requests).result()
                 _await(executor.submit(loop.run_once, stop), stop)
                 _await(executor.submit(self.follow_shadows, stop), stop)
+                _await(executor.submit(run_due_tests, self._runtime), stop)
             else:
                 self._run_in(executor, loop, stop, attendant)
 
@@ -225,7 +227,12 @@ class Daemon:
             def works() -> bool:
                 return leadership.leads and not stop.is_set()
 
-            with self.serving_requests(works), self.following_shadows(works):
+            with (
+                self.serving_requests(works),
+                self.following_shadows(works),
+                following_switch(self._runtime, works),
+                testing_projects(self._runtime, works),
+            ):
                 try:
                     _await(executor.submit(loop.run, stop), stop)
                 except (CatalogTooNewError, CatalogOutdatedError) as error:
@@ -357,8 +364,7 @@ class Daemon:
         return listening_for_changes(self._runtime)
 
     def tend_capture(self) -> None:
-        """Follow cdc_paused; read the log, watch the slot and hand sources over, if it is time."""
-        tend_switch(self._runtime)
+        """Read the log, watch the slot and hand sources over, if it is time for that."""
         tend_capture(self._runtime)
 
     def tend_lake(self) -> bool:

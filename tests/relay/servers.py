@@ -57,3 +57,52 @@ def redis_server(folder: Path, port: int) -> Iterator[str]:
     command += ["--save", "", "--appendonly", "yes", "--appendfsync", "always"]
     with running(command, port, folder / "redis.log"):
         yield f"redis://127.0.0.1:{port}/0"
+
+
+_KAFKA = Path.home() / ".cache" / "pgtrickle" / "kafka-4.3.1"
+_KAFKA_SETTINGS = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+log.dirs={folder}/data
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
+transaction.state.log.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+group.initial.rebalance.delay.ms=0
+auto.create.topics.enable=false
+"""
+
+
+@contextmanager
+def kafka_server(folder: Path, port: int, controller: int) -> Iterator[str]:
+    """Run Kafka, with what it had before if it ran in this folder; yield its address."""
+    java = need("java", "openjdk-17-jre-headless")
+    if not any(_KAFKA.glob("kafka_2.13-*.jar")):
+        pytest.skip(f"Kafka is not in {_KAFKA}: see .ci/run")
+    settings = folder / "server.properties"
+    values = {"port": port, "controller": controller, "folder": folder}
+    settings.write_text(_KAFKA_SETTINGS.format(**values))
+    program = [java, "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{_KAFKA}/*"]
+    if not (folder / "data" / "meta.properties").exists():
+        cluster = ["-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", str(settings)]
+        subprocess.run(
+            [*program, "kafka.tools.StorageTool", "format", *cluster],
+            check=True,
+            capture_output=True,
+        )
+    with running([*program, "kafka.Kafka", str(settings)], port, folder / "kafka.log"):
+        yield f"127.0.0.1:{port}"
+
+
+@contextmanager
+def nats_server(folder: Path, port: int) -> Iterator[str]:
+    """Run NATS with JetStream, with what it had before in this folder; yield its URL."""
+    program = need("nats-server", "nats-server")
+    command = [program, "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(folder / "jetstream")]
+    with running(command, port, folder / "nats.log"):
+        yield f"nats://127.0.0.1:{port}"

@@ -9,7 +9,6 @@ from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
 from pgtrickle.model.text.names import quote_literal
-from pgtrickle.session import Session
 from pgtrickle.settings import (
     Settings,
     UnknownSetting,
@@ -83,9 +82,8 @@ _LIST_SAID = sql.SQL("""
 _FROM_TABLE = sql.SQL(" LEFT JOIN pgtrickle.pgt_settings AS t ON t.name = n.name")
 
 
-def list_said(connection: Connection[TupleRow]) -> list[Said]:
+def list_said(connection: Connection[TupleRow], *, of_guest: bool = False) -> list[Said]:
     """Return what the database says of settings; to a guest the table says nothing."""
-    of_guest = isinstance(connection, Session) and connection.of_guest
     return [Said(*row) for row in connection.execute(_said(of_guest=of_guest))]
 
 

@@ -253,10 +253,14 @@ class Loop:
 
         Any thread may call this: both are copied before they are counted.
         """
+        running, unstarted = self._count_started()
+        return running, unstarted + len(self._waited)
+
+    def _count_started(self) -> tuple[int, int]:
+        """Return how many units are being refreshed, and how many wait for a worker."""
         futures = list(self._in_flight.values())
         running = sum(future.running() for future in futures)
-        unstarted = sum(not future.running() and not future.done() for future in futures)
-        return running, unstarted + len(self._waited)
+        return running, sum(not future.running() and not future.done() for future in futures)
 
     def find_problem(self) -> str | None:
         """Return why the loop makes no progress, or None; any thread may call this."""
@@ -313,7 +317,7 @@ class Loop:
                 self.watcher.fell_behind(cycle)
 
     def _tell_saturation(self) -> None:
-        news = self.admission.look(*self.busy())
+        news = self.admission.look(*self._count_started())
         if news is not None:
             self.stream_tables.note_saturation(news[0])
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import psycopg
 import pytest
 
-from pgtrickle.errors import CapturePausedError
-from pgtrickle.service.capturing.switch import follow_switch
+from pgtrickle.errors import CapturePausedError, ServerBusyError
+from pgtrickle.service.capturing.switch import follow_switch, following_switch, tend_switch
 from tests.labs.lab import Lab
 
 PAUSED = """
@@ -65,16 +66,16 @@ def test_pauses_by_name_are_not_the_switchs(shop: Lab):
 def test_daemon_follows_what_a_session_has_set(shop: Lab):
     shop.run("SELECT pgtrickle.set_setting('cdc_paused', 'on')")
     shop.trickle._runtime.look_at_settings()
-    shop.trickle.daemon.tend_capture()
+    tend_switch(shop.trickle._runtime)
     assert shop.value(PAUSED) == ["t", "u"]
     # Somebody resumes against the switch: it is paused again.
     shop.trickle.capture.resume_cdc("t")
-    shop.trickle.daemon.tend_capture()
+    tend_switch(shop.trickle._runtime)
     assert shop.value(PAUSED) == ["t", "u"]
 
     shop.run("SELECT pgtrickle.set_setting('cdc_paused', 'off')")
     shop.trickle._runtime.look_at_settings()
-    shop.trickle.daemon.tend_capture()
+    tend_switch(shop.trickle._runtime)
     assert shop.value(PAUSED) == []
     assert follow_switch(shop.trickle._runtime) == []
 
@@ -87,3 +88,20 @@ def test_source_that_is_gone_holds_nothing_up(shop: Lab):
 
     assert shop.value(PAUSED) == []
     assert shop.value("SELECT count(*) FROM pgtrickle.pgt_switched_pauses") == 0
+
+
+def test_source_in_use_holds_no_other_up(shop: Lab):
+    shop.trickle.set_setting("cdc_paused", "on")
+    with psycopg.connect(shop.trickle.dsn) as writer:
+        writer.execute("INSERT INTO t VALUES (1)")  # a resumption waits for it
+        shop.run("SELECT pgtrickle.set_setting('cdc_paused', 'off')")
+        shop.trickle._runtime.look_at_settings()
+        with pytest.raises(ServerBusyError):
+            follow_switch(shop.trickle._runtime, 0.1)
+        assert shop.value(PAUSED) == ["t"]
+        writer.rollback()
+    with following_switch(shop.trickle._runtime, lambda: True):
+        until = time.monotonic() + 30
+        while shop.value(PAUSED) != []:
+            assert time.monotonic() < until
+            time.sleep(0.05)

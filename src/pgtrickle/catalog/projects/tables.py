@@ -37,11 +37,13 @@ def list_records(connection: Connection[TupleRow]) -> dict[int, ProjectRecord]:
 
 _RECORD = """
     INSERT INTO pgtrickle.pgt_project_tables AS p
-           (pgt_id, project, target, file, owner, tags, tests, applied)
-    VALUES (%(id)s, %(project)s, %(target)s, %(file)s, %(owner)s, %(tags)s, %(tests)s, %(applied)s)
+           (pgt_id, project, target, file, owner, tags, tests, search_path, applied)
+    VALUES (%(id)s, %(project)s, %(target)s, %(file)s, %(owner)s, %(tags)s, %(tests)s,
+            %(search_path)s, %(applied)s)
         ON CONFLICT (pgt_id) DO UPDATE
        SET project = excluded.project, target = excluded.target, file = excluded.file,
            owner = excluded.owner, tags = excluded.tags, tests = excluded.tests,
+           search_path = excluded.search_path, tested_refresh = NULL,
            applied = excluded.applied, applied_at = pg_catalog.now(), applied_by = current_user
 """
 
@@ -56,6 +58,7 @@ def record_applied(
     owner: str | None,
     tags: Sequence[str],
     tests: Sequence[Mapping[str, Any]],
+    search_path: str | None,
     applied: Mapping[str, Any],
 ) -> None:
     """Record what a project said of a stream table when it was applied."""
@@ -67,9 +70,17 @@ def record_applied(
         "owner": owner,
         "tags": list(tags),
         "tests": Jsonb(list(tests)),
+        "search_path": search_path,
         "applied": Jsonb(dict(applied)),
     }
     connection.execute(_RECORD, values)
+    connection.execute(_FORGET, {"id": stream_table_id, "tests": [one["name"] for one in tests]})
+
+
+_FORGET = """
+    DELETE FROM pgtrickle.pgt_project_test_results AS r
+     WHERE r.pgt_id = %(id)s AND r.test <> ALL (%(tests)s::pg_catalog.text[])
+"""
 
 
 _TAKEN = """

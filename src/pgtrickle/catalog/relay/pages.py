@@ -12,6 +12,7 @@ from psycopg.rows import TupleRow
 
 from pgtrickle.errors import ChangesGoneError, StreamTableNotFoundError
 from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.model.text.trusted import trusted
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,17 +152,23 @@ def list_columns(connection: Connection[TupleRow], relid: int) -> Sequence[tuple
     ]
 
 
+# Any role may have taken the name before, to let entries go that are not delivered.
+_OURS = """pg_catalog.pg_has_role(
+               g.owner_oid, (SELECT n.nspowner FROM pg_catalog.pg_namespace AS n
+                              WHERE n.nspname = 'pgtrickle'), 'USAGE')"""
 # Entries that a relay has yet to deliver are kept for it.
 _MAKE_GROUP = """
     SELECT pgtrickle.create_consumer_group(%(group)s, %(name)s, %(start)s, '{}')
 """
 _HAS_GROUP = """
     SELECT EXISTS (SELECT FROM pgtrickle.pgt_consumer_groups AS g
-                    WHERE g.group_name = %(group)s AND g.pgt_id = %(pgt_id)s)
-"""
+                    WHERE g.group_name = %(group)s AND g.pgt_id = %(pgt_id)s
+                      AND {ours})
+""".replace("{ours}", _OURS)
 _DROP_OTHERS = """
-    DELETE FROM pgtrickle.pgt_consumer_groups WHERE group_name = %(group)s AND pgt_id <> %(pgt_id)s
-"""
+    DELETE FROM pgtrickle.pgt_consumer_groups AS g
+     WHERE g.group_name = %(group)s AND NOT (g.pgt_id = %(pgt_id)s AND {ours})
+""".replace("{ours}", _OURS)
 
 
 def make_group(
@@ -174,8 +181,8 @@ def make_group(
         "start": "earliest" if earliest else "latest",
         "pgt_id": followed.pgt_id,
     }
-    connection.execute(_DROP_OTHERS, values)
-    [[known]] = connection.execute(_HAS_GROUP, values).fetchall()
+    connection.execute(trusted(_DROP_OTHERS), values)
+    [[known]] = connection.execute(trusted(_HAS_GROUP), values).fetchall()
     if not known:
         connection.execute(_MAKE_GROUP, values)
 
@@ -186,7 +193,7 @@ def check_group(connection: Connection[TupleRow], group: str, followed: Followed
     Without outbox there is no group: what was changed before it was enabled again is in no entry.
     """
     values = {"group": group, "pgt_id": followed.pgt_id}
-    [[known]] = connection.execute(_HAS_GROUP, values).fetchall()
+    [[known]] = connection.execute(trusted(_HAS_GROUP), values).fetchall()
     if not known:
         raise ChangesGoneError(
             f"the outbox of {followed.name} has not kept its entries for this pipeline",

@@ -22,6 +22,7 @@ COLUMNS = (
     Column("schedule", 10, rank=4),
     Column("errors", 6, rank=4, right=True),
 )
+_ENDS = {"FAILED": "fail", "CANCELLED": "stop", "SKIPPED": "skip", "RUNNING": "runs"}
 _ACTIONS = {"DIFFERENTIAL": "diff", "NO_DATA": "none", "FULL": "full", "REINITIALIZE": "reinit"}
 
 
@@ -88,7 +89,7 @@ def _action(latest: Latencies | None) -> Cell:
     if latest is None or latest.status is None:
         return Cell("-")
     if latest.status != "COMPLETED":
-        return cell(latest.status.lower()[:5], Tone.BAD)
+        return cell(_ENDS.get(latest.status, latest.status.lower()), Tone.BAD)
     return cell(_ACTIONS.get(latest.action or "", (latest.action or "-").lower()))
 
 

@@ -12,13 +12,22 @@ from pgtrickle.relay.secrets import resolve
 from pgtrickle.relay.sinks.sink import Sink
 
 # What each kind imports, if an extra brings it.
-_LIBRARIES: Final = {"redis": "redis", "webhook": "urllib3"}
+_LIBRARIES: Final = {
+    "kafka": "confluent_kafka",
+    "nats": "nats",
+    "redis": "redis",
+    "sqs": "boto3",
+    "webhook": "urllib3",
+}
 KINDS: Final = {
     "file": "lines:FileSink",
     "stdout": "lines:StdoutSink",
     "webhook": "webhook:WebhookSink",
     "postgres": "postgres:PostgresSink",
     "redis": "redis_streams:RedisSink",
+    "kafka": "kafka:KafkaSink",
+    "nats": "nats_streams:NatsSink",
+    "sqs": "sqs:SqsSink",
 }
 
 

@@ -59,7 +59,11 @@ def show_cdc_health(runtime: Runtime) -> list[CaptureHealth]:
 
 
 def pause_cdc(
-    runtime: Runtime, sources: Sequence[QualifiedName] = (), *, by_setting: bool = False
+    runtime: Runtime,
+    sources: Sequence[QualifiedName] = (),
+    *,
+    by_setting: bool = False,
+    seconds: float | None = None,
 ) -> list[str]:
     """Stop capturing these sources, or all, for every session, until ``resume_cdc``.
 
@@ -74,12 +78,14 @@ def pause_cdc(
     for tracking in _tracked(runtime, sources, {one.source for one in followed}):
         leave_wal(runtime, tracking.source_relid)
         pause = partial(_pause, tracking=tracking, by_setting=by_setting)
-        if _in_transaction(runtime, pause):
+        if _in_transaction(runtime, pause, seconds):
             paused.append(str(tracking.source))
     paused += [
         str(one.source)
         for one in followed
-        if _in_transaction(runtime, partial(_pause_followed, followed=one, by_setting=by_setting))
+        if _in_transaction(
+            runtime, partial(_pause_followed, followed=one, by_setting=by_setting), seconds
+        )
     ]
     return list(dict.fromkeys(paused))
 
@@ -109,7 +115,9 @@ def _pause(connection: Connection, tracking: ChangeTracking, *, by_setting: bool
     return True
 
 
-def resume_cdc(runtime: Runtime, sources: Sequence[QualifiedName] = ()) -> list[str]:
+def resume_cdc(
+    runtime: Runtime, sources: Sequence[QualifiedName] = (), *, seconds: float | None = None
+) -> list[str]:
     """Capture these sources, or all, again; return those that were paused.
 
     Waits for writers in flight. Each consumer reinitializes with its next refresh.
@@ -118,12 +126,12 @@ def resume_cdc(runtime: Runtime, sources: Sequence[QualifiedName] = ()) -> list[
     resumed = [
         str(tracking.source)
         for tracking in _tracked(runtime, sources, {one.source for one in followed})
-        if _in_transaction(runtime, partial(_resume, tracking=tracking))
+        if _in_transaction(runtime, partial(_resume, tracking=tracking), seconds)
     ]
     resumed += [
         str(one.source)
         for one in followed
-        if _in_transaction(runtime, partial(_resume_followed, followed=one))
+        if _in_transaction(runtime, partial(_resume_followed, followed=one), seconds)
     ]
     return list(dict.fromkeys(resumed))
 
@@ -143,10 +151,12 @@ def _resume(connection: Connection, tracking: ChangeTracking) -> bool:
     return True
 
 
-def _in_transaction(runtime: Runtime, change: Callable[[Connection], T]) -> T:
+def _in_transaction(
+    runtime: Runtime, change: Callable[[Connection], T], seconds: float | None = None
+) -> T:
     """Change a capture in a transaction that does not block writers for long."""
     with runtime.connection() as connection:
-        return until_free(runtime, connection, lambda: change(connection))
+        return until_free(runtime, connection, lambda: change(connection), seconds)
 
 
 def rebuild_cdc_triggers(runtime: Runtime) -> list[Mended]:

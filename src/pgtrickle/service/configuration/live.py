@@ -38,6 +38,7 @@ class LiveSettings:
 
     load: Callable[[Mapping[str, str]], Settings]
     stored: Mapping[str, str]
+    of_guest: bool = False  # who does not read the table of the catalog
     listeners: list[Callable[[], object]] = field(default_factory=list)  # told of each change
     version: int = 0  # counts the changes
     session: Mapping[str, str] = field(
@@ -71,7 +72,9 @@ class LiveSettings:
             self._turn.release()
 
     def _look(self, connection: Session, before: Settings) -> Settings:
-        stored = self._stored(list_said(connection), connection.info.options)
+        stored = self._stored(
+            list_said(connection, of_guest=self.of_guest), connection.info.options
+        )
         if stored == self.stored:
             return before
         after = self._settle(before, stored)

@@ -139,6 +139,7 @@ def _take(runtime: Runtime, project: Project, planned: Planned) -> None:
             owner=table.owner,
             tags=table.tags,
             tests=[describe_test(one) for one in table.tests],
+            search_path=table.search_path,
             applied=applied_of(project, table, planned.wanted),
         )
 

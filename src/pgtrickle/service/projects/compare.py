@@ -14,6 +14,7 @@ from pgtrickle.model.definitions.dump import STREAM_TABLE, Described
 from pgtrickle.model.projects.plan import FieldChange
 from pgtrickle.model.projects.project import ProjectTable, ProjectTest
 from pgtrickle.model.stream_table import RefreshMode
+from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.options.changes import read_options
 from pgtrickle.options.stream_table import OPTIONS
 from pgtrickle.service.lifecycle.definitions.compare import Difference, compare_stream_tables
@@ -45,6 +46,16 @@ def describe_test(test: ProjectTest) -> dict[str, Any]:
     if test.to is not None:
         found["to"] = test.to.sql
     return {key: list(one) if isinstance(one, tuple) else one for key, one in found.items()}
+
+
+def read_test(described: Mapping[str, Any]) -> ProjectTest:
+    """Read a test as the catalog keeps it."""
+    said = dict(described)
+    for key in ("columns", "values"):
+        said[key] = tuple(said.get(key, ()))
+    if "to" in said:
+        said["to"] = QualifiedName.parse(said["to"])
+    return ProjectTest(**said)
 
 
 def compare_with_database(wanted: Described, found: Described) -> Difference:

@@ -49,7 +49,7 @@ def run_tests(
         if refresh:
             refresh_when_free(runtime, table.name)
         for test in table.tests:
-            found.append(run_test(runtime, table, test, longest))
+            found.append(run_test(runtime, table.name, table.search_path, test, longest))
             tell(found[-1])
     return found
 
@@ -67,10 +67,14 @@ def _choose(project: Project, names: Collection[str]) -> Iterator[ProjectTable]:
 
 
 def run_test(
-    runtime: Runtime, table: ProjectTable, test: ProjectTest, longest: timedelta
+    runtime: Runtime,
+    name: QualifiedName,
+    search_path: str | None,
+    test: ProjectTest,
+    longest: timedelta = LONGEST,
 ) -> ProjectTestResult:
-    """Run one test."""
-    query, began = contradictions(table.name, test), time.monotonic()
+    """Run one test of a stream table."""
+    query, began = contradictions(name, test), time.monotonic()
     number: int | None = None
     sample: tuple[dict[str, Any], ...] = ()
     problem = None
@@ -78,13 +82,13 @@ def run_test(
         with runtime.connection() as connection, translated_errors(), connection.transaction():
             connection.execute(_READ_ONLY)
             connection.execute(_LIMIT, [str(int(longest.total_seconds() * 1000))])
-            set_search_path(connection, runtime.users_path(table.search_path))
+            set_search_path(connection, runtime.users_path(search_path))
             number, sample = _find(connection, query)
     except TrickleError as error:
         problem = f"{error.code}: {error}"
     bad = WARNED if test.warns else FAILED
     return ProjectTestResult(
-        table.name,
+        name,
         test.name,
         PASSED if number == 0 else bad,
         number,
