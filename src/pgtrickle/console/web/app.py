@@ -134,7 +134,7 @@ class Site:
         async def lines() -> AsyncIterator[str]:
             yield "retry: 2000\n\n"
             async for event, data in self.hub.follow(panel, subject, words):
-                yield f"event: {event}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
+                yield f"event: {event}\ndata: {data}\n\n"
 
         return StreamingResponse(lines(), media_type="text/event-stream")
 
