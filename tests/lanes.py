@@ -68,6 +68,7 @@ LONG = {
     "tests/spark/test_stall_watch.py::"
     "test_spark_without_executor_or_frozen_is_ended_and_replaced": _ALL,
     "tests/cli/test_daemon_requests.py": _ALL,
+    "tests/console/test_demo.py": _ALL,
     "tests/options/test_surfaces.py::test_type_checkers_find_a_word_that_does_not_exist": _ALL,
     "tests/first_week/test_daemon.py::test_daemon_whose_server_is_gone_is_soon_not_ready": _ALL,
     "tests/first_week/test_spark.py": _ALL,
@@ -99,6 +100,8 @@ LONG = {
     "tests/end_to_end/test_large_refreshes.py::"
     "test_what_an_earlier_stage_found_is_shared_when_it_is_large": _ALL,
     "tests/end_to_end/test_requests.py": _ALL,
+    "tests/end_to_end/test_outbox_in_spark.py::"
+    "test_a_query_to_parquet_has_each_change_once_however_often_it_is_stopped": _ALL,
     "tests/lake/test_maintain_meanwhile.py": _ALL,
     "tests/security/test_locks.py::test_locked_source_starves_no_other_stream_table": _ALL,
     "tests/security/test_locks.py::test_lock_on_a_source_says_nothing_about_the_query": _ALL,

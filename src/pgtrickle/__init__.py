@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pgtrickle.model.definitions.dump import RestoredItem, WrittenDump
     from pgtrickle.model.insight.disk_usage import DiskUsage
     from pgtrickle.model.insight.rehearsal import Profile
+    from pgtrickle.model.insight.self_monitoring import MonitoringPart
     from pgtrickle.model.lake.catalog import MovedCatalog, ShownCatalog
     from pgtrickle.model.lake.past_rows import PastRows
     from pgtrickle.model.lake.sink import DeliveryStatus, LakeCare, SinkStatus
@@ -100,6 +101,7 @@ if TYPE_CHECKING:
     from pgtrickle.service.lifecycle.rename import RenameReport
     from pgtrickle.service.lifecycle.repair.rebind import Mended
     from pgtrickle.service.lifecycle.validate import Validation
+    from pgtrickle.service.outboxes.spark_source import register_outbox
     from pgtrickle.settings import SettingInEffect, Settings
 
 __version__ = VERSION
@@ -151,6 +153,7 @@ __all__ = [
     "MetricsSummary",
     "MigrationPlan",
     "ModeAdvice",
+    "MonitoringPart",
     "MovedCatalog",
     "Notice",
     "Outbox",
@@ -215,6 +218,7 @@ __all__ = [
     "connect",
     "errors",
     "register_ducklake",
+    "register_outbox",
 ]
 
 _HOMES = {
@@ -286,6 +290,7 @@ _HOMES = {
     "RefreshGroup": "pgtrickle.model.status_report",
     "RefreshMode": "pgtrickle.model.stream_table",
     "DiskUsage": "pgtrickle.model.insight.disk_usage",
+    "MonitoringPart": "pgtrickle.model.insight.self_monitoring",
     "Profile": "pgtrickle.model.insight.rehearsal",
     "RefreshReport": "pgtrickle.model.report",
     "RefreshStatus": "pgtrickle.catalog.refreshes.history",
@@ -327,6 +332,7 @@ _HOMES = {
     "WrittenProject": "pgtrickle.model.projects.findings",
     "connect": "pgtrickle.bootstrap",
     "register_ducklake": "pgtrickle.lake.reader.source",
+    "register_outbox": "pgtrickle.service.outboxes.spark_source",
 }
 
 

@@ -46,6 +46,7 @@ RELEASED = {
     17: "4c792244054a211fd5f84d09583fafcd3dc70f9a5c86deb891f3f1c6f81176bd",
     18: "7a25bc6d656a45d0c660467364f48c75d16f0ad52c350943e147476ec4da0a94",
     19: "942c69204572bab2409bd611866b070cfc030060bec39bfe6f8b6ff54a525c2e",
+    20: "a3746c2297a679690cb521c21f959763c684f1d145d88d90c890511806394a15",
 }
 ALL = [
     *(f"{migration.version:04d} {migration.description}" for migration in list_migrations()),

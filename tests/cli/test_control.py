@@ -151,3 +151,15 @@ def test_who_falls_behind_is_shown(
     assert told.endswith("now every 240 s\n")
     [shown] = cli("scheduler", "behind", "--json").json["falling_behind"]
     assert (shown["stretch"], shown["late_refreshes"]) == (4, 1)
+
+
+def test_self_monitoring_is_set_up_shown_and_torn_down(cli: CommandLine, cheap: str) -> None:
+    assert "monitor setup" in cli("monitor", "status").stdout
+
+    made = cli("monitor", "setup", "--schedule", "5m", "--json").json["stream_tables"]
+
+    assert "pgtrickle_monitoring.efficiency" in made
+    assert "5m" in cli("monitor", "status").stdout
+    assert len(cli("monitor", "status", "--json").json["parts"]) == len(made) == 3
+    assert sorted(cli("monitor", "teardown").stdout.split()) == sorted(made)
+    assert cli("monitor", "teardown", "--json").json == {"dropped": []}

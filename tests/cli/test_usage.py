@@ -25,7 +25,7 @@ COMMANDS = [
 GROUPS = [
     "bulk", "snapshot", "shadow", "outbox", "consumers", "relay", "scheduler", "gate",
     "watermark", "fuse",
-    "sla", "group", "cdc",
+    "sla", "group", "monitor", "cdc",
     "sink",
     "lake",
 ]  # fmt: skip

@@ -17,8 +17,8 @@ from tools.error_examples import EXAMPLES
 
 ROOT = Path(pgtrickle.__file__).parent
 PAGE = ROOT.parents[1] / "docs" / "errors.md"
-# The words of PostgreSQL, of the object that the message is about, or of functions of consumers.
-WORDS_OF_OTHERS = {"ST101", "ST105", "ST107", "ST207", "ST803", "ST804"}
+# The words of PostgreSQL, or of the object that the message is about.
+WORDS_OF_OTHERS = {"ST101", "ST105", "ST107", "ST207"}
 _RUN = 3  # words in a row that a message shares with the package
 RUNNABLE = {
     "ST101": "SELEC 1",

@@ -111,4 +111,6 @@ def test_every_verb_that_lists_returns_a_listing():
         "resume_all",
         "resume_cdc",
         "set_buffer_durability",
+        "setup_self_monitoring",
+        "teardown_self_monitoring",
     ]

@@ -97,3 +97,12 @@ def kafka_server(folder: Path, port: int, controller: int) -> Iterator[str]:
         )
     with running([*program, "kafka.Kafka", str(settings)], port, folder / "kafka.log"):
         yield f"127.0.0.1:{port}"
+
+
+@contextmanager
+def nats_server(folder: Path, port: int) -> Iterator[str]:
+    """Run NATS with JetStream, with what it had before in this folder; yield its URL."""
+    program = need("nats-server", "nats-server")
+    command = [program, "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(folder / "jetstream")]
+    with running(command, port, folder / "nats.log"):
+        yield f"nats://127.0.0.1:{port}"

@@ -21,9 +21,11 @@ from redis import Redis
 from tests.fixtures.daemons import await_
 from tests.labs.lab import Lab
 from tests.relay.receiver import Receiver
-from tests.relay.servers import free_port, kafka_server, redis_server
+from tests.relay.servers import free_port, kafka_server, nats_server, redis_server
 from tests.relay.shop import open_shop, status, write, write_file
 from tests.relay.test_kafka import make_topic, read, rebuild
+from tests.relay.test_nats import make_stream
+from tests.relay.test_nats import read as read_stream
 from tests.seeds import seed_of
 
 _SEED = seed_of("PGTRICKLE_RELAY_SEED", 822)
@@ -89,6 +91,20 @@ def to_kafka(folder: Path, _: str) -> Iterator[tuple[dict[str, Any], Check]]:
 
 
 @contextmanager
+def to_nats(folder: Path, _: str) -> Iterator[tuple[dict[str, Any], Check]]:
+    with nats_server(folder, free_port()) as url:
+        make_stream(url)
+
+        def check(lab: Lab) -> int:
+            receiver = Receiver()
+            receiver.take(read_stream(url))
+            receiver.check(lab, "keyed")
+            return receiver.repeated
+
+        yield {"sink": "nats", "options": {"url": url, "subject": "changes.t"}}, check
+
+
+@contextmanager
 def to_postgres(_: Path, dsn: str) -> Iterator[tuple[dict[str, Any], Check]]:
     with psycopg.connect(dsn, autocommit=True) as there:
         there.execute("CREATE TYPE mood AS ENUM ('sad', 'ok')")
@@ -101,7 +117,7 @@ def to_postgres(_: Path, dsn: str) -> Iterator[tuple[dict[str, Any], Check]]:
         yield {"sink": "postgres", "options": {"dsn": dsn, "table": "public.copy"}}, check
 
 
-@pytest.mark.parametrize("receiver", [to_file, to_postgres, to_redis, to_kafka])
+@pytest.mark.parametrize("receiver", [to_file, to_postgres, to_redis, to_kafka, to_nats])
 def test_nothing_is_lost_or_comes_twice(
     postgres_lab: Lab,
     tmp_path: Path,

@@ -366,3 +366,15 @@ def test_levels_of_access_do_not_make_the_catalog_foreign(shared: Bench, level: 
     assert shared.value("reader", "SELECT count(*) FROM pgtrickle.pgt_status()") == 1
     assert code_of_connecting(shared, shared.dsn_of("owner")) is None
     assert code_of_connecting(shared, shared.dsn_of("reader")) is None  # a guest
+
+
+def test_a_schema_of_a_stranger_gets_no_self_monitoring(bench: Bench):
+    bench.run("admin", "GRANT CREATE ON DATABASE {database} TO {attacker}")
+    bench.run("attacker", "CREATE SCHEMA pgtrickle_monitoring")
+    bench.run("admin", "GRANT ALL ON SCHEMA pgtrickle_monitoring TO {owner}")
+
+    with bench.trickle() as trickle, pytest.raises(TrickleError) as caught:
+        trickle.insight.setup_self_monitoring()
+
+    assert caught.value.code == "ST202"
+    assert bench.roles["attacker"] in str(caught.value)

@@ -158,6 +158,17 @@ _PROCEDURES = (
         "The latest errors of a stream table, what each means and what to do.",
     ),
     Procedure(
+        "setup_self_monitoring",
+        (("schedule", "text", "'1m'"),),
+        "Create stream tables over the history of refreshes: efficiency, anomalies and "
+        "buffer_trends, in the schema pgtrickle_monitoring.",
+    ),
+    Procedure(
+        "teardown_self_monitoring",
+        (),
+        "Drop the stream tables over the history of refreshes.",
+    ),
+    Procedure(
         "cache_stats",
         (),
         "The counts of the daemon's cache of compiled queries: entries, plans, hits, misses, "

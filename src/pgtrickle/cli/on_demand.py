@@ -66,6 +66,7 @@ COMMANDS = {
     "fuse": "scheduling.fuse:fuse",
     "sla": "scheduling.sla:sla",
     "group": "scheduling.group:group",
+    "monitor": "scheduling.monitor:monitor",
     "cdc": "system.cdc:cdc",
     "sink": "lake.sink:sink",
     "lake": "lake.lake:lake",

@@ -285,7 +285,11 @@ _OWNERS_VERBS: dict[type[_OfGuest], tuple[str, ...]] = {
     ),
     GuestDefinitions: ("restore_definitions",),
     GuestProjects: ("plan_project", "apply_project", "diff_project"),
-    GuestInsight: ("explain_query_rewrite",),
+    GuestInsight: (
+        "explain_query_rewrite",
+        "setup_self_monitoring",
+        "teardown_self_monitoring",
+    ),
 }
 for _kind, _verbs in _OWNERS_VERBS.items():
     for _verb in _verbs:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pgtrickle.catalog.figures.summaries import get_metrics_summary, list_workers
 from pgtrickle.catalog.insight.disk_usage import list_disk_usage
 from pgtrickle.catalog.insight.profiles import list_profiles
+from pgtrickle.catalog.insight.self_monitoring import list_parts
 from pgtrickle.catalog.overview import (
     draw_graph,
     get_spec,
@@ -24,6 +25,7 @@ from pgtrickle.catalog.scheduling.planner import (
 )
 from pgtrickle.model.insight.disk_usage import DiskUsage
 from pgtrickle.model.insight.rehearsal import Profile
+from pgtrickle.model.insight.self_monitoring import MonitoringPart
 from pgtrickle.model.scheduling.recommendation import ModeAdvice, ScheduleAdvice
 from pgtrickle.model.status_report import (
     CacheStats,
@@ -152,6 +154,27 @@ class InsightVerbs(Naming):
         """
         with self._runtime.connection() as connection:
             return Listing(list_profiles(connection, self._name(name)))
+
+    def setup_self_monitoring(self, schedule: str = "1m") -> list[str]:
+        """Create stream tables over the history of refreshes; return their names.
+
+        They are ``efficiency``, ``anomalies`` and ``buffer_trends`` in the schema
+        ``pgtrickle_monitoring``; PostgreSQL computes them.
+        """
+        from pgtrickle.service.lifecycle.self_monitoring.set_up import set_up_self_monitoring
+
+        return set_up_self_monitoring(self._runtime, schedule)
+
+    def teardown_self_monitoring(self) -> list[str]:
+        """Drop the stream tables over the history of refreshes; return their names."""
+        from pgtrickle.service.lifecycle.self_monitoring.set_up import tear_down_self_monitoring
+
+        return tear_down_self_monitoring(self._runtime)
+
+    def self_monitoring_status(self) -> Listing[MonitoringPart]:
+        """Return the stream tables over the history of refreshes; none: there is no monitoring."""
+        with self._runtime.connection() as connection:
+            return Listing(list_parts(connection))
 
     def disk_usage(self) -> Listing[DiskUsage]:
         """Return what each table of stream tables and of pgtrickle takes, the largest first."""

@@ -12,7 +12,13 @@ from pgtrickle.relay.secrets import resolve
 from pgtrickle.relay.sinks.sink import Sink
 
 # What each kind imports, if an extra brings it.
-_LIBRARIES: Final = {"kafka": "confluent_kafka", "redis": "redis", "webhook": "urllib3"}
+_LIBRARIES: Final = {
+    "kafka": "confluent_kafka",
+    "nats": "nats",
+    "redis": "redis",
+    "sqs": "boto3",
+    "webhook": "urllib3",
+}
 KINDS: Final = {
     "file": "lines:FileSink",
     "stdout": "lines:StdoutSink",
@@ -20,6 +26,8 @@ KINDS: Final = {
     "postgres": "postgres:PostgresSink",
     "redis": "redis_streams:RedisSink",
     "kafka": "kafka:KafkaSink",
+    "nats": "nats_streams:NatsSink",
+    "sqs": "sqs:SqsSink",
 }
 
 

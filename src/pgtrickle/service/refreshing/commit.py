@@ -9,6 +9,7 @@ from datetime import datetime
 from psycopg import Connection
 
 from pgtrickle.catalog.capture.snapshot_gaps import note_reinitialized
+from pgtrickle.catalog.insight.self_monitoring import is_part
 from pgtrickle.catalog.lake.followed import note_copied
 from pgtrickle.catalog.refreshes.history import RefreshRecord, RefreshStatus, insert_refresh
 from pgtrickle.catalog.refreshes.leases import check_lease
@@ -115,9 +116,11 @@ def _record(writer: Connection, outcome: Outcome) -> int | None:
     """
     prepared, decision, basis = outcome.prepared, outcome.decision, outcome.basis
     by, applied = prepared.refresh.initiated_by, outcome.written.applied
-    nothing = decision.only_time or decision.action is Action.NO_DATA
-    if nothing and by is InitiatedBy.SCHEDULER and not outcome.written.changed:
-        return None
+    if by is InitiatedBy.SCHEDULER and not outcome.written.changed:
+        nothing = decision.only_time or decision.action is Action.NO_DATA
+        # A row of self-monitoring would be a change for it to follow, without an end.
+        if nothing or is_part(writer, prepared.stream_table.id):
+            return None
     record = RefreshRecord(
         initiated_by=by,
         status=RefreshStatus.COMPLETED,

@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Any
 from pgtrickle.service.insight.diagnose import diagnose_errors
 from pgtrickle.service.insight.explain import explain_delta, explain_query_rewrite
 from pgtrickle.service.insight.status import show_diamond_groups
+from pgtrickle.service.lifecycle.self_monitoring.set_up import (
+    set_up_self_monitoring,
+    tear_down_self_monitoring,
+)
 from pgtrickle.service.requests.caller import check_may_act_as_server, get_own_stream_table
 
 if TYPE_CHECKING:  # which imports this module
@@ -44,6 +48,19 @@ def clear_caches(ask: Ask, _given: Mapping[str, Any]) -> Any:
     """Forget what the server has compiled; it compiles again at the next refreshes."""
     check_may_act_as_server(ask)
     return ask.runtime.remembered.clear()
+
+
+def set_up_monitoring(ask: Ask, given: Mapping[str, Any]) -> Any:
+    """Create the stream tables over the history of refreshes."""
+    check_may_act_as_server(ask)
+    made = set_up_self_monitoring(ask.runtime, given.get("schedule", "1m"))
+    return {"stream_tables": made}
+
+
+def tear_down_monitoring(ask: Ask, _given: Mapping[str, Any]) -> Any:
+    """Drop the stream tables over the history of refreshes."""
+    check_may_act_as_server(ask)
+    return {"dropped": tear_down_self_monitoring(ask.runtime)}
 
 
 def explain_errors(ask: Ask, given: Mapping[str, Any]) -> Any:

@@ -359,6 +359,8 @@ VERBS: Mapping[str, Verb] = MappingProxyType(
             Verb("explain_delta", explanations.delta, _ONE),
             Verb("explain_query_rewrite", explanations.query_rewrite, ("query",)),
             Verb("diagnose_errors", explanations.explain_errors, _ONE),
+            Verb("setup_self_monitoring", explanations.set_up_monitoring, (), ("schedule",)),
+            Verb("teardown_self_monitoring", explanations.tear_down_monitoring, ()),
             Verb("cache_stats", explanations.cache_stats, ()),
             Verb("clear_caches", explanations.clear_caches, ()),
             Verb(

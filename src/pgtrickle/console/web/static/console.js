@@ -213,7 +213,9 @@ function graph({ nodes, edges }) {
   }
 }
 function look() {
-  const width = Math.max(view.width, 400) / view.scale, height = Math.max(view.height, 200) / view.scale;
+  // As wide as the graph: what is below is reached by dragging.
+  const ratio = $("graph").clientHeight / $("graph").clientWidth || 0.4;
+  const width = Math.max(view.width, 400) / view.scale, height = width * ratio;
   $("graph").setAttribute("viewBox", `${view.x} ${view.y} ${width} ${height}`);
 }
 function zoom(factor) { view.scale = Math.min(Math.max(view.scale * factor, 0.2), 12); look(); }

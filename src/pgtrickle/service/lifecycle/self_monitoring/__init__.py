@@ -1,0 +1,1 @@
+"""Self-monitoring: stream tables over the history of refreshes."""
