@@ -70,7 +70,7 @@ class PostgresSink:
             return None if found is None else Place(*found)
 
     def _make(self, schema: Schema) -> None:
-        assert self._connection is not None  # noqa: S101
+        assert self._connection is not None  # noqa: S101 - for the type checker
         run = self._connection.execute
         [[known]] = run("SELECT pg_catalog.to_regclass(%s)", [self._places]).fetchall()
         if known is None:
