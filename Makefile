@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-immediate fuzz-hostile fuzz-lifecycle lifecycle-kill workloads corpus soak chaos hostile bench-race lake-random lake-kill \
   lake-crowd audit demo demo-lake demo-ui bench bench-latency bench-capture bench-wal bench-idle bench-switches bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
-  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-console bench-lake bench-snapshots bench-projects bench-report bench-check check ci docs test-dbt package-sizes deploy-check release-check clean
+  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-console bench-lake bench-outbox bench-snapshots bench-projects bench-report bench-check check ci docs test-dbt package-sizes deploy-check release-check clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -98,8 +98,9 @@ fuzz-lifecycle: setup  ## random lives: refresh, snapshot, restore, alter, dump,
 workloads: setup  ## TPC-H and Nexmark on Spark or ENGINE=postgres, ten cycles, beside PostgreSQL's own answers
 	$(BIN)/python -m tests.workloads --cycles $(or $(CYCLES),10) $(if $(ENGINE),--engine $(ENGINE)) $(QUERIES)
 
-corpus: setup  ## analytical queries under AUTO: ENGINE=duckdb, postgres or spark, QUERIES="cohorts json", CYCLES=10
-	$(BIN)/python -m tests.workloads.corpus --cycles $(or $(CYCLES),10) $(if $(ENGINE),--engine $(ENGINE)) $(QUERIES)
+corpus: setup  ## analytical queries under AUTO: ENGINE=duckdb, postgres or spark, QUERIES="cohorts json", CYCLES=10, HEAP=1g
+	$(BIN)/python -m tests.workloads.corpus --cycles $(or $(CYCLES),10) $(if $(ENGINE),--engine $(ENGINE)) \
+	  $(if $(HEAP),--heap $(HEAP)) $(QUERIES)
 
 # TRANSACTIONS=n SEED=s, ENGINE=spark; minutes to hours.
 soak: setup  ## 8 writers, refreshes all the while, connections killed: nothing lost, nothing twice
@@ -270,6 +271,11 @@ bench-compile: setup  ## how long the compiler takes for joins of many tables, a
 
 bench-lake: setup  ## what a copy in the lake costs: LAKE_ROWS=n
 	$(BENCH).lake --rows $(or $(LAKE_ROWS),1000000) --output $(OUTPUT)/lake.json
+
+bench-outbox: setup  ## what an outbox costs a refresh: OUTBOX_ROWS=n, ROUNDS=n, ENGINE=spark
+	$(BENCH).outbox --rows $(or $(OUTBOX_ROWS),1000000) $(if $(ROUNDS),--rounds $(ROUNDS)) $(BY_ENGINE) \
+	  --output $(OUTPUT)/outbox$(addprefix -,$(ENGINE)).json
+	$(REPORT) $(OUTPUT)/outbox$(addprefix -,$(ENGINE)).json
 
 bench-console: setup  ## what the consoles cost with TABLES=n stream tables and VIEWERS=n
 	$(BENCH).console --output $(OUTPUT)/console.json \

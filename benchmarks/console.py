@@ -189,7 +189,10 @@ def _drain(terminal: int, seconds: float, until: bytes = b"") -> int:
     end, count, last = time.monotonic() + seconds, 0, b""
     while (left := end - time.monotonic()) > 0:
         if select.select([terminal], [], [], left)[0]:
-            found = os.read(terminal, 1 << 16)
+            try:
+                found = os.read(terminal, 1 << 16)
+            except OSError as error:  # it has ended
+                raise SystemExit(last.decode(errors="replace")) from error
             count += len(found)
             last = last[-100:] + found
             if until and until in last:

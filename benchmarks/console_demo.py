@@ -22,7 +22,8 @@ import psycopg
 import pgtrickle
 from benchmarks.say import say
 from pgtrickle.console.watching import Watch
-from pgtrickle.console.web.serving import address, make_guard, make_server, new_token
+from pgtrickle.console.web.guard import new_token
+from pgtrickle.console.web.serving import address, make_guard, make_server
 from pgtrickle.daemon import LogWatcher
 from pgtrickle.demo.generator import Generator
 from pgtrickle.demo.shop import REGIONS, REVENUE_BY_REGION, load_shop

@@ -100,6 +100,8 @@ LONG = {
     "tests/end_to_end/test_large_refreshes.py::"
     "test_what_an_earlier_stage_found_is_shared_when_it_is_large": _ALL,
     "tests/end_to_end/test_requests.py": _ALL,
+    "tests/end_to_end/test_outbox_in_spark.py::"
+    "test_a_query_to_parquet_has_each_change_once_however_often_it_is_stopped": _ALL,
     "tests/lake/test_maintain_meanwhile.py": _ALL,
     "tests/security/test_locks.py::test_locked_source_starves_no_other_stream_table": _ALL,
     "tests/security/test_locks.py::test_lock_on_a_source_says_nothing_about_the_query": _ALL,

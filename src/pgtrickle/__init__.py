@@ -101,6 +101,7 @@ if TYPE_CHECKING:
     from pgtrickle.service.lifecycle.rename import RenameReport
     from pgtrickle.service.lifecycle.repair.rebind import Mended
     from pgtrickle.service.lifecycle.validate import Validation
+    from pgtrickle.service.outboxes.spark_source import register_outbox
     from pgtrickle.settings import SettingInEffect, Settings
 
 __version__ = VERSION
@@ -217,6 +218,7 @@ __all__ = [
     "connect",
     "errors",
     "register_ducklake",
+    "register_outbox",
 ]
 
 _HOMES = {
@@ -330,6 +332,7 @@ _HOMES = {
     "WrittenProject": "pgtrickle.model.projects.findings",
     "connect": "pgtrickle.bootstrap",
     "register_ducklake": "pgtrickle.lake.reader.source",
+    "register_outbox": "pgtrickle.service.outboxes.spark_source",
 }
 
 

@@ -32,6 +32,7 @@ EXTRA_OF: Final[Mapping[str, str]] = MappingProxyType(
         "grpc": "connect",
         "urllib3": "webhook",
         "redis": "redis",
+        "boto3": "sqs",
         "nats": "nats",
         "confluent_kafka": "kafka",
     }
@@ -44,6 +45,7 @@ _WORK: Final = MappingProxyType(
         "console": "show its console in a terminal",
         "webhook": "deliver changes by HTTP",
         "redis": "deliver changes to Redis",
+        "sqs": "deliver changes to SQS",
         "nats": "deliver changes to NATS",
         "kafka": "deliver changes to Kafka",
         "ui": "serve its console as a page",

@@ -299,7 +299,7 @@ def test_drop_capture_leaves_no_trace(connection: Database):
         connection,
         "SELECT (SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'pgtrickle%%')"
         " + (SELECT count(*) FROM pg_class WHERE relname LIKE %s)"
-        " + (SELECT count(*) FROM pg_proc WHERE proname LIKE 'capture%%')",
+        " + (SELECT count(*) FROM pg_proc WHERE proname ~ '^capture_[0-9]')",
         buffer_name(captured.source_relid) + "%",
     )
     assert left == 0

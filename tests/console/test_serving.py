@@ -54,3 +54,36 @@ def test_a_port_that_is_taken_is_named(scene: Trickle) -> None:
     assert ended.returncode == 1
     assert f"cannot listen at 127.0.0.1, port {port}" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_the_daemon_serves_it_too_and_says_no_token(database: str, tmp_path: Path) -> None:
+    secret = "a-token-of-a-file-of-mine"  # noqa: S105 - of this test
+    (tmp_path / "token").write_text(secret)
+    command = [sys.executable, "-m", "pgtrickle", "run", "--dsn", database, "--ui-port", "0"]
+    environment = {**os.environ, "PGTRICKLE_ENGINE": "postgres"}
+    refused = subprocess.run(
+        command, capture_output=True, text=True, env=environment, check=False, timeout=60
+    )
+    assert (refused.returncode, "--ui-token-file" in refused.stderr) == (1, True)
+
+    process = subprocess.Popen(
+        [*command, "--ui-token-file", str(tmp_path / "token")],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        env=environment,
+    )
+    assert process.stderr is not None
+    told = ""
+    while "console on" not in told:
+        told = process.stderr.readline()
+        assert told
+    port = urlsplit(told.split()[2].rstrip(",")).port or 0
+    site = Site(make_guard(secret, (), read_only=False), port, "")
+    assert site.ask("/api/panel/overview", token=secret).status == 200
+    assert site.ask("/api/panel/overview", token=None).status == 401
+    process.send_signal(signal.SIGINT)
+    rest = process.communicate(timeout=60)[1]
+
+    assert process.returncode == 0, rest
+    assert secret not in told + rest

@@ -41,7 +41,7 @@ def ready(address: str) -> bool:
 
 def metric(address: str, name: str) -> str:
     _, page = asked(address, "/metrics")
-    [value] = [line.split()[-1] for line in page.splitlines() if line.startswith(f"{name} ")]
+    [value] = [line.split()[-1] for line in page.splitlines() if line.startswith(f"{name}{{")]
     return value
 
 

@@ -287,12 +287,12 @@ def test_members_of_a_group_may_read_one_another_in_functions(rows: Lab) -> None
         " BEGIN ATOMIC SELECT rate FROM best WHERE cur = wanted; END"
     )
     rows.create("low", "SELECT id, best_rate(cur) AS r FROM t WHERE id < 9")
-    rows.create("both", "SELECT low.id, best.rate, best_rate('EUR') AS euro FROM low"
+    rows.create("paired", "SELECT low.id, best.rate, best_rate('EUR') AS euro FROM low"
                 " JOIN best ON best.rate >= low.r")  # fmt: skip
 
     for statement in ("UPDATE rates SET rate = rate + 1", "DELETE FROM t WHERE id < 4"):
         rows.run(statement)
-        verified = rows.trickle.verify_stream_table("both")
+        verified = rows.trickle.verify_stream_table("paired")
         assert verified.ok, verified
         for name in rows.queries:
             rows.trickle.refresh_stream_table(name)

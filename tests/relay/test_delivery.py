@@ -12,9 +12,18 @@ import pytest
 from pgtrickle.errors import PipelineError, PipelineMissingError
 from pgtrickle.relay.envelopes import Envelope, decode
 from pgtrickle.relay.messages import Op
+from tests.fixtures.daemons import await_
 from tests.labs.lab import Lab
 from tests.relay.receiver import Receiver
-from tests.relay.shop import QUERIES, deliver, open_shop, status, write, write_file
+from tests.relay.shop import (
+    QUERIES,
+    deliver,
+    open_shop,
+    relaying,
+    status,
+    write,
+    write_file,
+)
 from tests.seeds import seed_of
 
 _SEED = seed_of("PGTRICKLE_RELAY_SEED", 822)
@@ -275,3 +284,24 @@ def test_writers_of_immediate_stream_tables_are_followed(postgres_lab: Lab, tmp_
         receiver.take(lines.read_bytes().splitlines())
         receiver.check(lab, "counts")
         lab.run(statement)
+
+
+def test_changed_definitions_are_followed(postgres_lab: Lab, tmp_path: Path):
+    lab = postgres_lab
+    open_shop(lab, "keyed")
+    first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
+    given = {"stream_table": "keyed", "sink": "file", "poll_ms": 20}
+    file = write_file(tmp_path / "relay.json", p={**given, "options": {"path": str(first)}})
+    with relaying(lab, file):
+        await_(lambda: first.exists() and b'"read"' in first.read_bytes())
+        file.write_text("pipelines: {p: {sink: nonsense}}")  # which changes nothing
+        lab.run("UPDATE t SET note = 'to the first' WHERE id = 5")
+        lab.refresh("keyed")
+        await_(lambda: b"to the first" in first.read_bytes())
+        write_file(file, p={**given, "options": {"path": str(second)}})
+        await_(second.exists)
+        lab.run("UPDATE t SET note = 'to the second' WHERE id = 5")
+        lab.refresh("keyed")
+        await_(lambda: b"to the second" in second.read_bytes())
+    assert b"to the second" not in first.read_bytes()
+    assert len(second.read_bytes().splitlines()) == 1

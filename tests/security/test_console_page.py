@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from pgtrickle import Trickle
-from pgtrickle.cli.insight.ui import _token
+from pgtrickle.cli.insight.ui import _check_alone
 from pgtrickle.console.web import serving
 from pgtrickle.console.web.guard import COOKIE, CSRF_HEADER, HEADERS, Guard, Rate
 from pgtrickle.errors import SettingError
@@ -196,17 +196,26 @@ def test_names_are_text_on_the_page(shop: Lab, site: Site) -> None:
 
 
 def test_without_a_token_only_this_machine_is_served(tmp_path: Path) -> None:
-    assert _token("127.0.0.1", None, no_token=True) == ""
-    assert _token("::1", None, no_token=True) == ""
+    for host in ("127.0.0.1", "::1", "localhost"):
+        _check_alone(host)
     for host in ("0.0.0.0", "::", "db.example", "10.0.0.1"):  # noqa: S104 - refused
         with pytest.raises(SettingError, match="let everybody in"):
-            _token(host, None, no_token=True)
+            _check_alone(host)
     short = tmp_path / "token"
     short.write_text("short\n")
     with pytest.raises(SettingError, match="fewer than"):
-        _token("127.0.0.1", short, no_token=False)
-    assert _token("0.0.0.0", None, no_token=False) is None  # noqa: S104 - a new one is made
-    assert len(serving.new_token()) >= 32
+        serving.read_token(short)
+    assert len(serving.read_token(None)) >= 32
+
+
+def test_the_token_may_be_typed_in(own_site: Site) -> None:
+    form = own_site.ask("/", token=None)
+    assert (form.status, 'action="/login"' in form.text) == (401, True)
+    typed = {"method": "POST", "token": None, "body": f"token={TOKEN}".encode()}
+    assert own_site.ask("/login", **typed).status == 303  # type: ignore[arg-type]
+    wrong = {**typed, "body": b"token=wrong"}
+    assert own_site.ask("/login", **wrong).status == 401  # type: ignore[arg-type]
+    assert own_site.ask("/login", **{**typed, "body": b"x" * 70_000}).status == 413  # type: ignore[arg-type]
 
 
 def test_guards_of_two_consoles_share_nothing() -> None:

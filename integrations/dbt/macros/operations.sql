@@ -6,13 +6,21 @@
 {% endmacro %}
 
 
-{#- Every stream table that this project makes, in the order of their dependencies. -#}
+{#- Every stream table that this project makes, each after those that it reads. -#}
 {% macro models() %}
   {% set found = [] %}
   {% if execute %}
+    {% set left = [] %}
     {% for node in graph.nodes.values()
         if node.resource_type == 'model' and node.config.materialized == 'stream_table' %}
-      {% do found.append(api.Relation.create(schema=node.schema, identifier=node.alias)) %}
+      {% do left.append(node) %}
+    {% endfor %}
+    {% for round in range(left | length) %}
+      {% set waiting = left | map(attribute='unique_id') | list %}
+      {% for node in left | list if not (node.depends_on.nodes | select('in', waiting) | list) %}
+        {% do found.append(api.Relation.create(schema=node.schema, identifier=node.alias)) %}
+        {% do left.remove(node) %}
+      {% endfor %}
     {% endfor %}
   {% endif %}
   {{ return(found) }}

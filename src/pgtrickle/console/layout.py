@@ -43,7 +43,7 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
     >>> fit("revenue", 9), fit("12", 4, right=True), fit("public.revenue", 9)
     ('revenue  ', '  12', 'public.r…')
     """
-    taken = cell_len(text)
+    taken = _width(text)
     if taken > width:
         return set_cell_size(text, max(width - 1, 0)) + "…" * (width > 0)
     return " " * (width - taken) + text if right else text + " " * (width - taken)
@@ -79,7 +79,11 @@ def fitted(sheet: Sheet, width: int) -> Fitted:
 
 def _needed(sheet: Sheet, column: int) -> int:
     texts = (one.cells[column].text for one in sheet.lines if not one.spans)
-    return max(map(cell_len, (sheet.columns[column].title, *texts)))
+    return max(map(_width, (sheet.columns[column].title, *texts)))
+
+
+def _width(text: str) -> int:
+    return len(text) if text.isascii() else cell_len(text)
 
 
 def _least(sheet: Sheet, shown: Sequence[int]) -> int:

@@ -45,6 +45,15 @@ _LIST_FUNCTIONS = """
      WHERE p.pronamespace = 'pgtrickle_state'::pg_catalog.regnamespace
        AND p.proname ~ %(pattern)s
 """
+_LIST_CALLED_BY_OTHERS = """
+    SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text
+      FROM pg_catalog.pg_proc AS p
+     WHERE p.pronamespace = 'pgtrickle_state'::pg_catalog.regnamespace
+       AND p.proname ~ %(pattern)s
+       AND EXISTS (SELECT FROM pg_catalog.pg_trigger AS t
+                    WHERE t.tgfoid = p.oid AND NOT t.tgisinternal
+                      AND t.tgname <> ALL (%(names)s::pg_catalog.text[]))
+"""
 _LIST_TYPES = """
     SELECT c.relname FROM pg_catalog.pg_class AS c
      WHERE c.relnamespace = 'pgtrickle_state'::pg_catalog.regnamespace
@@ -168,6 +177,13 @@ def mark_not_ready(
 
 def _drop_old(connection: Connection, stream_table_id: int, wanted: Design) -> None:
     """Drop what a new design replaces; functions of triggers are replaced in place."""
+    # A database that was restored has triggers with the oids of another in their names.
+    given = {
+        "pattern": rf"^st_{stream_table_id:d}_(before|after)(_|$)",
+        "names": [one.name for one in wanted.triggers],
+    }
+    for (function,) in connection.execute(_LIST_CALLED_BY_OTHERS, given).fetchall():
+        connection.execute(trusted(f"DROP FUNCTION {function} CASCADE"))
     kept = {one.name for one in wanted.functions if one.returns == "trigger"}
     _drop(connection, stream_table_id, kept)
 

@@ -375,8 +375,9 @@ class Life:
 
     def _another_query(self) -> tuple[Shown, bool]:
         """Draw a query, and whether columns may change as readers would feel."""
-        if self.saved and self.draw.random() < 0.3:  # back to one that a snapshot is of
-            return self.saved[self.draw.choice(sorted(self.saved))].query, True
+        others = [one.query for one in self.saved.values() if one.query != self.query]
+        if others and self.draw.random() < 0.3:  # back to one that a snapshot is of
+            return self.draw.choice(others), True
         alike = self.draw.random() < 0.5
         query = self.next_query(like=self.query if alike else None)
         return query, not alike or self.draw.random() < 0.5

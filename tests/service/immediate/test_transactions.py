@@ -126,6 +126,33 @@ def test_copy_and_prepared_transactions(shop: Lab) -> None:
         check(shop)
 
 
+def test_deferred_constraints(shop: Lab) -> None:
+    shop.run(
+        "CREATE TABLE d (id int PRIMARY KEY, o int REFERENCES o DEFERRABLE INITIALLY DEFERRED,"
+        " n int, UNIQUE (n) DEFERRABLE)",
+        "CREATE FUNCTION follow_up() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " UPDATE c SET region = region || '!' WHERE id = NEW.n; RETURN NULL; END $$",
+        "CREATE CONSTRAINT TRIGGER later AFTER INSERT ON d DEFERRABLE INITIALLY DEFERRED"
+        " FOR EACH ROW EXECUTE FUNCTION follow_up()",
+    )
+    query = "SELECT c.region, d.n, o.amount FROM d LEFT JOIN o ON o.id = d.o JOIN c ON c.id = d.n"
+    shop.create("followed", query, "IMMEDIATE")
+
+    with shop.connection.transaction():
+        shop.run("INSERT INTO d VALUES (1, 80, 1), (2, 2, 2)")
+        check(shop)
+        shop.run("INSERT INTO o VALUES (80, 1, 5)", "UPDATE d SET n = 3 - n")
+        check(shop)
+    check(shop)
+    assert shop.value("SELECT count(*) FROM c WHERE region LIKE '%!'") == 2
+    with pytest.raises(psycopg.errors.ForeignKeyViolation), shop.connection.transaction():
+        shop.run("INSERT INTO d VALUES (3, 999, 4)")
+    check(shop)
+    with shop.connection.transaction():
+        shop.run("SET CONSTRAINTS ALL IMMEDIATE", "INSERT INTO d VALUES (3, 1, 4)")
+        check(shop)
+
+
 def test_writers_without_rights(shop: Lab) -> None:
     shop.run(
         "DROP ROLE IF EXISTS im_writer",

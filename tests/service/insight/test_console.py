@@ -37,6 +37,7 @@ _SENT = re.compile(r"\tF\t\d+\t(Query|Execute)\t")
 def shop(postgres_lab: Lab) -> Lab:
     postgres_lab.run(*SHOP, "DELETE FROM pgtrickle.pgt_requests")
     postgres_lab.create("sums", SUMS)
+    postgres_lab.trickle.alter_stream_table("sums", schedule="1h")  # not late, however slow we are
     return postgres_lab
 
 
@@ -68,7 +69,7 @@ def test_a_missed_service_level_is_late(shop: Lab) -> None:
 
     [line] = shop.trickle.insight.picture([PicturePart.TABLES]).tables or ()
 
-    assert (line.target_s, line.stale, line.late) == (5.0, False, True)
+    assert (line.target_s, line.late) == (5.0, True)
 
 
 def test_latencies_are_the_last_twenty_of_the_history(shop: Lab) -> None:
@@ -193,7 +194,7 @@ def test_a_reader_sees_what_the_owner_sees_on_a_standby_too(own_server: OwnServe
             admin.execute(statement)
         owner = Settings(dsn=own_server.dsn, engine=POSTGRES)
         with pgtrickle.connect(settings=owner, engine=NoEngine(), init=True) as trickle:
-            trickle.create_stream_table("sums", SUMS)
+            trickle.create_stream_table("sums", SUMS, schedule="1h")
             with pytest.raises(PrivilegeError):
                 look(make_conninfo(own_server.dsn, user=reader))
             admin.execute("SELECT pgtrickle.grant_access(%s, 'reader')", [reader])

@@ -13,8 +13,8 @@ from tests.labs.lab import Lab
 
 CHECKS = [
     "daemon", "stale_daemons", "drained", "suspended", "fuses", "errors", "stale", "pace", "load",
-    "reinitialize", "capture", "snapshots", "slots", "sinks", "lake", "indexes", "wraparound",
-    "clock", "long_transactions",
+    "reinitialize", "capture", "snapshots", "slots", "sinks", "lake", "outboxes", "indexes",
+    "wraparound", "clock", "long_transactions",
 ]  # fmt: skip
 
 

@@ -286,3 +286,25 @@ def test_client_of_another_schema_changes_nothing(shop: Lab, tmp_path: Path) -> 
     write(tmp_path, project="project: shop\nschema: Sales Figures\nvariables: {least: 1}")
     assert applied(shop, tmp_path)['"Sales Figures".top'] == "created"
     assert shop.rows('SELECT total FROM "Sales Figures".top') == [(20,)]
+
+
+def test_copy_in_a_lake_is_made_kept_and_ended(shop: Lab, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    front = f"---\nsink: ducklake\nducklake_sink_path: {lake}\n---\n"
+    write(tmp_path, top=front + FILES["top"])
+    applied(shop, tmp_path)
+    assert [str(one.stream_table) for one in shop.trickle.lake.ducklake_sink_status()] == [
+        "public.top"
+    ]
+    assert shop.trickle.projects.plan_project(tmp_path).pending == ()
+
+    keyed = front.replace("---\n", "---\nducklake_partition_by: total\n", 1)
+    write(tmp_path, top=keyed + FILES["top"])
+    [step] = shop.trickle.projects.plan_project(tmp_path).pending
+    assert "ducklake_partition_by" in step.changed
+    write(tmp_path)
+    [step] = shop.trickle.projects.plan_project(tmp_path).pending
+    assert (step.action, "sink" in step.changed) == ("alter", True)
+    applied(shop, tmp_path)
+    assert shop.trickle.lake.ducklake_sink_status() == []
+    assert shop.trickle.projects.plan_project(tmp_path).pending == ()

@@ -20,6 +20,7 @@ from tests.labs.lab import Lab, Row
 
 T = ("CREATE TABLE t (id int PRIMARY KEY, k int)", "INSERT INTO t VALUES (1, 1), (2, 1)")
 COUNTS = "SELECT k, count(*) AS n FROM t GROUP BY k"
+PAIRS = "SELECT a.k FROM t AS a JOIN t AS b ON b.k > a.k ORDER BY 1 LIMIT 3"
 BEST = "SELECT max(n) AS n FROM counts"
 RESTORED = "the database was restored or cloned elsewhere"
 
@@ -123,6 +124,8 @@ def test_dumped_and_restored_database_starts_anew(
     own_server: OwnServer, original: Lab, open_lab: Open, durability: str
 ):
     original.trickle.capture.set_buffer_durability(durability)
+    original.create("now", PAIRS, "IMMEDIATE")
+    del original.queries["now"]
     original.trickle.snapshots.snapshot_stream_table("counts", "saved")
     saved = original.rows("TABLE saved")
     definitions = own_server.directory / "definitions.yaml"
@@ -146,7 +149,7 @@ def test_dumped_and_restored_database_starts_anew(
         own_server.directory / "rows", format="yaml", with_data=True
     )
     assert isinstance(with_rows, WrittenDump)
-    assert with_rows.rows == len(saved) + 1
+    assert with_rows.rows == len(saved) + 1  # the rows of "now" follow from the sources
     snapshots_came_along(copy, saved)
     assert copy.refresh("counts", "REINITIALIZE").reason == RESTORED
     copy.run("INSERT INTO t VALUES (7, 7)")
@@ -154,6 +157,11 @@ def test_dumped_and_restored_database_starts_anew(
     copy.refresh("counts")
     copy.refresh("best")
     goes_on(copy)
+    copy.queries["now"] = PAIRS
+    copy.refresh("now", "REINITIALIZE")
+    copy.run("UPDATE t SET k = k + 1")
+    copy.check("now")
+    copy.trickle.drop_stream_table("now")
     assert [one.alert for one in copy.trickle.capture.check_cdc_health()] == [None, None]
     copy.trickle.drop_stream_table("counts", cascade=True)
     copy.run("DROP TABLE saved")

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import psycopg
@@ -162,3 +163,36 @@ def test_own_path_is_set_and_does_not_stay_behind(pooled: str, duckdb_engine: Du
         lab.trickle.drop_stream_table("copied")
 
         assert {lab.value("SHOW search_path") for _ in range(50)} == {'"$user", public'}
+
+
+def test_consumers_share_few_connections_and_keep_the_order(
+    pooled: str, duckdb_engine: DuckDbEngine
+):
+    """Ten consumers poll and commit in turns; each of their statements may get another session."""
+    with (
+        pgtrickle.connect(pooled, engine=Borrowed(duckdb_engine), init=True) as trickle,
+        ExitStack() as stack,
+    ):
+        sessions = [
+            stack.enter_context(psycopg.connect(pooled, autocommit=True, prepare_threshold=None))
+            for _ in range(10)
+        ]
+        sessions[0].execute("CREATE TABLE s (id int)")
+        trickle.create_stream_table("streamed", "SELECT id FROM s")
+        trickle.outbox.enable_outbox("streamed")
+        trickle.outbox.create_consumer_group("pooled", "streamed")
+        for number in range(6):
+            sessions[0].execute("INSERT INTO s VALUES (%s)", [number])
+            trickle.refresh_stream_table("streamed")
+        order = []
+        for turn in range(30):
+            number = turn * 7 % 10
+            poll = "SELECT outbox_id FROM pgtrickle.poll_outbox('pooled', %s, 2)"
+            found = sessions[number].execute(poll, [f"c{number}"]).fetchall()
+            for (outbox_id,) in found:
+                commit = "SELECT pgtrickle.commit_offset('pooled', %s, %s)"
+                sessions[number].execute(commit, [f"c{number}", outbox_id])
+                order.append(outbox_id)
+        trickle.drop_stream_table("streamed")
+
+    assert order == [1, 2, 3, 4, 5, 6]

@@ -31,7 +31,9 @@ def main() -> int:
         return 2
     spared = left_out(arguments.engine)
     played = [name for name in chosen if name not in spared]
-    outcomes = play_on_server(CORPUS, played, cycles=arguments.cycles, engine=arguments.engine)
+    outcomes = play_on_server(
+        CORPUS, played, cycles=arguments.cycles, engine=arguments.engine, heap=arguments.heap
+    )
     print(f"\n{summarize(STYLES, outcomes)}")
     for name in set(chosen) & set(spared):
         print(f"{name}: {spared[name].kind.value}: {spared[name].reason}")
@@ -46,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("queries", nargs="*", help="styles or queries; all by default")
     parser.add_argument("--cycles", type=int, default=CYCLES)
     parser.add_argument("--engine", choices=ENGINES, default=ENGINES[0])
+    parser.add_argument("--heap", default="", help="of Spark, such as 1g")
     return parser
 
 

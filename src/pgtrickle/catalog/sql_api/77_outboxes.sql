@@ -157,19 +157,26 @@ $$;
 COMMENT ON FUNCTION pgtrickle.outbox_entries(text, bigint, bigint, integer, name[]) IS
     'The entries of an outbox, both ends included, in order; without changes: outbox_rows has them.';
 
--- Of an entry that holds its changes, their places are their numbers.
+-- Of an entry that holds its changes, their places are their numbers.  A page reads the entries that it
+-- needs, and no more of their changes.
 CREATE OR REPLACE FUNCTION pgtrickle.list_changes(
     stream_table bigint, from_id bigint, to_id bigint, after_row bigint, max_rows bigint)
 RETURNS TABLE (outbox_id bigint, row_number bigint, op text, key jsonb, before jsonb, after jsonb)
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-    WITH entries AS (
-        SELECT e.outbox_id, e.changes, v.key_columns
+    WITH counted AS (
+        SELECT e.outbox_id, sum(e.inserted + e.updated + e.deleted) OVER (ORDER BY e.outbox_id)
+                            - (e.inserted + e.updated + e.deleted) AS earlier
           FROM pgtrickle.pgt_outbox_entries AS e
-          JOIN pgtrickle.pgt_outbox_schemas AS v USING (pgt_id, schema_version)
          WHERE e.pgt_id = $1 AND e.outbox_id >= $2 AND e.outbox_id <= $3
-         ORDER BY e.outbox_id
+    ), entries AS (
+        SELECT e.outbox_id, e.changes, v.key_columns
+          FROM counted AS c
+          JOIN pgtrickle.pgt_outbox_entries AS e ON e.pgt_id = $1 AND e.outbox_id = c.outbox_id
+          JOIN pgtrickle.pgt_outbox_schemas AS v
+            ON v.pgt_id = e.pgt_id AND v.schema_version = e.schema_version
+         WHERE $5 IS NULL OR c.earlier < $4 + $5
     )
     SELECT e.outbox_id, r.row_number,
            CASE WHEN r.before IS NULL THEN 'insert' WHEN r.after IS NULL THEN 'delete'
@@ -180,14 +187,15 @@ AS $$
            r.before, r.after
       FROM entries AS e
      CROSS JOIN LATERAL (
-               SELECT o.row_number, o.before, o.after FROM pgtrickle.pgt_outbox_rows AS o
-                WHERE e.changes IS NULL AND o.pgt_id = $1 AND o.outbox_id = e.outbox_id
-                  AND (e.outbox_id > $2 OR o.row_number > $4)
+               (SELECT o.row_number, o.before, o.after FROM pgtrickle.pgt_outbox_rows AS o
+                 WHERE e.changes IS NULL AND o.pgt_id = $1 AND o.outbox_id = e.outbox_id
+                   AND o.row_number > CASE WHEN e.outbox_id > $2 THEN 0 ELSE $4 END
+                 ORDER BY o.row_number LIMIT $5)
                 UNION ALL
-               SELECT c.place, c.value -> 'before', c.value -> 'after'
-                 FROM jsonb_array_elements(e.changes) WITH ORDINALITY AS c (value, place)
-                WHERE e.changes IS NOT NULL AND (e.outbox_id > $2 OR c.place > $4)
-                ORDER BY 1) AS r
+               (SELECT c.place, c.value -> 'before', c.value -> 'after'
+                  FROM jsonb_array_elements(e.changes) WITH ORDINALITY AS c (value, place)
+                 WHERE e.changes IS NOT NULL
+                   AND c.place > CASE WHEN e.outbox_id > $2 THEN 0 ELSE $4 END)) AS r
      ORDER BY e.outbox_id, r.row_number
      LIMIT $5
 $$;

@@ -98,7 +98,7 @@ BEGIN
            format('%s is kept for the consumer group %s', o.stream_table, o.blocked_by),
            jsonb_build_object('stream_table', o.stream_table, 'group', o.blocked_by,
                               'entries', o.entries, 'oldest_at', o.oldest_at),
-           format('pgtrickle consumers lag %s', o.blocked_by)
+           'pgtrickle outbox status'
       FROM pgtrickle.outbox_status() AS o WHERE o.blocked_by IS NOT NULL
      UNION ALL
     SELECT 'lake', 'WARNING', format('%I.%I: %s', l.landing_schema, l.landing_name, l.last_error),

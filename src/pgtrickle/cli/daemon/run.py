@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +16,7 @@ import typer
 from pgtrickle.cli.connect import connected
 from pgtrickle.cli.daemon.leave_on_time import leaving_on_time
 from pgtrickle.cli.daemon.log_lines import LogFormat, logging_lines
+from pgtrickle.cli.daemon.page import serving_page
 from pgtrickle.cli.daemon.probes import LOOPBACK, Health, serving_health
 from pgtrickle.cli.daemon.stop_signals import stopped_by_signals
 from pgtrickle.cli.documents import error_document, report_document, sink_news_document
@@ -60,6 +62,14 @@ def run(
             help="The address of that port; 0.0.0.0 or :: for all of this machine's.",
         ),
     ] = LOOPBACK,
+    ui_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Serve the page of pgtrickle ui on this port."),
+    ] = None,
+    ui_token_file: Annotated[
+        Path | None,
+        typer.Option(help="The token of that page is in this file.", show_default=False),
+    ] = None,
     log_format: Annotated[
         LogFormat | None,
         typer.Option(case_sensitive=False, help="Write a log to standard error, line by line."),
@@ -105,7 +115,8 @@ def run(
                 leaving.seconds = daemon.shutdown_seconds
                 leaving.cancel, leaving.kill = daemon.cancel_refreshes, daemon.kill_engine
                 attendant = _Attendant(metrics, _Lead(logged=log_format is not None))
-                daemon.run(stop, _Both(printer, metrics), attendant, once=once)
+                with serving_page(trickle, None if once else ui_port, ui_token_file):
+                    daemon.run(stop, _Both(printer, metrics), attendant, once=once)
     if once and printer.failures:
         raise typer.Exit(1)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import socket
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +14,6 @@ from pgtrickle.cli.output import errors_as_exit_codes, print_json, print_text
 from pgtrickle.errors import SettingError
 from pgtrickle.extras import require
 
-_SHORTEST = 16  # characters of a token
 _CTRL_C = 0  # the way to end it
 
 
@@ -60,9 +58,10 @@ def ui(
         require("uvicorn")
         from pgtrickle.console.web import serving  # noqa: PLC0415 - takes longer than --help should
 
-        token = _token(host, token_file, no_token=no_token)
-        token = serving.new_token() if token is None else token
-        listener = _listen(host, port)
+        if no_token:
+            _check_alone(host)
+        token = "" if no_token else serving.read_token(token_file)
+        listener = serving.listen(host, port)
         shown = serving.address(listener, token)
         if as_json:
             print_json({"url": shown}, indent=None)
@@ -76,28 +75,13 @@ def ui(
             raise typer.Exit(_CTRL_C) from None
 
 
-def _token(host: str, file: Path | None, *, no_token: bool) -> str | None:
-    if no_token:
-        if not _is_loopback(host):
-            raise SettingError(
-                f"--no-token would let everybody in who reaches {host}",
-                hint="Leave out --no-token, or --host: without it only this machine is served.",
-            )
-        return ""
-    if file is None:
-        return None
-    try:
-        token = file.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
+def _check_alone(host: str) -> None:
+    """Refuse to let everybody in who reaches an address of other machines."""
+    if not _is_loopback(host):
         raise SettingError(
-            f"the token cannot be read: {error}", hint="Name a text file."
-        ) from error
-    if len(token) < _SHORTEST or not token.isascii() or not token.isprintable():
-        raise SettingError(
-            f"the token has fewer than {_SHORTEST} characters, or strange ones",
-            hint="Make one with: openssl rand -hex 24.",
+            f"--no-token would let everybody in who reaches {host}",
+            hint="Leave out --no-token, or --host: without it only this machine is served.",
         )
-    return token
 
 
 def _is_loopback(host: str) -> bool:
@@ -107,14 +91,3 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise SettingError(
-            f"cannot listen at {host}, port {port}: {error.strerror}",
-            hint="Choose another: --port 0 takes any free one.",
-        ) from error

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from pgtrickle.cli.connect import connected
-from pgtrickle.cli.documents import values_document
+from pgtrickle.cli.documents import row_text, values_document
 from pgtrickle.cli.options import Dsn, Json, Name
 from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout
 from pgtrickle.cli.waiting import Wait, when_free
@@ -18,6 +18,7 @@ from pgtrickle.model.streams.outbox import (
     Outbox,
     OutboxChange,
 )
+from pgtrickle.model.text.json_values import json_row
 from pgtrickle.model.text.printable import printable_line
 
 outbox = typer.Typer(
@@ -133,7 +134,7 @@ def rows(
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
         found = trickle.outbox.outbox_rows(name, from_id, to_id, max_rows=limit)
         if as_json:
-            print_json({"changes": [values_document(one) for one in found]})
+            print_json({"changes": [json_row(asdict(one)) for one in found]})
             return
         for one in found:
             stdout().print(_change_line(one), markup=False, soft_wrap=True)
@@ -142,5 +143,5 @@ def rows(
 
 
 def _change_line(one: OutboxChange) -> str:
-    rows = [json.dumps(row, ensure_ascii=False) for row in (one.before, one.after) if row]
+    rows = [row_text(row) for row in (one.before, one.after) if row]
     return printable_line(f"{one.outbox_id}.{one.row_number} {one.op} {' -> '.join(rows)}")

@@ -22,6 +22,7 @@ COLUMNS = (
     Column("schedule", 10, rank=4),
     Column("errors", 6, rank=4, right=True),
 )
+_NO_BARS = " " * LATENCIES
 _ENDS = {"FAILED": "fail", "CANCELLED": "stop", "SKIPPED": "skip", "RUNNING": "runs"}
 _ACTIONS = {"DIFFERENTIAL": "diff", "NO_DATA": "none", "FULL": "full", "REINITIALIZE": "reinit"}
 
@@ -64,23 +65,22 @@ def target_of(table: TableLine) -> float | None:
 def _line(table: TableLine, state: Cell, latest: Latencies | None) -> Line:
     tone = Tone.WARNING if table.late else Tone.PLAIN
     took = latest.milliseconds[-1] if latest and latest.milliseconds else None
+    changed = latest.changed if latest else None
+    errors = table.consecutive_errors
+    # Figures of our own need no look for what would steer a terminal: there may be thousands.
     cells = (
         cell(table.name),
         state,
-        cell(f"{age(table.age_s)}/{age(target_of(table))}", tone, table.age_s),
+        Cell(f"{age(table.age_s)}/{age(target_of(table))}", tone, table.age_s),
         _action(latest),
-        cell(sparkline(latest.milliseconds if latest else (), LATENCIES)),
-        cell(milliseconds(took), order=took),
-        cell(amount(latest.changed if latest else None), order=latest.changed if latest else None),
-        cell(amount(table.rows), order=table.rows),
-        cell(_mode(table)),
+        Cell(sparkline(latest.milliseconds, LATENCIES) if latest else _NO_BARS),
+        Cell(milliseconds(took), order=took),
+        Cell(amount(changed), order=changed),
+        Cell(amount(table.rows), order=table.rows),
+        Cell(_mode(table)),
         cell((latest.engine if latest else None) or table.engine or "-"),
         cell(table.schedule),
-        cell(
-            table.consecutive_errors or "",
-            Tone.BAD if table.consecutive_errors else Tone.PLAIN,
-            table.consecutive_errors,
-        ),
+        Cell(str(errors or ""), Tone.BAD if errors else Tone.PLAIN, errors),
     )
     return Line(cells, table.name)
 

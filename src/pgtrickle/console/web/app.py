@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
+from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -32,6 +33,12 @@ _FILES = {
     "console.css": ("console.css", "text/css; charset=utf-8"),
     "icon.svg": ("icon.svg", "image/svg+xml"),
 }
+_FORM = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>pgtrickle</title></head><body>
+<main><h1>pgtrickle</h1><form method="post" action="/login">
+<p><label>The token of this console <input name="token" type="password" required></label></p>
+<p><button>Open</button></p></form></main></body></html>
+"""
 _LARGEST = 65_536  # bytes of a request
 _LONGEST = 300  # characters of a name or a filter
 _VIEWERS = 64
@@ -50,7 +57,7 @@ class Site:
         routes = [
             Route("/", self.file),
             Route("/static/{name}", self.file),
-            Route("/login", self.login),
+            Route("/login", self.login, methods=["GET", "POST"]),
             Route("/healthz", self.health),
             Route("/api/session", self.session),
             Route("/api/panel/{panel}", self.panel),
@@ -72,11 +79,15 @@ class Site:
         return Response(text, media_type=kind)
 
     async def login(self, request: Request) -> Response:
-        """Take the token from the address that was printed, and leave a cookie in its place."""
+        """Take the token, from the address that was printed or typed in, and leave a cookie."""
         if not self.guard.logins.allows(_caller(request)):
             raise HTTPException(429, "too many attempts: wait a moment")
-        if not self.guard.takes_token(request.query_params.get("token", "")):
-            raise HTTPException(401, "this is not the token that pgtrickle ui has printed")
+        given = request.query_params.get("token", "")
+        if request.method == "POST":
+            typed = parse_qs((await _body(request)).decode(errors="replace"))
+            given = typed.get("token", [""])[0].strip()
+        if not self.guard.takes_token(given):
+            raise HTTPException(401, "this is not the token of this console")
         answer = RedirectResponse("/", 303)
         secure = request.url.scheme == "https"
         answer.set_cookie(
@@ -123,7 +134,7 @@ class Site:
         async def lines() -> AsyncIterator[str]:
             yield "retry: 2000\n\n"
             async for event, data in self.hub.follow(panel, subject, words):
-                yield f"event: {event}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
+                yield f"event: {event}\ndata: {data}\n\n"
 
         return StreamingResponse(lines(), media_type="text/event-stream")
 
@@ -154,13 +165,8 @@ class Site:
             raise HTTPException(403, "this request does not come from the page of this console")
         if not self.guard.deeds.allows(_caller(request)):
             raise HTTPException(429, "too many actions: wait a moment")
-        body = b""
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > _LARGEST:
-                raise HTTPException(413, "the request is too long")
         try:
-            given = json.loads(body)
+            given = json.loads(await _body(request))
         except ValueError:
             given = None
         if not isinstance(given, dict):
@@ -200,7 +206,18 @@ class Guarded:
             return _say(429, "too many requests: wait a moment")
         if request.url.path in {"/login", "/healthz"} or self._guard.may_look(request):
             return None
+        if request.url.path == "/":
+            return Response(_FORM, 401, media_type="text/html; charset=utf-8")
         return _say(401, "open the address that pgtrickle ui has printed: it holds the token")
+
+
+async def _body(request: Request) -> bytes:
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _LARGEST:
+            raise HTTPException(413, "the request is too long")
+    return body
 
 
 def _say(status: int, text: str) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import AsyncIterator
@@ -19,8 +20,16 @@ from pgtrickle.console.web.documents import error_document, panel_document
 from pgtrickle.errors import ConnectionLostError, TrickleError
 from pgtrickle.service.insight.channels import Notice
 
-Event = tuple[str, dict[str, Any]]
+Event = tuple[str, str]  # its kind, and JSON
 _KEPT = 50  # pictures, of different panels and stream tables
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """A panel, as it was drawn for some words of a filter."""
+
+    document: dict[str, Any]
+    text: str  # the same as JSON
 
 
 @dataclass(slots=True)
@@ -32,6 +41,7 @@ class _Shared:
     found: Picture | TrickleError = field(
         default_factory=lambda: ConnectionLostError("nothing was read yet")
     )
+    drawn: dict[str, _Drawn] = field(default_factory=dict)  # by the words of the filter
 
 
 class Hub:
@@ -68,11 +78,10 @@ class Hub:
 
     async def document(self, panel: Panel, subject: str | None, words: str) -> dict[str, Any]:
         """Return a panel as JSON; raise the error that kept the picture from being taken."""
-        picture = await self._picture(panel, subject)
-        return await run_in_threadpool(panel_document, panel, self._view(picture, subject), words)
+        return (await self._drawn(panel, subject, words)).document
 
-    def _view(self, picture: Picture, subject: str | None) -> View:
-        return View(
+    def _draw(self, panel: Panel, picture: Picture, subject: str | None, words: str) -> _Drawn:
+        view = View(
             picture,
             subject,
             None,
@@ -81,12 +90,15 @@ class Hub:
             self._watch.log(),
             self._watch.log_path,
         )
+        document = panel_document(panel, view, words)
+        return _Drawn(document, json.dumps(document, ensure_ascii=False))
 
     async def explain(self, name: str) -> Explained:
         """Return the plan of a stream table."""
         return await run_in_threadpool(self._watch.explain, name)
 
-    async def _picture(self, panel: Panel, subject: str | None) -> Picture:
+    async def _drawn(self, panel: Panel, subject: str | None, words: str) -> _Drawn:
+        """Return what all who look at the same get, drawn once for each picture."""
         wanted = subject if panel.name == "table" else None
         while len(self._shared) > _KEPT:
             del self._shared[next(iter(self._shared))]
@@ -98,9 +110,14 @@ class Hub:
                 except TrickleError as error:
                     shared.found = error
                 shared.taken = time.monotonic()
-        if isinstance(shared.found, TrickleError):
-            raise shared.found
-        return shared.found
+                shared.drawn.clear()
+            if isinstance(shared.found, TrickleError):
+                raise shared.found
+            if words not in shared.drawn:
+                shared.drawn[words] = await run_in_threadpool(
+                    self._draw, panel, shared.found, wanted, words
+                )
+            return shared.drawn[words]
 
     async def follow(self, panel: Panel, subject: str | None, words: str) -> AsyncIterator[Event]:
         """Yield a panel whenever it changes, notices as they are heard, and whether all is well."""
@@ -110,14 +127,22 @@ class Hub:
         self._viewers.add(awake)
         try:
             while not self._ended.is_set():
-                yield (event := await self._next(panel, subject, words, seen))
-                if event[0] == "panel":
-                    seen = event[1]["sheet"]
+                try:
+                    drawn = await self._drawn(panel, subject, words)
+                except TrickleError as error:
+                    yield "away", json.dumps(error_document(error))
+                else:
+                    sheet = drawn.document["sheet"]
+                    if sheet == seen:
+                        yield "beat", json.dumps(drawn.document["moment"])
+                    else:
+                        yield "panel", drawn.text
+                    seen = sheet
                 end = time.monotonic() + self._seconds
                 while not self._ended.is_set() and (left := end - time.monotonic()) > 0:
                     told, news = self._watch.notices_since(told)
                     for one in news:
-                        yield "notice", _notice(one)
+                        yield "notice", json.dumps(_notice(one))
                     awake.clear()
                     try:
                         await asyncio.wait_for(awake.wait(), left)
@@ -125,17 +150,6 @@ class Hub:
                         break
         finally:
             self._viewers.discard(awake)
-
-    async def _next(
-        self, panel: Panel, subject: str | None, words: str, seen: dict[str, Any] | None
-    ) -> Event:
-        try:
-            document = await self.document(panel, subject, words)
-        except TrickleError as error:
-            return "away", error_document(error)
-        if document["sheet"] == seen:
-            return "beat", document["moment"]
-        return "panel", document
 
 
 def _notice(notice: Notice) -> dict[str, Any]:

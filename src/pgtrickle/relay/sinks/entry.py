@@ -16,6 +16,7 @@ _LIBRARIES: Final = {
     "kafka": "confluent_kafka",
     "nats": "nats",
     "redis": "redis",
+    "sqs": "boto3",
     "webhook": "urllib3",
 }
 KINDS: Final = {
@@ -26,6 +27,7 @@ KINDS: Final = {
     "redis": "redis_streams:RedisSink",
     "kafka": "kafka:KafkaSink",
     "nats": "nats_streams:NatsSink",
+    "sqs": "sqs:SqsSink",
 }
 
 
