@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
 
 _BARS = "▁▂▃▄▅▆▇█"
+_KEPT = 4096  # texts of figures, which come again and again
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60))
 
 
+@lru_cache(maxsize=_KEPT)
 def length(seconds: float | None) -> str:
     """Write how long something took or is ago.
 
@@ -25,6 +28,7 @@ def length(seconds: float | None) -> str:
     return f"{seconds:.1f}s"
 
 
+@lru_cache(maxsize=_KEPT)
 def age(seconds: float | None) -> str:
     """Write how old something is, in whole seconds.
 
@@ -41,6 +45,7 @@ def milliseconds(value: float | None) -> str:
     return length(None if value is None else value / 1000)
 
 
+@lru_cache(maxsize=_KEPT)
 def amount(value: float | None) -> str:
     """Write a number of rows.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import lru_cache
 
 from pgtrickle.model.text.printable import printable_line
 
@@ -32,6 +33,7 @@ class Cell:
     order: float | None = None  # by which lines are sorted; None: by the text
 
 
+@lru_cache(maxsize=16_384, typed=True)  # the same names again and again, every second
 def cell(value: object, tone: Tone = Tone.PLAIN, order: float | None = None) -> Cell:
     r"""Make a cell of any value; nothing in it steers the terminal.
 

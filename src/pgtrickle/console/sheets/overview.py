@@ -43,18 +43,18 @@ def draw(view: View) -> Sheet:
 def state_of(table: TableLine, running: set[str], held: set[str]) -> Cell:
     """Say in a sign and a word how a stream table is; the worst comes first when sorted."""
     if table.status in {"SUSPENDED", "ERROR"}:
-        return Cell("■ suspended", Tone.BAD, 0)
+        return cell("■ suspended", Tone.BAD, 0)
     if table.failing:
-        return Cell("✖ failing", Tone.BAD, 1)
+        return cell("✖ failing", Tone.BAD, 1)
     if table.late and table.name not in held:
-        return Cell("▲ late", Tone.WARNING, 2)
+        return cell("▲ late", Tone.WARNING, 2)
     if table.name in running:
-        return Cell("» running", Tone.STRONG, 3)
+        return cell("» running", Tone.STRONG, 3)
     if table.name in held:
-        return Cell("‖ held", Tone.WARNING, 4)
+        return cell("‖ held", Tone.WARNING, 4)
     if not table.populated:
-        return Cell("○ loading", Tone.DIM, 5)
-    return Cell("● fresh", Tone.GOOD, 6)
+        return cell("○ loading", Tone.DIM, 5)
+    return cell("● fresh", Tone.GOOD, 6)
 
 
 def target_of(table: TableLine) -> float | None:
@@ -77,10 +77,10 @@ def _line(table: TableLine, state: Cell, latest: Latencies | None) -> Line:
         Cell(milliseconds(took), order=took),
         Cell(amount(changed), order=changed),
         Cell(amount(table.rows), order=table.rows),
-        Cell(_mode(table)),
+        cell(_mode(table)),
         cell((latest.engine if latest else None) or table.engine or "-"),
         cell(table.schedule),
-        Cell(str(errors or ""), Tone.BAD if errors else Tone.PLAIN, errors),
+        cell(str(errors or ""), Tone.BAD if errors else Tone.PLAIN, errors),
     )
     return Line(cells, table.name)
 
