@@ -53,8 +53,10 @@ def enable_outbox(
     connection.execute(_MARK, {"id": stream_table_id, "enabled": True})
 
 
+# The number that is skipped stands for what is not in the outbox: whoever asks for it is told.
 _STOP = """
-    UPDATE pgtrickle.pgt_outbox_config SET started = false, floor_id = last_id
+    UPDATE pgtrickle.pgt_outbox_config
+       SET started = false, last_id = last_id + 1, floor_id = last_id + 1
      WHERE pgt_id = %(id)s
 """
 _FORGET_GROUPS = "DELETE FROM pgtrickle.pgt_consumer_groups WHERE pgt_id = %(id)s"

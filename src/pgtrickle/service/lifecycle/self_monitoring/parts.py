@@ -10,11 +10,13 @@ from types import MappingProxyType
 
 _OF_OTHERS = "NOT EXISTS (SELECT FROM pgtrickle.pgt_self_monitoring AS m WHERE m.pgt_id = h.pgt_id)"
 
+# Averages of floating-point numbers would depend on the order in which they are added.
 EFFICIENCY = f"""
     SELECT h.pgt_id, h.action, count(*) AS refreshes,
            count(*) FILTER (WHERE h.status = 'FAILED') AS failures,
-           avg(h.actual_ms) AS avg_ms, max(h.actual_ms) AS max_ms,
-           avg(h.predicted_ms) AS avg_predicted_ms, sum(h.changed_rows) AS changed_rows,
+           round(avg(h.actual_ms::numeric), 3) AS avg_ms, max(h.actual_ms) AS max_ms,
+           round(avg(h.predicted_ms::numeric), 3) AS avg_predicted_ms,
+           sum(h.changed_rows) AS changed_rows,
            sum(h.rows_read) AS rows_read, sum(h.rows_inserted + h.rows_deleted) AS rows_written
       FROM pgtrickle.pgt_refresh_history AS h
      WHERE h.status IN ('COMPLETED', 'FAILED') AND {_OF_OTHERS}
