@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,7 @@ def test_first_process_writes_what_the_second_one_uses(cache: Path) -> None:
 
 def test_process_that_goes_on_has_it_written_beside_it(cache: Path) -> None:
     program = f"""
+from contextlib import suppress
 from pathlib import Path
 import time
 from pgtrickle.spark.sessions.pair import SparkSessions
@@ -73,10 +75,11 @@ sessions.stop()
     assert f"-XX:SharedArchiveFile={written}" in _start_spark()
 
 
-def test_who_ends_soon_leaves_nobody_behind(cache: Path) -> None:
+@pytest.mark.parametrize("soon", [1.0, 3.0])
+def test_who_ends_soon_leaves_nobody_behind(cache: Path, soon: float) -> None:
     recorder = Recorder(after=0)
     recorder.start()
-    time.sleep(1)
+    time.sleep(soon)
     recorder.stop()
 
     end = time.monotonic() + 60
@@ -84,6 +87,16 @@ def test_who_ends_soon_leaves_nobody_behind(cache: Path) -> None:
         assert time.monotonic() < end
         time.sleep(0.1)
     assert not list(cache.glob("*.jsa"))
+    assert _processes_with(f"XDG_CACHE_HOME={cache.parent}") == []
+
+
+def _processes_with(variable: str) -> list[str]:
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if variable.encode() in (process / "environ").read_bytes().split(b"\0"):
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+    return found
 
 
 def test_each_runtime_has_an_archive_of_its_own(cache: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -77,6 +78,7 @@ def main() -> int:
     lock = lock_of_archives()
     if lock is None:
         return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and not without the JVM
     os.nice(_LOWEST)
     with lock.open("a") as file:
         try:
@@ -85,11 +87,15 @@ def main() -> int:
             return 0
         sessions = SparkSessions(master="local[1]", record_after=None)
         engine = SparkEngine("", sessions)
+        end = sessions.stop
         try:
             for query in _QUERIES:
                 engine.run(query, {"t": pa.table(_ROWS)})
+        except SystemExit:
+            end = sessions.kill
+            raise
         finally:
-            sessions.stop()
+            end()
     return 0
 
 
