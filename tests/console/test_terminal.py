@@ -119,7 +119,9 @@ def test_every_action_says_what_came_of_it(shop: Lab, console: Console) -> None:
             await until(pilot, lambda text, said=said: f"of public.t {said}" in text)  # type: ignore[misc]
 
     play(console, act, (120, 30))
-    assert [one.gated for one in shop.trickle.scheduler.bootstrap_gate_status()] == [False]
+    gates = shop.trickle.scheduler.bootstrap_gate_status()  # of earlier tests, too
+    assert gates
+    assert not any(one.gated for one in gates)
 
 
 def test_filter_sort_and_commands(console: Console) -> None:
