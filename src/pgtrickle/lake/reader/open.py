@@ -10,7 +10,6 @@ from datetime import datetime
 
 import psycopg
 from psycopg import Connection, IsolationLevel
-from psycopg.conninfo import conninfo_to_dict
 
 from pgtrickle.errors import LakeReadError
 from pgtrickle.lake.files.roots import Roots
@@ -24,6 +23,7 @@ from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.model.text.trusted import trusted
 from pgtrickle.session import FIX_PATH
 from pgtrickle.settings import CATALOG_SCHEMA, expand_secrets
+from pgtrickle.transit.source_options import without_password
 
 OPTIONS = ("dsn", "catalog_schema", "table", "version", "timestamp", "columns", "data_path")
 
@@ -62,7 +62,7 @@ class LakeRead:
             )
         columns = options.get("columns")
         return cls(
-            _without_password(options["dsn"]),
+            without_password(options["dsn"], LakeReadError),
             options.get("catalog_schema", CATALOG_SCHEMA),
             QualifiedName.parse(options["table"], "main"),
             None if columns is None else tuple(name.strip() for name in columns.split(",")),
@@ -76,24 +76,6 @@ def _number(text: str) -> int:
     if not text.isdecimal():
         raise LakeReadError(f'"{text}" is no version', hint="Give the number of a snapshot.")
     return int(text)
-
-
-def _without_password(dsn: str) -> str:
-    """Refuse a password: Spark shows options in its plans, its pages and its logs."""
-    try:
-        given = conninfo_to_dict(dsn)
-    except psycopg.ProgrammingError:  # its message may quote the password
-        raise LakeReadError(
-            "the option dsn is not a valid connection string",
-            hint='As in "host=db dbname=shop user=ann".',
-        ) from None
-    secrets = [str(given[name]) for name in ("password", "sslpassword") if given.get(name)]
-    if any(not secret.startswith("${ENV:") for secret in secrets):
-        raise LakeReadError(
-            "the option dsn holds a password, which Spark would show in its plans and logs",
-            hint="Write ${ENV:NAME} for it, or use a password file or PGPASSWORD.",
-        )
-    return dsn
 
 
 @contextmanager

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import psycopg
 from psycopg import Connection
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 
 from pgtrickle.errors import ChangesGoneError, ConnectionLostError, SettingError, TrickleError
@@ -24,6 +23,7 @@ from pgtrickle.model.text.trusted import trusted
 from pgtrickle.session import FIX_PATH
 from pgtrickle.settings import expand_secrets
 from pgtrickle.transit.fixed_settings import FIXED_TEXTS
+from pgtrickle.transit.source_options import without_password
 
 SCHEMA: Final = (
     "outbox_id bigint, row_number bigint, op string, key string, before string, after string,"
@@ -69,7 +69,7 @@ class OutboxOptions:
         most = options.get("max_entries_per_trigger")
         end = options.get("ending_id")
         return cls(
-            _without_password(options["dsn"]),
+            without_password(options["dsn"], SettingError),
             options["stream_table"],
             starting if starting in _WORDS else _number(starting, "starting"),
             None if end is None else _number(end, "ending_id"),
@@ -118,24 +118,6 @@ def _number(text: str, option: str) -> int:
             else "Give a number.",
         )
     return int(text)
-
-
-def _without_password(dsn: str) -> str:
-    """Refuse a password: Spark shows options in its plans, its pages and its logs."""
-    try:
-        given = conninfo_to_dict(dsn)
-    except psycopg.ProgrammingError:  # its message may quote the password
-        raise SettingError(
-            "the option dsn is not a valid connection string",
-            hint='As in "host=db dbname=shop user=ann".',
-        ) from None
-    secrets = [str(given[name]) for name in ("password", "sslpassword") if given.get(name)]
-    if any(not secret.startswith("${ENV:") for secret in secrets):
-        raise SettingError(
-            "the option dsn holds a password, which Spark would show in its plans and logs",
-            hint="Write ${ENV:NAME} for it, or use a password file or PGPASSWORD.",
-        )
-    return dsn
 
 
 @contextmanager
