@@ -29,6 +29,16 @@ from tests.seeds import seed_of
 _SEED = seed_of("PGTRICKLE_RELAY_SEED", 822)
 
 
+def deliver_to_file(lab: Lab, directory: Path) -> tuple[Path, Path]:
+    """Let a pipeline of a file deliver the first rows; return that file, and that of the rows."""
+    open_shop(lab, "keyed")
+    lines = directory / "changes.jsonl"
+    given = {"stream_table": "keyed", "sink": "file", "options": {"path": str(lines)}}
+    file = write_file(directory / "relay.json", p=given)
+    deliver(lab, file)
+    return file, lines
+
+
 @pytest.mark.parametrize("envelope", Envelope)
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_file_holds_each_message_once(
@@ -64,11 +74,7 @@ def test_a_file_holds_each_message_once(
 
 def test_rows_come_first_and_changes_follow(postgres_lab: Lab, tmp_path: Path):
     lab = postgres_lab
-    open_shop(lab, "keyed")
-    lines = tmp_path / "changes.jsonl"
-    given = {"stream_table": "keyed", "sink": "file", "options": {"path": str(lines)}}
-    file = write_file(tmp_path / "relay.json", p=given)
-    deliver(lab, file)
+    file, lines = deliver_to_file(lab, tmp_path)
     lab.run("UPDATE t SET note = 'changed' WHERE id = 5", "DELETE FROM t WHERE id = 6")
     lab.refresh("keyed")
     deliver(lab, file)
@@ -134,11 +140,7 @@ def test_a_table_of_another_database_is_kept_equal(
 
 def test_a_pipeline_begins_again(postgres_lab: Lab, tmp_path: Path):
     lab = postgres_lab
-    open_shop(lab, "keyed")
-    lines = tmp_path / "changes.jsonl"
-    given = {"stream_table": "keyed", "sink": "file", "options": {"path": str(lines)}}
-    file = write_file(tmp_path / "relay.json", p=given)
-    deliver(lab, file)
+    file, lines = deliver_to_file(lab, tmp_path)
     lab.run("UPDATE t SET note = 'changed' WHERE id = 5")
     lab.refresh("keyed")
     lab.trickle.relay.resume_relay("p", again=True)
@@ -153,11 +155,7 @@ def test_a_pipeline_begins_again(postgres_lab: Lab, tmp_path: Path):
 
 def test_other_columns_are_told_by_a_reset(postgres_lab: Lab, tmp_path: Path):
     lab = postgres_lab
-    open_shop(lab, "keyed")
-    lines = tmp_path / "changes.jsonl"
-    given = {"stream_table": "keyed", "sink": "file", "options": {"path": str(lines)}}
-    file = write_file(tmp_path / "relay.json", p=given)
-    deliver(lab, file)
+    file, lines = deliver_to_file(lab, tmp_path)
     lab.trickle.alter_stream_table("keyed", query="SELECT id, v, note AS label FROM t")
     deliver(lab, file)
 
@@ -172,11 +170,7 @@ def test_changes_that_are_gone_stop_a_pipeline_until_it_begins_again(
     postgres_lab: Lab, tmp_path: Path
 ):
     lab = postgres_lab
-    open_shop(lab, "keyed")
-    lines = tmp_path / "changes.jsonl"
-    given = {"stream_table": "keyed", "sink": "file", "options": {"path": str(lines)}}
-    file = write_file(tmp_path / "relay.json", p=given)
-    deliver(lab, file)
+    file, lines = deliver_to_file(lab, tmp_path)
     lab.trickle.outbox.disable_outbox("keyed")
     lab.run("UPDATE t SET note = 'unseen'")
     lab.refresh("keyed")
@@ -197,11 +191,7 @@ def test_changes_that_are_gone_stop_a_pipeline_until_it_begins_again(
 
 def test_entries_are_kept_until_they_are_delivered(postgres_lab: Lab, tmp_path: Path):
     lab = postgres_lab
-    open_shop(lab, "keyed")
-    lines = tmp_path / "changes.jsonl"
-    given = {"stream_table": "keyed", "sink": "file", "options": {"path": str(lines)}}
-    file = write_file(tmp_path / "relay.json", p=given)
-    deliver(lab, file)
+    file, _ = deliver_to_file(lab, tmp_path)
     lab.run("UPDATE t SET note = 'changed' WHERE id = 5")
     lab.refresh("keyed")
     offset = "SELECT committed_id FROM pgtrickle.pgt_consumer_offsets"
@@ -214,11 +204,7 @@ def test_entries_are_kept_until_they_are_delivered(postgres_lab: Lab, tmp_path: 
 
 def test_one_relay_delivers_a_pipeline(postgres_lab: Lab, tmp_path: Path):
     lab = postgres_lab
-    open_shop(lab, "keyed")
-    lines = tmp_path / "changes.jsonl"
-    given = {"stream_table": "keyed", "sink": "file", "options": {"path": str(lines)}}
-    file = write_file(tmp_path / "relay.json", p=given)
-    deliver(lab, file)
+    file, lines = deliver_to_file(lab, tmp_path)
     lab.run(
         "UPDATE pgtrickle.pgt_relay_states SET holder = 'another',"
         " held_until = clock_timestamp() + interval '1 hour'",
@@ -233,11 +219,7 @@ def test_one_relay_delivers_a_pipeline(postgres_lab: Lab, tmp_path: Path):
 
 def test_paused_pipelines_deliver_nothing(postgres_lab: Lab, tmp_path: Path):
     lab = postgres_lab
-    open_shop(lab, "keyed")
-    lines = tmp_path / "changes.jsonl"
-    given = {"stream_table": "keyed", "sink": "file", "options": {"path": str(lines)}}
-    file = write_file(tmp_path / "relay.json", p=given)
-    deliver(lab, file)
+    file, lines = deliver_to_file(lab, tmp_path)
     lab.trickle.relay.pause_relay("p")
     lab.run("UPDATE t SET note = 'changed' WHERE id = 5")
     lab.refresh("keyed")
