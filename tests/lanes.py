@@ -26,6 +26,7 @@ LANES = {
             "lake",
             "security",
             "relay",
+            "pages",
         ),
         "postgres",
     ),
@@ -60,6 +61,7 @@ LONG = {
     "tests/end_to_end/test_lake_demo.py": _ALL,
     "tests/end_to_end/test_memory.py": _ALL,
     "tests/end_to_end/test_time_passes.py": _ALL,
+    "tests/end_to_end/test_tutorials.py": _ALL,
     "tests/end_to_end/test_readme.py::test_the_shell_example_maintains_its_table": _ALL,
     "tests/spark/test_stage_figures.py::test_a_rehearsal_has_the_work_of_spark": _ALL,
     "tests/spark/test_class_archive.py::test_first_process_writes_what_the_second_one_uses": _ALL,
@@ -141,6 +143,7 @@ LONG = {
     # One test, many cases.
     "tests/service/lifecycle/test_dump.py": 4,
     "tests/cli/test_backup_page.py": 2,
+    "tests/pages/test_followed.py": 6,
     "tests/capture/test_altered_tables.py::test_p45_writes_go_on_after_an_alteration": 4,
     "tests/end_to_end/test_aggregates.py": 5,
     "tests/end_to_end/test_digits.py": 5,
