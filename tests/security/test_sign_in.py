@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 
 import pgtrickle
 from pgtrickle import Trickle
-from pgtrickle.cli.insight.signing_in import make_sign_in
 from pgtrickle.cli.main import app
+from pgtrickle.cli.signing_in import make_sign_in
 from pgtrickle.console.web.guard import COOKIE, CSRF_HEADER, Rate
 from pgtrickle.console.web.proxy_entrance import check_header
 from pgtrickle.console.web.visits import LONGEST, MOST_OF_A_ROLE
@@ -32,7 +32,13 @@ from tests.fakes.engine import NoEngine
 from tests.fixtures.restartable import OwnServer, started_server
 from tests.security.test_console_page import ACT, PATHS
 
-SECRETS = {"boss": "boss's pass word", "ann": "ann=% secret", "bob": "bob's", "eve": "eve's"}
+SECRETS = {
+    "boss": "boss's pass word",
+    "ann": "ann=% secret",
+    "bob": "bob's",
+    "eve": "eve's",
+    "dan": "dan's",
+}
 PROXY = "X-Remote-User"
 _ACCESS = "local all owner trust\nlocal all open trust\nlocal all all scram-sha-256\n"
 
@@ -71,6 +77,7 @@ def boss(server: OwnServer) -> Iterator[Trickle]:
             "SELECT pgtrickle.grant_access('ann', 'reader')",
             "SELECT pgtrickle.grant_access('bob', 'operator')",
             "SELECT pgtrickle.grant_access('open', 'reader')",
+            "SELECT pgtrickle.grant_access('dan', 'reader')",
         ):
             user.execute(statement.encode())
         yield trickle
@@ -306,17 +313,17 @@ def test_the_sessions_on_the_server_end_with_the_last_visit(own_door: Door, boss
             ).fetchall()
         return int(found)
 
-    first, second = own_door.enter("bob"), own_door.enter("bob")
+    first, second = own_door.enter("dan"), own_door.enter("dan")
     assert second.ask("/api/panel/overview").status == 200
     first.act({}, "/logout")
     assert second.ask("/api/panel/overview").status == 200
-    assert sessions("bob") >= 1
+    assert sessions("dan") >= 1
     second.act({}, "/logout")
     for _ in range(200):
-        if not sessions("bob"):
+        if not sessions("dan"):
             break
         time.sleep(0.05)
-    assert sessions("bob") == 0
+    assert sessions("dan") == 0
 
 
 def test_passwords_are_tried_for_a_short_time_only(boss: Trickle) -> None:

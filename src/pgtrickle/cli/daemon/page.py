@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgtrickle.cli.insight.signing_in import make_sign_in
 from pgtrickle.cli.output import stderr
+from pgtrickle.cli.signing_in import make_sign_in
 from pgtrickle.errors import SettingError
 from pgtrickle.extras import require
 

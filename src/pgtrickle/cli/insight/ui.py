@@ -116,7 +116,7 @@ def _by_role(
     idle_minutes: float,
 ) -> SignIn | None:
     """Return how roles sign in, if they do."""
-    from pgtrickle.cli.insight.signing_in import make_sign_in  # noqa: PLC0415 - as above
+    from pgtrickle.cli.signing_in import make_sign_in  # noqa: PLC0415 - as above
 
     if sign_in and header:
         raise SettingError("roles sign in here, or at the proxy", hint="Leave one option out.")

@@ -76,7 +76,7 @@ def make_guard(
     except ValueError as error:
         raise SettingError(
             f"the address of a proxy cannot be read: {error}",
-            hint="Write an address or a network: --proxy 10.0.0.7, --proxy 10.1.0.0/24.",
+            hint="Write an address or a network: --proxy 192.168.7.2, --proxy 192.168.8.0/24.",
         ) from error
     return Guard(token, frozenset({*LOOPBACK, *names}), read_only, networks)
 
