@@ -46,6 +46,7 @@ _RESET = """
         END LOOP;
         CREATE SCHEMA public;
         DELETE FROM pgtrickle.pgt_stream_tables;
+        DELETE FROM pgtrickle.pgt_inboxes;
         DELETE FROM pgtrickle.pgt_relay_states;
         DELETE FROM pgtrickle.pgt_relay_dead_letters;
         DELETE FROM pgtrickle.pgt_change_tracking;
