@@ -104,8 +104,8 @@ _PROCEDURES = (
             ("schedule_seconds", "int4", "5"),
             ("retention_hours", "float8", "72"),
         ),
-        "Create a table that receives messages once, with stream tables of those that wait and those"
-        " that have failed, and of figures.",
+        "Create a table that receives messages once, with stream tables of those that wait and"
+        " those that have failed, and of figures.",
     ),
     Procedure(
         "drop_inbox",
