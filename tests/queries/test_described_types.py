@@ -37,3 +37,14 @@ def test_values_of_a_branch_are_not_cut_to_the_size_of_another(
     for name, query in lab.queries.items():
         shown = f"SELECT chosen::text FROM {name}"
         assert lab.rows(shown) == lab.rows(f"SELECT chosen::text FROM ({query}) AS q")
+
+
+def test_expressions_over_two_tables_are_described_the_same_way(lab: Lab) -> None:
+    lab.run(*_TABLES)
+    lab.create(
+        "made",
+        "SELECT DISTINCT a.id, CASE WHEN b.id IS NULL THEN b.n ELSE a.m END AS chosen"
+        " FROM t AS a LEFT JOIN t AS b ON b.id = a.id + 1",
+    )
+
+    lab.window("INSERT INTO t VALUES (3, 9, 0.123456)", "DELETE FROM t WHERE id = 2")
