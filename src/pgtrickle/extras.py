@@ -35,6 +35,7 @@ EXTRA_OF: Final[Mapping[str, str]] = MappingProxyType(
         "boto3": "sqs",
         "nats": "nats",
         "confluent_kafka": "kafka",
+        "opentelemetry": "otel",
     }
 )
 _WORK: Final = MappingProxyType(
@@ -48,6 +49,7 @@ _WORK: Final = MappingProxyType(
         "sqs": "deliver changes to SQS",
         "nats": "deliver changes to NATS",
         "kafka": "deliver changes to Kafka",
+        "otel": "send traces and metrics to a collector",
         "ui": "serve its console as a page",
         "connect": "be a client of Spark Connect, or use pandas",
     }

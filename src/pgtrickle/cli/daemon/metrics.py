@@ -98,13 +98,17 @@ class Metrics:
 
     def page(self) -> bytes:
         """Return all of it as it is now; a database that does not answer leaves its part out."""
+        return generate_latest(_Page(self.families()))
+
+    def families(self) -> list[Family]:
+        """Return the same as values, each sample with the label of the database."""
         families = [*self._own(), *self._read()]
         for one in families:
             of_database = {"database": self.database}
             one.samples = [
                 sample._replace(labels=of_database | sample.labels) for sample in one.samples
             ]
-        return generate_latest(_Page(families))
+        return families
 
     def _own(self) -> Iterator[Family]:
         health, loop = self.health, self.loop
