@@ -135,7 +135,8 @@ def test_a_collector_that_is_away_or_frozen_delays_no_refresh(database: str) -> 
 
 
 def test_what_waits_for_a_receiver_is_bounded() -> None:
-    blocked, sent = threading.Event(), []
+    blocked = threading.Event()
+    sent: list[int] = []
 
     def send(batch: Sequence[int]) -> None:
         blocked.wait(30)

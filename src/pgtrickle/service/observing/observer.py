@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pgtrickle.errors import TrickleError
 from pgtrickle.model.report import RefreshReport
-from pgtrickle.model.trace import Trace
+from pgtrickle.service.observing.trace import Trace
 
 if TYPE_CHECKING:
     from pgtrickle.service.refreshing.refresh import Prepared, Refresh

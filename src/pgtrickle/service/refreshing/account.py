@@ -12,9 +12,9 @@ from psycopg import Connection
 
 from pgtrickle.model.report import CostRecord, SourceRead
 from pgtrickle.model.stream_table import StreamTable
-from pgtrickle.model.trace import Trace
 from pgtrickle.plan.decide import Decision
 from pgtrickle.ports import Engine
+from pgtrickle.service.observing.trace import Trace
 from pgtrickle.service.refreshing.costing.record import record_costs
 
 

@@ -15,8 +15,8 @@ from pgtrickle.catalog.refreshes.leases import Lease
 from pgtrickle.model.engine import EngineMode
 from pgtrickle.model.frontier import Frontier, Position
 from pgtrickle.model.stream_table import InitiatedBy, RefreshMode, StreamTable
-from pgtrickle.model.trace import Trace
 from pgtrickle.service.compile import Compiled
+from pgtrickle.service.observing.trace import Trace
 from pgtrickle.service.refreshing.account import Account
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.sql.translate import Dialect
