@@ -112,7 +112,7 @@ def connect(
         if settings.tells_others:
             from pgtrickle.service.observing.open import open_observers
 
-            runtime.observers = open_observers(settings, runtime.database)
+            runtime.observers = open_observers(settings, found.dsn, runtime.database)
             for observer in runtime.observers:
                 stack.callback(observer.close)
         return Trickle(found.dsn, runtime, stack.pop_all(), schema=schema, applied=applied)

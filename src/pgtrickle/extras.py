@@ -36,6 +36,7 @@ EXTRA_OF: Final[Mapping[str, str]] = MappingProxyType(
         "nats": "nats",
         "confluent_kafka": "kafka",
         "opentelemetry": "otel",
+        "openlineage": "lineage",
     }
 )
 _WORK: Final = MappingProxyType(
@@ -50,6 +51,7 @@ _WORK: Final = MappingProxyType(
         "nats": "deliver changes to NATS",
         "kafka": "deliver changes to Kafka",
         "otel": "send traces and metrics to a collector",
+        "lineage": "send events to a catalog of lineage",
         "ui": "serve its console as a page",
         "connect": "be a client of Spark Connect, or use pandas",
     }

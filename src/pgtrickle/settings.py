@@ -430,6 +430,13 @@ class Settings:
         86400,
         restart=True,
     )
+    openlineage_url: str = _setting(
+        "",
+        "The address of a catalog that takes events of OpenLineage over HTTP, such as"
+        " http://127.0.0.1:5000: each refresh that changes something is sent as a run; empty:"
+        " nothing is sent. It needs the extra pgtrickle[lineage].",
+        restart=True,
+    )
     requests_per_caller: int = _setting(
         100,
         "How many requests of one role may wait at a time, kept in the settings table; roles that"
@@ -523,7 +530,7 @@ class Settings:
     @property
     def tells_others(self) -> bool:
         """Whether somebody outside the database is told of refreshes."""
-        return bool(self.otel_endpoint)
+        return bool(self.otel_endpoint or self.openlineage_url)
 
     @property
     def lake_file_mode(self) -> int:
@@ -561,6 +568,7 @@ _NOT_STORED = frozenset(
     {
         "dsn",
         "connection_timeout_seconds",
+        "openlineage_url",
         "otel_endpoint",
         "spark_auth_secret_file",
         "trusted_owner",

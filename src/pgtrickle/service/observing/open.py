@@ -10,7 +10,7 @@ from pgtrickle.service.observing.observer import Observer
 from pgtrickle.settings import Settings
 
 
-def open_observers(settings: Settings, database: str) -> tuple[Observer, ...]:
+def open_observers(settings: Settings, dsn: str, database: str) -> tuple[Observer, ...]:
     """Return those who are told of the refreshes of this process."""
     found: list[Observer] = []
     try:
@@ -19,6 +19,11 @@ def open_observers(settings: Settings, database: str) -> tuple[Observer, ...]:
             from pgtrickle.service.observing.otlp_spans import SpanSender  # noqa: PLC0415
 
             found.append(SpanSender(endpoint, database))
+        if url := settings.openlineage_url:
+            check_url("openlineage_url", url)
+            from pgtrickle.service.observing.lineage import LineageSender  # noqa: PLC0415
+
+            found.append(LineageSender(url, dsn))
     except ModuleNotFoundError as error:
         if (missing := explain_missing(error)) is None:
             raise
