@@ -44,7 +44,7 @@ class PageWriter:
                 text = kept.get(labels)
                 if text is None:
                     text = kept[labels] = before.get(labels) or _write(labels)
-                yield f"{sample.name}{text} {floatToGoString(sample.value)}\n"
+                yield f"{sample.name}{text} {_number(sample.value)}\n"
 
 
 def _write(labels: _Labels) -> str:
@@ -54,6 +54,11 @@ def _write(labels: _Labels) -> str:
     '{a="x",b="1"}'
     """
     return "{" + ",".join(f'{name}="{_quoted(value)}"' for name, value in sorted(labels)) + "}"
+
+
+def _number(value: float) -> str:
+    text: str = floatToGoString(value)  # type: ignore[no-untyped-call]
+    return text
 
 
 def _quoted(value: str) -> str:
