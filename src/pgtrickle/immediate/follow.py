@@ -191,14 +191,27 @@ class Following:
     def _merge(self, stage: StatefulStage) -> None:
         self._add(f"IF pg_catalog.cardinality({variable(f'{stage.name}_staged')}) > 0 THEN")
         if self.blueprint.locking.mode is LockMode.GROUP:
-            turns = f"pgtrickle.take_turns({self.blueprint.id}, {variable('slots')})"
-            self._add(f"PERFORM {turns};")
+            self._take_turns()
             self._check_again()
         if isinstance(stage, AggregateStage):
             self._merge_aggregate(stage)
         else:
             self._merge_recompute(stage)
         self._add("END IF;")
+
+    def _take_turns(self) -> None:
+        """Wait for the groups; most often there is one, and its turn is taken without more ado."""
+        number, slots = self.blueprint.id, variable("slots")
+        self._add(
+            f"IF pg_catalog.cardinality({slots}) > 1 THEN",
+            f"    PERFORM pgtrickle.take_turns({number}, {slots});",
+            "ELSE",
+            "    UPDATE pgtrickle.pgt_immediate_turns AS t",
+            "       SET xid = pg_catalog.pg_current_xact_id()",
+            f"     WHERE t.pgt_id = {number} AND t.slot = {slots}[1]",
+            "       AND t.xid IS DISTINCT FROM pg_catalog.pg_current_xact_id();",
+            "END IF;",
+        )
 
     def _check_again(self) -> None:
         """While a turn is waited for, others may change what the texts after it mean."""
@@ -225,7 +238,7 @@ class Following:
         self._array(
             touched,
             merge.touched_columns,
-            merge.touched(),
+            merge.touched(grouped=in_place),
             expected=negative,
             number=endless,
             **moved,

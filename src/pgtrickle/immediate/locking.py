@@ -16,7 +16,7 @@ from pgtrickle.algebra.nodes import Scan, SourceKind
 from pgtrickle.algebra.schema import scans_of
 from pgtrickle.delta.cut import AggregateStage, StagedQuery, StatefulStage
 from pgtrickle.model.sql_type import Column
-from pgtrickle.model.text.comparable import LOOKS_DIFFERENT
+from pgtrickle.model.text.comparable import LOOKS_DIFFERENT, comparable
 from pgtrickle.sql.scalars import bare_column
 
 # Groups share so many turns: more make fewer writers wait in vain, and the table larger.
@@ -94,7 +94,10 @@ def changes_rows_in_place(query: StagedQuery) -> bool:
         return False
     layout = stage.layout
     sums_only = not layout.values and not layout.looked_up and not layout.key_scales
-    alike = all(key.type.base not in LOOKS_DIFFERENT for key in layout.keys)
+    alike = all(
+        key.type.base not in LOOKS_DIFFERENT and comparable(key.name, key.type) == key.name
+        for key in layout.keys
+    )
     return sums_only and alike and len(shown_keys(query)) < len(outputs)
 
 

@@ -193,8 +193,11 @@ class AggregateMerge:
             f"  FROM ({self._added_up(grouped=grouped)}) AS d{exists}"
         )
 
-    def touched(self) -> str:
-        """Collect the touched groups with their old and new state, each in its columns."""
+    def touched(self, *, grouped: bool = False) -> str:
+        """Collect the touched groups with their old and new state, each in its columns.
+
+        ``grouped``: each has a single staged row.
+        """
         columns = [self._touched_key(key) for key in self._keys]
         columns.append("stored.ctid AS __row")
         for name in self._sums:
@@ -211,7 +214,7 @@ class AggregateMerge:
         listed = ",\n       ".join(columns)
         return (
             f"SELECT {listed}\n"
-            f"  FROM ({self._added_up()}) AS d\n"
+            f"  FROM ({self._added_up(grouped=grouped)}) AS d\n"
             f"  LEFT JOIN {self.groups.sql} AS stored ON {same_row(self._keys, 'stored', 'd')}"
         )
 

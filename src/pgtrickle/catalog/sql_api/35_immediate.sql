@@ -280,21 +280,20 @@ LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+    -- Nothing is sorted: another order is another text, and then everything is compared.
     RETURN (
         SELECT string_agg(
-                   concat_ws(' ', c.oid, length(n.nspname), n.nspname, c.relname, c.relowner,
+                   concat_ws(' ', c.oid::regclass, c.relowner,
                              ARRAY(SELECT a.xmin FROM pg_attribute AS a
                                     WHERE a.attrelid = c.oid AND a.attname = ANY (s.columns::name[])
-                                      AND a.attnum > 0 AND NOT a.attisdropped
-                                    ORDER BY a.attname)),
-                   E'\n' ORDER BY c.oid)
+                                      AND a.attnum > 0)),
+                   E'\n')
           FROM pgtrickle.pgt_immediate_sources AS s
           JOIN pg_class AS c ON c.oid = s.source_relid
-          JOIN pg_namespace AS n ON n.oid = c.relnamespace
          WHERE s.pgt_id = stream_table
         HAVING bool_and(starts_with(s.shape, '{"",') AND NOT c.relhassubclass
                         AND NOT c.relrowsecurity AND has_table_privilege(c.oid, 'SELECT')
-                        AND has_schema_privilege(n.oid, 'USAGE')));
+                        AND has_schema_privilege(c.relnamespace, 'USAGE')));
 END
 $$;
 
@@ -308,21 +307,10 @@ LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    known  text;
     misfit text;
     typed  boolean;
     ours   boolean;
 BEGIN
-    -- Most queries name nothing but tables and what comes with PostgreSQL, which nobody replaces.
-    SELECT i.stamp, s.function_hashes = '{}'
-           AND NOT s.bound @? '$.objects[*] ? (@.class != "relation")' AND NOT s.bound ? 'again'
-      INTO known, ours
-      FROM pgtrickle.pgt_stream_tables AS s
-      LEFT JOIN pgtrickle.pgt_immediate AS i USING (pgt_id)
-     WHERE s.pgt_id = stream_table;
-    IF ours AND known = pgtrickle.stamp_immediate(stream_table) THEN
-        RETURN NULL;
-    END IF;
     SELECT min(format('%s is not as it was', s.source_relid::regclass))
                FILTER (WHERE pgtrickle.is_reshaped(s.source_relid, s.columns, s.shape)),
            bool_or(NOT starts_with(s.shape, '{"",'))
@@ -331,6 +319,11 @@ BEGIN
     IF misfit IS NOT NULL THEN
         RETURN misfit;
     END IF;
+    -- Most queries name nothing but tables and what comes with PostgreSQL, which nobody replaces.
+    SELECT s.function_hashes = '{}'
+           AND NOT s.bound @? '$.objects[*] ? (@.class != "relation")' AND NOT s.bound ? 'again'
+      INTO ours
+      FROM pgtrickle.pgt_stream_tables AS s WHERE s.pgt_id = stream_table;
     IF ours AND NOT typed THEN
         RETURN NULL;
     END IF;
@@ -381,6 +374,48 @@ $$;
 
 COMMENT ON FUNCTION pgtrickle.defer_immediate(bigint, text) IS
     'Let no writer follow its changes any more: the next refresh computes the stream table anew.';
+
+CREATE OR REPLACE FUNCTION pgtrickle.may_follow(stream_table bigint)
+RETURNS boolean
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    one    record;
+    misfit text;
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        -- What the snapshot shows may be over: to lock the row fails if it is.
+        PERFORM FROM pgtrickle.pgt_immediate AS i WHERE i.pgt_id = stream_table FOR KEY SHARE;
+    END IF;
+    SELECT i.ready, i.stamp,
+           -- Most queries name nothing but tables and what comes with PostgreSQL, which nobody replaces.
+           s.function_hashes = '{}' AND NOT s.bound ? 'again'
+           AND NOT s.bound @? '$.objects[*] ? (@.class != "relation")' AS plain
+      INTO one
+      FROM pgtrickle.pgt_immediate AS i JOIN pgtrickle.pgt_stream_tables AS s USING (pgt_id)
+     WHERE i.pgt_id = stream_table;
+    IF one.ready IS NOT TRUE THEN
+        RETURN false;
+    END IF;
+    IF lower(current_setting('pg_trickle.enabled', true)) IN ('off', 'false', 'no', '0') THEN
+        misfit := 'pg_trickle.enabled was off';
+    ELSIF one.plain AND one.stamp = pgtrickle.stamp_immediate(stream_table) THEN
+        RETURN true;
+    ELSE
+        misfit := pgtrickle.find_misfit(stream_table);
+    END IF;
+    IF misfit IS NULL THEN
+        RETURN true;
+    END IF;
+    PERFORM pgtrickle.defer_immediate(stream_table, misfit);
+    RETURN false;
+END
+$$;
+
+COMMENT ON FUNCTION pgtrickle.may_follow(bigint) IS
+    'Whether writers keep a stream table up to date and its functions can follow a change; if these'
+    ' cannot, it is not ready any more.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.refuse_or_defer(stream_table bigint)
 RETURNS void
