@@ -308,7 +308,7 @@ class AggregateMerge:
 
     def shown_row(self, *, old: bool) -> str:
         """Write the row that a touched group shows, or showed, as a query within one over it."""
-        return self._shown("", "", old=old)
+        return self._shown("", [], old=old)
 
     def changes(self) -> str:
         """Keep the rows that the groups showed before and show now, with their weights."""
@@ -319,9 +319,9 @@ class AggregateMerge:
 
     def _result_rows(self, weight: int, condition: str, *, old: bool) -> str:
         source = f" FROM {self.touched_table} WHERE {condition}"
-        return self._shown(source, f", {weight} AS {quote_identifier(WEIGHT)}", old=old)
+        return self._shown(source, [f"{weight} AS {quote_identifier(WEIGHT)}"], old=old)
 
-    def _shown(self, source: str, weight: str, *, old: bool) -> str:
+    def _shown(self, source: str, weight: list[str], *, old: bool) -> str:
         memory = [*self._sums, *(result.name for result in self._layout.looked_up)]
         shown = {key.name for key in self._shown_keys} if old else set()
         inner = [
@@ -338,7 +338,7 @@ class AggregateMerge:
             for result in self._layout.shown
         ]
         return (
-            f"SELECT {', '.join(outer)}{weight} FROM (SELECT {', '.join(inner)}{source}) AS memory"
+            f"SELECT {', '.join(outer + weight)} FROM (SELECT {', '.join(inner)}{source}) AS memory"
         )
 
 

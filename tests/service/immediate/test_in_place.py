@@ -103,6 +103,7 @@ def test_a_row_that_is_missing_fails_the_statement(shop: Lab) -> None:
     [
         "SELECT k, min(v) AS low FROM t GROUP BY k",
         "SELECT k FROM t GROUP BY k",
+        "SELECT 2 AS two FROM t GROUP BY GROUPING SETS ((k, j), k, ())",
         "SELECT count(*) AS n FROM t GROUP BY k",
         "SELECT k, sum(v) AS s FROM t GROUP BY k HAVING sum(v) > 30",
     ],
