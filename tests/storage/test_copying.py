@@ -19,7 +19,7 @@ from pgtrickle.storage.copying import copy_between
     ],
 )
 def test_every_type(database: str, type_: str, value: str, *, created: bool) -> None:
-    value = value.replace("postgres", psycopg.conninfo.conninfo_to_dict(database)["user"])
+    value = value.replace("postgres", str(psycopg.conninfo.conninfo_to_dict(database)["user"]))
     create = f"CREATE UNLOGGED TABLE target (v {type_})"
     with psycopg.connect(database) as source, psycopg.connect(database) as target:
         source.execute(f"CREATE TEMPORARY TABLE found AS SELECT {value}::{type_} AS v".encode())
