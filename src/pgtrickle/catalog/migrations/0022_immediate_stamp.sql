@@ -1,4 +1,4 @@
--- 0021 · immediate stamp
+-- 0022 · immediate stamp
 --
 -- Why:   writers of IMMEDIATE stream tables compare one text with what is on record, instead of all
 --        that was taken for granted of their sources.
