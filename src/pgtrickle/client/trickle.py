@@ -32,6 +32,7 @@ from pgtrickle.model.words import (
     AnyCdcMode,
     AnyConsistency,
     AnyEngine,
+    AnyEngineOrDefault,
     AnyFuseMode,
     AnyRefreshMode,
     AnySchedulePolicy,
@@ -434,7 +435,7 @@ class Trickle(Naming):
         query: str | None = None,
         cdc_mode: AnyCdcMode | None = None,
         max_delta_fraction: Fraction | None = None,
-        engine: AnyEngine | None = None,
+        engine: AnyEngineOrDefault | None = None,
         tier: AnyTier | None = None,
         fuse: AnyFuseMode | None = None,
         fuse_ceiling: int | None = None,
@@ -465,7 +466,7 @@ class Trickle(Naming):
         - ``max_delta_fraction``: Share of changed rows, 0 to 1, above which AUTO recomputes
           in full; default: the setting differential_max_change_ratio.
         - ``engine``: What computes its refreshes: spark, postgres, or the quicker one
-          (auto); without one, the setting engine decides.
+          (auto); without one, the setting engine decides; default: the setting engine.
         - ``tier``: How much it matters: a factor on its schedule.
         - ``fuse``: Whether very many changes wait for a decision: off, on above a ceiling,
           or auto.
