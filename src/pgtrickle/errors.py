@@ -535,6 +535,7 @@ class SinkUnavailableError(StreamError, code="ST822"):
     """The receiver of a relay pipeline cannot be reached, or cannot take messages now."""
 
     retry = Retry.BACKOFF
+    delivered = 0  # messages that were sent and arrived before the first that did not
 
 
 class SinkSetupError(StreamError, code="ST823"):

@@ -28,6 +28,7 @@ from pgtrickle.errors import (
     MessageRefusedError,
     RelayHeldError,
     Retry,
+    SinkUnavailableError,
     TrickleError,
 )
 from pgtrickle.relay.backoff import pause
@@ -219,6 +220,11 @@ class Pipeline:
             self._set_aside(source, poison, refused)
             self._failures = 0
             return messages[refused.delivered + 1 :]
+        except SinkUnavailableError as error:
+            if done := messages[: error.delivered]:  # so that it does not get them again
+                self._record(source, done)
+                self._attempts = self._failures = 0
+            raise
         self.doing.in_flight = 0
         self._attempts = self._failures = 0
         self._record(source, messages)
