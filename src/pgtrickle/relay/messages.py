@@ -95,6 +95,7 @@ class Message:
     before: str | None
     after: str | None
     data_timestamp: datetime | None
+    replayed: bool = False  # a dead letter: it comes later than its place, which stays where it is
 
     @property
     def id(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 
 from psycopg import Connection
 from psycopg.rows import TupleRow
@@ -182,7 +182,8 @@ class Source:
         """Return the message of a dead letter."""
         at = Place(letter.outbox_id, letter.in_contents, letter.row_number)
         head = Head(letter.outbox_id, False, letter.data_timestamp, letter.schema_version)  # noqa: FBT003
-        return self._message(head, at, Op(letter.op), letter.key, letter.before, letter.after)
+        found = self._message(head, at, Op(letter.op), letter.key, letter.before, letter.after)
+        return replace(found, replayed=True)
 
     @contextmanager
     def contents(self, place: Place | None, most: int) -> Iterator[Iterator[Page]]:
