@@ -1,4 +1,4 @@
-"""A queue of RabbitMQ gets every message in order, whatever dies; repeated ones have the same id."""
+"""A queue of RabbitMQ gets every message in order; those that come again have the same id."""
 
 from __future__ import annotations
 

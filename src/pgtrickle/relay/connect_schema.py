@@ -30,11 +30,11 @@ class _Literal(str):
 
 
 def write_row(row: str | None, schema: Schema) -> str:
-    """Return a row, or a key, with each value in the form of its type.
+    r"""Return a row, or a key, with each value in the form of its type.
 
     >>> schema = Schema(1, (("n", "bigint"), ("v", "numeric"), ("more", "jsonb")), ("n",))
     >>> write_row('{"n": 1, "v": 1.00, "more": {"a": [2.50, null]}}', schema)
-    '{"n": 1, "v": "1.00", "more": "{\\\\"a\\\\": [2.50, null]}"}'
+    '{"n": 1, "v": "1.00", "more": "{\\"a\\": [2.50, null]}"}'
     """
     if row is None:
         return "null"

@@ -49,20 +49,25 @@ class _Page(Collector):
 
     def collect(self) -> Iterator[Family]:
         """Return it all."""
-        for name, meaning, value in _COUNTERS:
-            counter = CounterMetricFamily(name, meaning, labels=["pipeline"])
-            for one in self.found:
-                counter.add_metric([one.pipeline], value(one))
-            yield counter
-        for name, meaning, value in _GAUGES:
-            gauge = GaugeMetricFamily(name, meaning, labels=["pipeline"])
-            for one in self.found:
-                gauge.add_metric([one.pipeline], value(one))
-            yield gauge
-        state = GaugeMetricFamily(
-            "pgtrickle_relay_state", "1 for the state of a pipeline.", labels=["pipeline", "state"]
-        )
-        for one in self.found:
-            for word in STATES:
-                state.add_metric([one.pipeline, word], float(one.state == word))
-        yield state
+        return relay_families(self.found)
+
+
+def relay_families(found: Sequence[RelayStatus]) -> Iterator[Family]:
+    """Yield the metrics of pipelines."""
+    for name, meaning, value in _COUNTERS:
+        counter = CounterMetricFamily(name, meaning, labels=["pipeline"])
+        for one in found:
+            counter.add_metric([one.pipeline], value(one))
+        yield counter
+    for name, meaning, value in _GAUGES:
+        gauge = GaugeMetricFamily(name, meaning, labels=["pipeline"])
+        for one in found:
+            gauge.add_metric([one.pipeline], value(one))
+        yield gauge
+    state = GaugeMetricFamily(
+        "pgtrickle_relay_state", "1 for the state of a pipeline.", labels=["pipeline", "state"]
+    )
+    for one in found:
+        for word in STATES:
+            state.add_metric([one.pipeline, word], float(one.state == word))
+    yield state

@@ -97,7 +97,7 @@ class FileSink:
 
 def _cut_to_last_line(file: BinaryIO) -> int:
     """Return where the last whole line ends; the file then ends there too."""
-    end = start = file.seek(0, os.SEEK_END)
+    start = file.seek(0, os.SEEK_END)
     while start > 0:
         block, start = start, max(0, start - _BLOCK)
         file.seek(start)
