@@ -72,6 +72,10 @@ def run(
         Path | None,
         typer.Option(help="The token of that page is in this file.", show_default=False),
     ] = None,
+    ui_sign_in: Annotated[
+        bool,
+        typer.Option("--ui-sign-in", help="Roles of the database sign in there, without a token."),
+    ] = False,
     relay: Annotated[
         bool, typer.Option("--relay", help="Deliver pipelines too, as pgtrickle relay run does.")
     ] = False,
@@ -130,7 +134,9 @@ def run(
                     beside = daemon.relay_beside(relay_config)
                     metrics.relays = daemon.relay_status
                     attendant.checks.append(beside.find_problem)
-                with serving_page(trickle, None if once else ui_port, ui_token_file):
+                with serving_page(
+                    trickle, None if once else ui_port, ui_token_file, sign_in=ui_sign_in
+                ):
                     watcher = _Both(printer, metrics)
                     daemon.run(stop, watcher, attendant, once=once, relay=beside)
                 if once and beside is not None:
