@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-immediate fuzz-hostile fuzz-lifecycle lifecycle-kill workloads corpus soak chaos hostile bench-race lake-random lake-kill \
+.PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-immediate fuzz-hostile fuzz-lifecycle lifecycle-kill workloads corpus soak chaos hostile relay-chaos bench-race lake-random lake-kill \
   lake-crowd audit demo demo-lake demo-ui bench bench-latency bench-capture bench-wal bench-idle bench-switches bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
-  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-console bench-lake bench-outbox bench-snapshots bench-projects bench-report bench-check check ci docs site test-dbt test-dagster test-airflow test-prefect package-sizes deploy-check release-check clean
+  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-console bench-lake bench-outbox bench-relay bench-snapshots bench-projects bench-report bench-check check ci docs site test-dbt test-dagster test-airflow test-prefect package-sizes deploy-check release-check clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -89,7 +89,12 @@ fuzz-pipeline: setup  ## the same through PostgreSQL and Spark, or ENGINE=duckdb
 fuzz-immediate: setup  ## the same by writers themselves, statement by statement, on IMMEDIATE stream tables
 	$(FUZZ) --pipeline --immediate --engine postgres $(if $(WRITERS),--writers $(WRITERS))
 
-fuzz-hostile: setup  ## spoiled queries: each ends with an answer or a clear error; CASES, SEED, CASE, FILE as above
+fuzz-# BROKER=kafka|redis|nats|rabbitmq SECONDS=n KILLS=n RESTARTS=n CUTS=n SEED=s.
+relay-chaos: setup  ## kill relays, restart the broker and cut connections: a consumer holds the stream table
+	$(BIN)/python -m tests.relay.chaos --broker $(or $(BROKER),kafka) --seconds $(or $(SECONDS),900) --kills $(or $(KILLS),50) \
+	  --restarts $(or $(RESTARTS),5) --cuts $(or $(CUTS),20) $(if $(SEED),--seed $(SEED))
+
+hostile: setup  ## spoiled queries: each ends with an answer or a clear error; CASES, SEED, CASE, FILE as above
 	$(subst tests.fuzz.run,tests.fuzz.hostile.run,$(FUZZ))
 
 fuzz-lifecycle: setup  ## random lives: refresh, snapshot, restore, alter, dump, move; CASES, SEED, CASE, ENGINE=spark
@@ -276,6 +281,10 @@ bench-outbox: setup  ## what an outbox costs a refresh: OUTBOX_ROWS=n, ROUNDS=n,
 	$(BENCH).outbox --rows $(or $(OUTBOX_ROWS),1000000) $(if $(ROUNDS),--rounds $(ROUNDS)) $(BY_ENGINE) \
 	  --output $(OUTPUT)/outbox$(addprefix -,$(ENGINE)).json
 	$(REPORT) $(OUTPUT)/outbox$(addprefix -,$(ENGINE)).json
+
+bench-relay: setup  ## rows a second to Kafka, and from a commit to the consumer: ROWS=n, SECONDS=n, RATE=n
+	$(BENCH).relay $(if $(ROWS),--rows $(ROWS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(RATE),--rate $(RATE)) \
+	  --output build/benchmarks/relay.json
 
 bench-console: setup  ## what the consoles cost with TABLES=n stream tables and VIEWERS=n
 	$(BENCH).console --output $(OUTPUT)/console.json \

@@ -87,7 +87,7 @@ process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
 listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{advertised}
 controller.listener.names=CONTROLLER
 log.dirs={folder}/data
 offsets.topic.num.partitions=1
@@ -101,13 +101,19 @@ auto.create.topics.enable=false
 
 
 @contextmanager
-def kafka_server(folder: Path, port: int, controller: int) -> Iterator[str]:
-    """Run Kafka, with what it had before if it ran in this folder; yield its address."""
+def kafka_server(
+    folder: Path, port: int, controller: int, advertised: int | None = None
+) -> Iterator[str]:
+    """Run Kafka, with what it had before if it ran in this folder; yield its address.
+
+    It tells clients to come to the port that is ``advertised``, if that is another one.
+    """
     java = need("java", "openjdk-17-jre-headless")
     if not any(_KAFKA.glob("kafka_2.13-*.jar")):
         pytest.skip(f"Kafka is not in {_KAFKA}: see .ci/run")
     settings = folder / "server.properties"
     values = {"port": port, "controller": controller, "folder": folder}
+    values["advertised"] = advertised or port
     settings.write_text(_KAFKA_SETTINGS.format(**values))
     program = [java, "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{_KAFKA}/*"]
     if not (folder / "data" / "meta.properties").exists():
