@@ -564,5 +564,11 @@ class SecretMissingError(StreamError, code="ST827"):
     """A secret that the definition of a relay pipeline names is not there, or may not be used."""
 
 
+class DeadLettersFullError(StreamError, code="ST828"):
+    """A relay pipeline has as many dead letters as it may have, and stops before the next one."""
+
+    retry = Retry.BACKOFF
+
+
 class InternalError(BugError, code="ST901"):
     """The package broke one of its own invariants."""

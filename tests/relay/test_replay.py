@@ -119,3 +119,54 @@ def test_a_table_gets_no_change_again_after_a_replay(postgres_lab: Lab, empty_da
         deliver(lab)
         held = there.execute("SELECT t::text FROM public.copy AS t ORDER BY 1").fetchall()
         assert held == sorted(lab.rows("SELECT s::text FROM keyed AS s"))
+
+
+def test_dead_letters_have_a_bound_and_are_replayed_while_it_is_reached(
+    postgres_lab: Lab, empty_database: str, monkeypatch: pytest.MonkeyPatch
+):
+    lab = postgres_lab
+    monkeypatch.setattr("pgtrickle.relay.pipeline.MAX_DEAD_LETTERS", 2)
+    with psycopg.connect(empty_database, autocommit=True) as there:
+        there.execute("CREATE TYPE mood AS ENUM ('sad', 'ok')")
+        open_shop(lab, "keyed")
+        options = {"dsn": empty_database, "table": "public.copy"}
+        lab.trickle.relay.create_relay_pipeline(
+            "p", "keyed", "postgres", options, on_poison="dead_letter", max_failures=1
+        )
+        deliver(lab)
+        there.execute("ALTER TABLE public.copy ADD CONSTRAINT few CHECK (v < 1000)")
+        lab.run("UPDATE t SET v = 5000 WHERE id IN (9, 10, 11)")
+        lab.trickle.refresh_stream_table("keyed")
+        deliver(lab)
+        assert (status(lab).state, status(lab).error_code) == ("blocked", "ST828")
+        assert status(lab).dead_letters == 2
+        there.execute("ALTER TABLE public.copy DROP CONSTRAINT few")
+        lab.trickle.relay.replay_dead_letters("p")
+        deliver(lab)
+        assert (status(lab).error_code, status(lab).dead_letters) == (None, 0)
+        held = there.execute("SELECT t::text FROM public.copy AS t ORDER BY 1").fetchall()
+        assert held == sorted(lab.rows("SELECT s::text FROM keyed AS s"))
+
+
+def test_a_lease_that_ran_out_is_kept_while_nobody_else_wants_the_pipeline(
+    postgres_lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """On a slow machine a relay would lose it again and again, and deliver nothing."""
+    lab, lines = postgres_lab, tmp_path / "changes.jsonl"
+    monkeypatch.setenv("PGTRICKLE_RELAY_FILES", str(tmp_path))
+    open_shop(lab, "keyed")
+    options = {"path": str(lines)}
+    lab.trickle.relay.create_relay_pipeline("p", "keyed", "file", options, sink_max_inflight=2)
+    # Whatever keeps the pipeline finds its lease run out.
+    lab.run(
+        "CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " NEW.held_until := now() - interval '1 hour'; RETURN NEW; END $$",
+        "CREATE TRIGGER late BEFORE INSERT OR UPDATE ON pgtrickle.pgt_relay_states"
+        " FOR EACH ROW EXECUTE FUNCTION late()",
+    )
+    deliver(lab)
+    lab.run("DROP TRIGGER late ON pgtrickle.pgt_relay_states", "DROP FUNCTION late()")
+    assert status(lab).error is None
+    receiver = Receiver()
+    receiver.take(lines.read_bytes().splitlines())
+    receiver.check(lab, "keyed")

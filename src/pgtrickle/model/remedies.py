@@ -143,6 +143,7 @@ REMEDIES: Final = {
     "ST825": "Let sender and receiver run the same version, or one that reads both.",
     "ST826": "Nothing: this relay takes over when the other one ends.",
     "ST827": "Set the variable, or write the file, where the relay runs, and start it again.",
+    "ST828": "Let the receiver accept them, then: pgtrickle relay replay PIPELINE.",
     "ST901": "Rebuild it: pgtrickle repair NAME. If that does not help, drop and create it"
     " again, and report the error: it is a bug in pgtrickle.",
 }

@@ -12,7 +12,7 @@ import re
 from functools import lru_cache
 from typing import Any, Final
 
-from pgtrickle.relay.messages import Schema
+from pgtrickle.relay.messages import Number, Schema
 
 _PLAIN: Final = {
     "smallint": "int16",
@@ -21,12 +21,6 @@ _PLAIN: Final = {
     "boolean": "boolean",
 }
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_]")
-
-
-class _Literal(str):
-    """A number as it was written."""
-
-    __slots__ = ()
 
 
 def write_row(row: str | None, schema: Schema) -> str:
@@ -38,7 +32,7 @@ def write_row(row: str | None, schema: Schema) -> str:
     """
     if row is None:
         return "null"
-    values = json.loads(row, parse_int=_Literal, parse_float=_Literal)
+    values = json.loads(row, parse_int=Number, parse_float=Number)
     types = dict(schema.columns)
     parts = (f"{_text(name)}: {_value(one, types.get(name, ''))}" for name, one in values.items())
     return "{" + ", ".join(parts) + "}"
@@ -55,7 +49,7 @@ def _value(value: Any, type_: str) -> str:
 def _written(value: Any) -> str:
     """Write JSON, numbers as they were."""
     match value:
-        case _Literal():
+        case Number():
             return str(value)
         case dict():
             parts = (f"{_text(name)}: {_written(one)}" for name, one in value.items())

@@ -1,4 +1,4 @@
-"""One chaos run: writes and refreshes all the while, accidents in between, and a judge at the end."""
+"""One chaos run: writes and refreshes all the while, accidents in between, a judge at the end."""
 
 from __future__ import annotations
 
