@@ -26,6 +26,7 @@ LANES = {
             "lake",
             "security",
             "relay",
+            "monitoring",
         ),
         "postgres",
     ),
@@ -59,6 +60,7 @@ LONG = {
     "tests/relay/chaos/test_short.py": _ALL,
     "tests/relay/test_beside.py::"
     "test_two_daemons_deliver_each_message_once_and_one_takes_over": _ALL,
+    "tests/monitoring/test_live.py": _ALL,
     "tests/end_to_end/test_clusters.py": _ALL,
     "tests/end_to_end/test_daemon.py": _ALL,
     "tests/end_to_end/test_kill.py": _ALL,

@@ -149,7 +149,7 @@ class Metrics:
         if figures is not None:
             yield from catalog_families(figures)
         if relays is not None:
-            yield from relay_families(relays)
+            yield from relay_families(relays, self.database)
 
 
 @dataclass(frozen=True, slots=True)
