@@ -523,6 +523,10 @@ class OffsetRefusedError(StreamError, code="ST804"):
     """A consumer commits entries that are not leased to it, or not any more."""
 
 
+class OutboxValueError(StreamError, code="ST805"):
+    """A row is too large for the JSON of its outbox; the refresh changes nothing."""
+
+
 class PipelineError(StreamError, code="ST820"):
     """The definition of a relay pipeline cannot be used."""
 

@@ -132,6 +132,7 @@ REMEDIES: Final = {
     " follow the changes after it.",
     "ST803": "Name a consumer group that is yours, or create one under another name.",
     "ST804": "Poll again: another consumer has the entries now, or they were committed.",
+    "ST805": "Let the query shorten the value, or end the outbox: pgtrickle outbox disable NAME.",
     "ST820": "Correct it as the hint says, and check it: pgtrickle relay validate.",
     "ST821": "Check the name: pgtrickle relay list.",
     "ST822": "Nothing, unless it persists: the relay tries again by itself. Try the receiver with:"
