@@ -17,7 +17,7 @@ from tests.labs.lab import Lab
 from tests.relay.servers import free_port, kafka_server
 from tests.relay.test_kafka import make_topic
 
-_PAGE = Path(__file__).parents[2] / "docs" / "howto" / "kafka-exactly-once.md"
+_PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "kafka-exactly-once.md"
 _HELD = [("north", "14.50", 2), ("west", "3.00", 1)]  # as the table on the page
 
 
