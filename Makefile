@@ -89,12 +89,7 @@ fuzz-pipeline: setup  ## the same through PostgreSQL and Spark, or ENGINE=duckdb
 fuzz-immediate: setup  ## the same by writers themselves, statement by statement, on IMMEDIATE stream tables
 	$(FUZZ) --pipeline --immediate --engine postgres $(if $(WRITERS),--writers $(WRITERS))
 
-fuzz-# BROKER=kafka|redis|nats|rabbitmq SECONDS=n KILLS=n RESTARTS=n CUTS=n SEED=s.
-relay-chaos: setup  ## kill relays, restart the broker and cut connections: a consumer holds the stream table
-	$(BIN)/python -m tests.relay.chaos --broker $(or $(BROKER),kafka) --seconds $(or $(SECONDS),900) --kills $(or $(KILLS),50) \
-	  --restarts $(or $(RESTARTS),5) --cuts $(or $(CUTS),20) $(if $(SEED),--seed $(SEED))
-
-hostile: setup  ## spoiled queries: each ends with an answer or a clear error; CASES, SEED, CASE, FILE as above
+fuzz-hostile: setup  ## spoiled queries: each ends with an answer or a clear error; CASES, SEED, CASE, FILE as above
 	$(subst tests.fuzz.run,tests.fuzz.hostile.run,$(FUZZ))
 
 fuzz-lifecycle: setup  ## random lives: refresh, snapshot, restore, alter, dump, move; CASES, SEED, CASE, ENGINE=spark
@@ -119,6 +114,11 @@ chaos: setup  ## kill daemons, JVMs, backends and the server while money moves: 
 	$(CHAOS) --seconds $(or $(SECONDS),1800) --daemons $(or $(DAEMONS),1) --daemon-kills $(or $(DAEMON_KILLS),50) \
 	  --jvm-kills $(or $(JVM_KILLS),20) --backend-kills $(or $(BACKEND_KILLS),100) \
 	  --restarts $(or $(RESTARTS),5) --pauses $(or $(PAUSES),0)
+
+# BROKER=kafka|redis|nats|rabbitmq SECONDS=n KILLS=n RESTARTS=n CUTS=n SEED=s.
+relay-chaos: setup  ## kill relays, restart the broker and cut connections: a consumer holds the stream table
+	$(BIN)/python -m tests.relay.chaos --broker $(or $(BROKER),kafka) --seconds $(or $(SECONDS),900) --kills $(or $(KILLS),50) \
+	  --restarts $(or $(RESTARTS),5) --cuts $(or $(CUTS),20) $(if $(SEED),--seed $(SEED))
 
 hostile: setup  ## attackers beside writers and a daemon, 20 minutes: SECONDS=n RATE=n SEED=s
 	$(BIN)/python -m tests.hostile $(if $(SECONDS),--seconds $(SECONDS)) $(if $(RATE),--rate $(RATE)) \
