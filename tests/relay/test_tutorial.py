@@ -33,7 +33,7 @@ def test_the_page_does_what_it_says(postgres_lab: Lab, tmp_path: Path, empty_dat
                 case "yaml":
                     (tmp_path / "relay.yml").write_text(placed)
                 case "python":
-                    (tmp_path / "consumer.py").write_text(placed)
+                    (tmp_path / "receiver.py").write_text(placed)
                 case "sh":
                     for line in placed.splitlines():
                         _run(line, lab.trickle.dsn, empty_database, tmp_path)
