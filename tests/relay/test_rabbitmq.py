@@ -72,7 +72,7 @@ def take(url: str, queue: str) -> list[bytes]:
 
 def _create(lab: Lab, url: str, queue: str, name: str = "keyed", **more: Any) -> None:
     options = {"url": url, "routing_key": queue}
-    given = {"sink_max_inflight": 25, "options": options} | more
+    given: dict[str, Any] = {"sink_max_inflight": 25, "options": options} | more
     lab.trickle.relay.create_relay_pipeline("p", name, "rabbitmq", or_replace=True, **given)
 
 

@@ -34,7 +34,7 @@ def a_stream_of_redis(folder: Path) -> Iterator[tuple[str, dict[str, Any], Read]
     with redis_server(folder, free_port()) as url, Redis.from_url(url) as client:
 
         def read() -> list[bytes]:
-            found: Any = client.xrange("changes") + client.xrange("changes:replayed")  # type: ignore[operator]
+            found: Any = client.xrange("changes") + client.xrange("changes:replayed")
             return [fields[b"value"] for _, fields in found]
 
         yield "redis", {"url": url, "stream": "changes"}, read

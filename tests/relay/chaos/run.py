@@ -119,6 +119,8 @@ class _Scene:
             case "cut":
                 assert self.wire is not None
                 self.wire.cut()
+            case _:
+                raise AssertionError(accident)
         self.done[accident] += 1
 
 
