@@ -70,6 +70,7 @@ LONG = {
     "tests/end_to_end/test_memory.py": _ALL,
     "tests/end_to_end/test_time_passes.py": _ALL,
     "tests/end_to_end/test_tutorials.py": _ALL,
+    "tests/pages/test_notebook.py": _ALL,
     "tests/end_to_end/test_readme.py::test_the_shell_example_maintains_its_table": _ALL,
     "tests/spark/test_stage_figures.py::test_a_rehearsal_has_the_work_of_spark": _ALL,
     "tests/spark/test_class_archive.py::test_first_process_writes_what_the_second_one_uses": _ALL,
