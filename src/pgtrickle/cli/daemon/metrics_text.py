@@ -40,7 +40,9 @@ class PageWriter:
             doc = family.documentation.replace("\\", "\\\\").replace("\n", "\\n")
             yield f"# HELP {name} {doc}\n# TYPE {name} {family.type}\n"
             for sample in family.samples:
-                labels = (("database", database), *sample.labels.items())
+                labels = tuple(sample.labels.items())
+                if "database" not in sample.labels:  # which those of a relay have
+                    labels = (("database", database), *labels)
                 text = kept.get(labels)
                 if text is None:
                     text = kept[labels] = before.get(labels) or _write(labels)
