@@ -1,6 +1,6 @@
 """Install the wheel where nothing of ours is, run it, and write the list of what it brings.
 
-    python -m tools.check_install
+    python -m tools.check_install [PYTHON ...]
 
 Like ``pipx run 'pgtrickle[embedded]' demo``: a fresh environment, an empty directory, and only what
 the wheel asks for.  The list is an SBOM of CycloneDX, ``dist/pgtrickle-VERSION.cdx.json``.
@@ -27,19 +27,28 @@ SBOM = ROOT / "dist" / f"pgtrickle-{VERSION}.cdx.json"
 def main() -> int:
     """Say what is wrong; 1 if anything is."""
     check_deploy.install_tools()
-    found = [*check_installed_wheel(), *check_dependencies()]
+    found = []
+    for python in sys.argv[1:] or [sys.executable]:
+        version = _run(ROOT, python, "--version").strip()
+        told = list(check_installed_wheel(python))
+        sys.stdout.write(
+            f"{version}: {'installed, and its demo is verified' if not told else 'no'}\n"
+        )
+        sys.stdout.flush()
+        found += told
+    found += check_dependencies()
     sys.stdout.writelines(f"{one}\n" for one in found or ["ok"])
     return 1 if any(not one.startswith("note: ") for one in found) else 0
 
 
-def check_installed_wheel() -> Iterator[str]:
+def check_installed_wheel(base: str = sys.executable) -> Iterator[str]:
     """Yield what goes wrong when the wheel is installed alone and its demo runs."""
     with tempfile.TemporaryDirectory(prefix="pgtrickle-install-") as directory:
         place = Path(directory)
         place.chmod(0o711)  # root's server runs as an account without rights
         wheel = build_wheel(ROOT, place / "dist")
         python = place / "environment" / "bin" / "python"
-        _run(place, sys.executable, "-m", "venv", str(place / "environment"))
+        _run(place, base, "-m", "venv", str(place / "environment"))
         _run(place, str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
              "-c", str(ROOT / "constraints.txt"), f"{wheel}[embedded]")  # fmt: skip
         work = place / "work"
