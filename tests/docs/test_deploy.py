@@ -134,15 +134,16 @@ def test_shell_completes_commands_and_words() -> None:
         assert set(answer.stdout.split()) == wanted
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
 def test_bash_completes_with_the_script_that_the_command_prints() -> None:
+    if (bash := shutil.which("bash")) is None:
+        pytest.skip("there is no bash")
     program = str(Path(sys.executable).with_name("pgtrickle"))
     line = (
         f'eval "$({program} --show-completion)"; COMP_WORDS=({program} ver); COMP_CWORD=1;'
         ' _pgtrickle_completion "$0"; echo "${COMPREPLY[@]}"'
     )
     done = subprocess.run(
-        ["bash", "-c", line, program],
+        [bash, "-c", line, program],
         capture_output=True,
         text=True,
         check=True,
