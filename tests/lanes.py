@@ -54,6 +54,7 @@ LONG = {
     # Processes, servers and JVMs that are killed, frozen, starved or waited for.
     "tests/end_to_end/test_benchmarks.py": _ALL,
     "tests/relay/test_killed.py": _ALL,
+    "tests/relay/inbound/test_killed.py": _ALL,
     "tests/relay/test_kafka.py": _ALL,
     "tests/monitoring/test_live.py": _ALL,
     "tests/end_to_end/test_clusters.py": _ALL,
