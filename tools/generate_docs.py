@@ -266,6 +266,7 @@ _LEADER_METRICS_INTRODUCTION = (
     f" At most {SHOWN:,} stream tables, and as many sinks, have their own series:"
     " those furthest behind. Deliveries are counted from the first scrape on."
 )
+_NOT_RUN = "<!-- not run: for Prometheus, which the tests do not start -->"
 _SCRAPE_EXAMPLE = """\
 scrape_configs:
   - job_name: pgtrickle
@@ -467,6 +468,7 @@ def metrics_page() -> str:
             "# Metrics",
             _NOTICE,
             _METRICS_INTRODUCTION,
+            _NOT_RUN,
             _fenced(_SCRAPE_EXAMPLE, "yaml"),
             "## Of each daemon",
             _DAEMON_METRICS_INTRODUCTION,
