@@ -172,7 +172,8 @@ def _redis(folder: Path) -> Iterator[str]:
         port = listener.getsockname()[1]
     command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
     url = f"redis://127.0.0.1:{port}/0"
-    with subprocess.Popen([*command, "--dir", str(folder)], stdout=subprocess.DEVNULL) as process:
+    command += ["--dir", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:  # noqa: S603 - ours
         try:
             for _ in range(200):
                 try:

@@ -42,7 +42,7 @@ def redis(folder: Path) -> Iterator[Broker]:
 
         def send(messages: Sequence[Sent]) -> None:
             for id_, value in messages:
-                client.xadd("mail", {"id": id_, "key": value[:1], "value": value})
+                client.xadd("mail", {"id": id_, "key": id_, "value": value})
 
         yield Broker("redis", {"url": url, "stream": "mail"}, send)
 
@@ -50,17 +50,14 @@ def redis(folder: Path) -> Iterator[Broker]:
 @contextmanager
 def kafka(folder: Path) -> Iterator[Broker]:
     with kafka_server(folder, free_port(), free_port()) as servers:
-        [made] = (
-            AdminClient({"bootstrap.servers": servers})
-            .create_topics([NewTopic("mail", 3, 1)])
-            .values()
-        )
+        admin = AdminClient({"bootstrap.servers": servers})
+        [made] = admin.create_topics([NewTopic("mail", 3, 1)]).values()
         made.result(30)
         producer = Producer({"bootstrap.servers": servers})
 
         def send(messages: Sequence[Sent]) -> None:
             for id_, value in messages:
-                producer.produce("mail", value, value[:1], headers=[("id", id_.encode())])
+                producer.produce("mail", value, id_, headers=[("id", id_.encode())])
             producer.flush(30)
 
         yield Broker("kafka", {"bootstrap_servers": servers, "topic": "mail"}, send)

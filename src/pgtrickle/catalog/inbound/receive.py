@@ -86,8 +86,11 @@ def is_full(connection: Connection[TupleRow], table: QualifiedName, most: int) -
 _LETTER = """
     INSERT INTO pgtrickle.pgt_inbound_dead_letters
         (pipeline, message_id, key, value, headers, error_code, error)
-    VALUES (%(pipeline)s, %(message_id)s, %(key)s, %(value)s, %(headers)s, %(code)s, %(error)s)
-        ON CONFLICT DO NOTHING
+    SELECT %(pipeline)s, %(message_id)s, %(key)s, %(value)s, %(headers)s, %(code)s, %(error)s
+     WHERE NOT EXISTS (SELECT FROM pgtrickle.pgt_inbound_dead_letters AS d
+                        WHERE d.pipeline = %(pipeline)s AND d.message_id = %(message_id)s
+                          AND d.key IS NOT DISTINCT FROM %(key)s::bytea
+                          AND d.value IS NOT DISTINCT FROM %(value)s::bytea)
 """
 
 

@@ -69,10 +69,10 @@ CREATE TABLE pgtrickle.pgt_inbound_dead_letters (
     error_code     text        NOT NULL,
     error          text        NOT NULL,
     failed_at      timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
-    replay_at      timestamptz,
-
-    UNIQUE (pipeline, message_id)
+    replay_at      timestamptz
 );
+CREATE INDEX pgt_inbound_dead_letters_by_message
+    ON pgtrickle.pgt_inbound_dead_letters (pipeline, message_id);
 
 COMMENT ON TABLE pgtrickle.pgt_inbound_dead_letters IS
     'Messages that cannot be read, as they came, until they are replayed.';

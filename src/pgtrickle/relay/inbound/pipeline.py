@@ -41,18 +41,20 @@ from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.relay.backoff import pause
 from pgtrickle.relay.inbound.definitions import InboundDefinition
 from pgtrickle.relay.inbound.origins.origin import Arrived, Origin, make_origin
-from pgtrickle.relay.inbound.read import Reader, Row, unreadable
+from pgtrickle.relay.inbound.read import Reader, Row, printable, unreadable
 from pgtrickle.relay.secrets import resolve
 from pgtrickle.service.runtime import translated_errors
 from pgtrickle.session import Session
 
 logger = logging.getLogger(__name__)
 
+_LONGEST_ID = 1000  # characters of the id of a dead letter
 _LOOK_AGAIN = 5.0  # seconds, while another relay has the pipeline, or somebody must act
 _CONNECT_SECONDS = 10
 _FINAL = frozenset({"blocked", "lost", "failed", "waiting", "paused"})
 _ATTEMPTS_ONCE = 6  # of a pipeline that is to end by itself
 _QUIET_ONCE = 1.0  # seconds without a message after which such a one has received everything
+_PATIENCE_ONCE = 5.0  # the same, if the origin says that there is more
 _FULL_PAUSE = 1.0
 
 
@@ -155,7 +157,6 @@ class InboundPipeline:
     def _take(self, session: Session) -> Inbox:
         with translated_errors(), session.transaction():
             inbox = get_inbox(session, QualifiedName.parse(self.definition.inbox))
-            inbox.check()
             held = take(
                 session,
                 self.definition.name,
@@ -169,6 +170,7 @@ class InboundPipeline:
         else:
             self.paused.clear()
         self.doing.held = True
+        inbox.check()
         return inbox
 
     def _receive(self, session: Session, inbox: Inbox, reader: Reader, origin: Origin) -> None:
@@ -199,10 +201,10 @@ class InboundPipeline:
                 self._commit(session, reader, arrived)
                 origin.settle(arrived)
                 self._attempts, heard = 0, time.monotonic()
-            elif self.once and time.monotonic() - heard > _QUIET_ONCE:
-                self.doing.lag = origin.lag()
-                return
             self.doing.lag = origin.lag()
+            quiet = _PATIENCE_ONCE if self.doing.lag else _QUIET_ONCE
+            if self.once and time.monotonic() - heard > quiet:
+                return
 
     def _commit(self, session: Session, reader: Reader, arrived: Sequence[Arrived]) -> None:
         """Commit messages with the place of the last of each part."""
@@ -222,17 +224,18 @@ class InboundPipeline:
             new = _insert(session, inbox, rows, bad)
             if bad and self.definition.on_unreadable == "block":
                 raise bad[0][1]
-            for one, error in bad:
-                add_letter(session, self._letter(one, error), one.headers)
+            order = {id(one): number for number, one in enumerate(arrived)}
+            for one, error in sorted(bad, key=lambda pair: order[id(pair[0])]):
+                headers = {printable(name): printable(text) for name, text in one.headers.items()}
+                add_letter(session, self._letter(one, error), headers)
             record_places(session, name, places)
             known = len(arrived) - len(bad) - new
             count(session, name, self.holder, new=new, known=known)
 
     def _letter(self, arrived: Arrived, error: TrickleError) -> dict[str, object]:
-        shown = arrived.id[:1000].encode("unicode_escape").decode()
         return {
             "pipeline": self.definition.name,
-            "message_id": shown,
+            "message_id": printable(arrived.id[:_LONGEST_ID]),
             "key": arrived.key,
             "value": arrived.value,
             "code": error.code,

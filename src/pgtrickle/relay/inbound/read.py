@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from pgtrickle.errors import MessageUnreadableError, PipelineError
@@ -63,7 +64,7 @@ class Reader:
             payload = None if text is None else json.dumps(text, ensure_ascii=False)
             return self._row(arrived, {}, payload)
         try:
-            document = None if text is None else json.loads(text, parse_float=str)
+            document = None if text is None else json.loads(text, parse_float=Decimal)
         except (ValueError, RecursionError):
             raise unreadable(arrived, "its value is no JSON") from None
         if self.fields and not isinstance(document, dict):
@@ -116,8 +117,18 @@ class Reader:
 
 def unreadable(arrived: Arrived, why: str) -> MessageUnreadableError:
     """Return the error for a message that cannot be read."""
-    shown = arrived.id[:200].encode("unicode_escape").decode()
-    return MessageUnreadableError(f"the message {shown} cannot be read: {why}")
+    return MessageUnreadableError(
+        f"the message {printable(arrived.id[:200])} cannot be read: {why}"
+    )
+
+
+def printable(text: str) -> str:
+    r"""Return a text as it is, or with escapes if PostgreSQL cannot hold it.
+
+    >>> printable("größe"), printable("a\0b")
+    ('größe', 'a\\x00b')
+    """
+    return text.encode("unicode_escape").decode() if _is_no_text(text) else text
 
 
 def _decode(value: bytes | None, arrived: Arrived) -> str | None:

@@ -70,7 +70,7 @@ class KafkaOrigin:
 
     def open(self, places: Places) -> Places:
         """Connect, and begin in each partition after its place."""
-        self._consumer = Consumer(self._settings, logger=None)
+        self._consumer = Consumer(self._settings)
         begun: dict[str, str] = {}
         later = any(one.rpartition("/")[0] == self._topic for one in places)
         try:

@@ -58,25 +58,41 @@ class RedisOrigin:
             told: Any = self._client.xinfo_stream(self._stream) if there else {}
         except RedisError as error:
             raise self._error_for(error) from None
-        last = _text(told.get("last-generated-id", _BEGIN))
-        deleted = _text(told.get("max-deleted-entry-id", _BEGIN))
         known = places.get(self._stream)
         if known is None:
-            self._place = _BEGIN if self._earliest else last
-            return {self._stream: self._place}
-        if _number(last) < _number(known) or _number(deleted) > _number(known):
-            raise PlaceLostError(
-                f"the stream {self._stream} of Redis has not kept all entries after {known}",
-                hint="Let it begin again: pgtrickle inbound resume PIPELINE --again.",
+            deleted = _text(told.get("max-deleted-entry-id", _BEGIN))  # what is gone is not missed
+            self._place = (
+                deleted if self._earliest else _text(told.get("last-generated-id", _BEGIN))
             )
+            return {self._stream: self._place}
         self._place = known
+        self._check(told)
         return {}
 
+    def _check(self, told: Mapping[str, Any]) -> None:
+        """Raise ST846 unless the stream has kept what comes after the place."""
+        last = _text(told.get("last-generated-id", _BEGIN))
+        deleted = _text(told.get("max-deleted-entry-id", _BEGIN))
+        place = _number(self._place)
+        if _number(last) < place or _number(deleted) > place:
+            raise PlaceLostError(
+                f"the stream {self._stream} of Redis has not kept all entries after {self._place}",
+                hint="Let it begin again: pgtrickle inbound resume PIPELINE --again.",
+            )
+
     def fetch(self, most: int, seconds: float) -> Sequence[Arrived]:
-        """Return the next entries."""
-        wait = max(1, int(seconds * 1000))
+        """Return the next entries, which are read at one moment with what the stream has kept."""
         try:
-            found: Any = self._client.xread({self._stream: self._place}, most, wait)
+            with self._client.pipeline(transaction=True) as together:
+                together.xinfo_stream(self._stream)
+                together.xread({self._stream: self._place}, most)
+                told, found = together.execute(raise_on_error=False)
+            if isinstance(found, RedisError):
+                raise found
+            self._check({} if isinstance(told, RedisError) else told)
+            if not found:
+                self._client.xread({self._stream: self._place}, 1, max(1, int(seconds * 1000)))
+                return []
         except RedisError as error:
             raise self._error_for(error) from None
         listed = found.values() if isinstance(found, Mapping) else [one for _, one in found or ()]
@@ -138,6 +154,7 @@ def _flat(listed: Any) -> list[tuple[bytes, dict[bytes, bytes]]]:
     """Return the entries of one stream, as either protocol of Redis has them."""
     flat: list[tuple[bytes, dict[bytes, bytes]]] = []
     for one in listed:
-        entries = one[0] if one and isinstance(one[0], list) else one
+        nested = one and one[0] and isinstance(one[0][0], list | tuple)
+        entries = one[0] if nested else one
         flat += [(id_, fields or {}) for id_, fields in entries]
     return flat

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -54,7 +55,7 @@ class SqsOrigin:
     def fetch(self, most: int, seconds: float) -> Sequence[Arrived]:
         """Receive messages, ten at a time, until there are none or enough."""
         arrived: list[Arrived] = []
-        wait = min(20, int(seconds))
+        wait = min(20, max(1, math.ceil(seconds)))  # less would ask, and cost, all the time
         while len(arrived) < most:
             try:
                 answer = self._client.receive_message(
