@@ -225,9 +225,9 @@ class InboundPipeline:
             if bad and self.definition.on_unreadable == "block":
                 raise bad[0][1]
             order = {id(one): number for number, one in enumerate(arrived)}
-            for one, error in sorted(bad, key=lambda pair: order[id(pair[0])]):
+            for one, why in sorted(bad, key=lambda pair: order[id(pair[0])]):
                 headers = {printable(name): printable(text) for name, text in one.headers.items()}
-                add_letter(session, self._letter(one, error), headers)
+                add_letter(session, self._letter(one, why), headers)
             record_places(session, name, places)
             known = len(arrived) - len(bad) - new
             count(session, name, self.holder, new=new, known=known)

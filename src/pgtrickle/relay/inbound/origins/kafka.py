@@ -109,9 +109,11 @@ class KafkaOrigin:
         if self._consumer is None:
             raise OriginUnavailableError("Kafka is not connected")
         at = TopicPartition(self._topic, number)
-        first, last = self._consumer.get_watermark_offsets(
-            at, timeout=self._seconds, cached=cached
-        ) or (0, 0)
+        # None after the time is over, whatever the library's types say.
+        found: Any = self._consumer.get_watermark_offsets(at, timeout=self._seconds, cached=cached)
+        if found is None:
+            raise OriginUnavailableError("Kafka does not answer now")
+        first, last = found
         return first, last
 
     def fetch(self, most: int, seconds: float) -> Sequence[Arrived]:
@@ -136,10 +138,9 @@ class KafkaOrigin:
             raise self._error_for(error)
         number, offset = message.partition() or 0, message.offset() or 0
         self._next[number] = offset + 1
+        told: Any = message.headers() or ()
         headers = {
-            name: (value or b"").decode(errors="replace")
-            for name, value in message.headers() or ()
-            if isinstance(value, bytes)
+            name: value.decode(errors="replace") for name, value in told if isinstance(value, bytes)
         }
         id_ = headers.get("id") or f"{self._topic}:{number}:{offset}"
         key, value = message.key(), message.value()
