@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -54,13 +55,17 @@ def test_nothing_is_lost_or_comes_twice(postgres_lab: Lab, tmp_path: Path, runni
             broker.send(numbered(*range(sent, sent + 40), *draw.choices(range(sent + 1), k=10)))
             sent += 40
             with relay(lab.trickle.dsn, tmp_path / "relay.log"):
-                await_(lambda before=before: len(held(lab)) > before)
+                await_(partial(_has_more, lab, before))
                 time.sleep(draw.uniform(0, 0.2))
         broker.send(numbered(*draw.choices(range(sent), k=10)))
         with relay(lab.trickle.dsn, tmp_path / "relay.log"):
             await_(lambda: len(held(lab)) == sent)
         assert held(lab) == list(range(sent))
     assert "Traceback" not in (tmp_path / "relay.log").read_text()
+
+
+def _has_more(lab: Lab, before: int) -> bool:
+    return len(held(lab)) > before
 
 
 def test_kafka_comes_once(postgres_lab: Lab, tmp_path: Path):
