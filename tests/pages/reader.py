@@ -145,7 +145,7 @@ class Reader:
             stderr=subprocess.DEVNULL,
         )
         try:
-            self._await("SELECT 1 FROM pgtrickle.daemons() WHERE leads")
+            self._await("SELECT 1 WHERE pgtrickle.is_served()")
             yield
         finally:
             process.terminate()
