@@ -44,6 +44,7 @@ INNER = {
         "find_inbox",
         "first_outbox_id",
         "inbox_trouble",
+        "lies_here",
         "list_changes",
         "list_followable",
         "present_name",

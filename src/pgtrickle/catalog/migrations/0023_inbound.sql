@@ -1,4 +1,4 @@
--- 0022 · inbound
+-- 0023 · inbound
 --
 -- Why:   relays also receive: messages of brokers go into inboxes, with the place up to which they
 --        were read, in one transaction (docs/inbound.md).
