@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-immediate fuzz-hostile fuzz-lifecycle lifecycle-kill workloads corpus soak chaos hostile relay-chaos bench-race lake-random lake-kill \
   lake-crowd audit demo demo-small demo-leaderboard demo-auction demo-loop demo-snapshot demo-lake demo-ui bench bench-latency bench-capture bench-wal bench-idle bench-switches bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
-  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-console bench-lake bench-outbox bench-relay bench-snapshots bench-projects bench-report bench-check check ci docs site test-matrix test-dbt test-dagster test-airflow test-prefect package-sizes deploy-check newcomer check-image release-check clean
+  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-console bench-lake bench-outbox bench-inbox bench-relay bench-snapshots bench-projects bench-report bench-check check ci docs site test-matrix test-dbt test-dagster test-airflow test-prefect package-sizes deploy-check newcomer check-image release-check clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -291,6 +291,10 @@ bench-compile: setup  ## how long the compiler takes for joins of many tables, a
 
 bench-lake: setup  ## what a copy in the lake costs: LAKE_ROWS=n
 	$(BENCH).lake --rows $(or $(LAKE_ROWS),1000000) --output $(OUTPUT)/lake.json
+
+bench-inbox: setup  ## messages through an inbox, each once: MESSAGES=n
+	$(BENCH).inbox $(if $(MESSAGES),--messages $(MESSAGES)) --output $(OUTPUT)/inbox.json
+	$(REPORT) $(OUTPUT)/inbox.json
 
 bench-outbox: setup  ## what an outbox costs a refresh: OUTBOX_ROWS=n, ROUNDS=n, ENGINE=spark
 	$(BENCH).outbox --rows $(or $(OUTBOX_ROWS),1000000) $(if $(ROUNDS),--rounds $(ROUNDS)) $(BY_ENGINE) \

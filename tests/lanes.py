@@ -55,6 +55,7 @@ LONG = {
     # Processes, servers and JVMs that are killed, frozen, starved or waited for.
     "tests/end_to_end/test_benchmarks.py": _ALL,
     "tests/relay/test_killed.py": _ALL,
+    "tests/relay/inbound/test_killed.py": _ALL,
     "tests/relay/test_kafka.py": _ALL,
     "tests/relay/test_rabbitmq.py": _ALL,
     "tests/relay/test_tutorial.py": _ALL,
