@@ -68,6 +68,8 @@ LONG = {
     "tests/end_to_end/test_daemon.py": _ALL,
     "tests/end_to_end/test_kill.py": _ALL,
     "tests/end_to_end/test_lake_demo.py": _ALL,
+    "tests/cli/test_demos.py": _ALL,
+    "tests/end_to_end/test_demos.py": _ALL,
     "tests/end_to_end/test_memory.py": _ALL,
     "tests/end_to_end/test_time_passes.py": _ALL,
     "tests/end_to_end/test_tutorials.py": _ALL,
