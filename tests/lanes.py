@@ -55,7 +55,14 @@ LONG = {
     # Processes, servers and JVMs that are killed, frozen, starved or waited for.
     "tests/end_to_end/test_benchmarks.py": _ALL,
     "tests/relay/test_killed.py": _ALL,
+    "tests/relay/inbound/test_killed.py": _ALL,
     "tests/relay/test_kafka.py": _ALL,
+    "tests/relay/test_rabbitmq.py": _ALL,
+    "tests/relay/test_tutorial.py": _ALL,
+    "tests/service/outboxes/test_large_values.py": _ALL,
+    "tests/relay/chaos/test_short.py": _ALL,
+    "tests/relay/test_beside.py::"
+    "test_two_daemons_deliver_each_message_once_and_one_takes_over": _ALL,
     "tests/monitoring/test_live.py": _ALL,
     "tests/end_to_end/test_clusters.py": _ALL,
     "tests/end_to_end/test_daemon.py": _ALL,
