@@ -1,4 +1,4 @@
--- 0023 · trace ids
+-- 0024 · trace ids
 --
 -- Why:   the history says under which id a refresh was told to collectors of traces and lineage.
 -- Reads: nothing; the new column is NULL in the rows that exist.
