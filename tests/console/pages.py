@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from pgtrickle import Trickle
 from pgtrickle.console.watching import Watch
 from pgtrickle.console.web.guard import CSRF_HEADER, Guard, Rate
-from pgtrickle.console.web.serving import address, make_guard, make_server
+from pgtrickle.console.web.serving import SignIn, address, make_guard, make_server
 
 TOKEN = "a-token-that-nobody-guesses"  # noqa: S105 - of a test
 
@@ -38,6 +38,7 @@ class Site:
     guard: Guard
     port: int
     url: str  # with the token
+    entrance: Any = None
 
     def ask(
         self,
@@ -67,10 +68,13 @@ class Site:
         return self.ask(path, method="POST", body=body, **given)
 
     @contextmanager
-    def events(self, query: str, token: str = TOKEN) -> Iterator[Iterator[tuple[str, Any]]]:
+    def events(
+        self, query: str, token: str = TOKEN, **headers: str
+    ) -> Iterator[Iterator[tuple[str, Any]]]:
         """Follow a panel."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        connection.request("GET", f"/events?{query}", headers={"Authorization": f"Bearer {token}"})
+        given = {"Authorization": f"Bearer {token}", **headers}
+        connection.request("GET", f"/events?{query}", headers=given)
         response = connection.getresponse()
 
         def each() -> Iterator[tuple[str, Any]]:
@@ -92,21 +96,28 @@ class Site:
 
 
 @contextmanager
-def served(trickle: Trickle, *, read_only: bool = False, token: str = TOKEN) -> Iterator[Site]:
+def served(
+    trickle: Trickle,
+    *,
+    read_only: bool = False,
+    token: str = TOKEN,
+    sign_in: SignIn | None = None,
+    proxies: Collection[str] = (),
+) -> Iterator[Site]:
     """Serve the page for a test."""
-    guard = make_guard(token, (), read_only=read_only)
+    guard = make_guard(token, (), read_only=read_only, proxies=proxies)
     guard.requests = Rate(burst=10_000, per_second=10_000)
     guard.deeds = Rate(burst=100, per_second=100)
     watch = Watch(trickle)
     watch.listen()
-    server = make_server(trickle, watch, guard, seconds=0.2)
+    server = make_server(trickle, watch, guard, seconds=0.2, sign_in=sign_in)
     listener = socket.create_server(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     while not server.started:
         time.sleep(0.01)
     try:
-        yield Site(guard, listener.getsockname()[1], address(listener, token))
+        yield Site(guard, listener.getsockname()[1], address(listener, token), server.entrance)
     finally:
         server.should_exit = True
         thread.join(timeout=20)

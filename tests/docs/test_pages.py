@@ -24,6 +24,14 @@ def test_relative_links_lead_somewhere(page: str):
     assert [link for link in links if not (ROOT / page).parent.joinpath(link).exists()] == []
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_no_long_passage_stands_twice_on_a_page(page: str):
+    passages = [one.strip() for one in (ROOT / page).read_text().split("\n\n")]
+    long = [one for one in passages if len(one) > 160 and not one.startswith("| ")]
+
+    assert [one for one in long if long.count(one) > 1] == []
+
+
 def test_the_layer_map_is_the_import_contract():
     contract = tomllib.loads((ROOT / "pyproject.toml").read_text())
     [layers] = [

@@ -24,6 +24,7 @@ _RESET = """
     DO $$
     DECLARE
         statement text;
+        kept name;
         statements text[] := ARRAY(
             SELECT format('DROP SCHEMA %I CASCADE', nspname) FROM pg_namespace
              WHERE nspname !~ '^(pg_|pgtrickle)' AND nspname <> 'information_schema'
@@ -41,17 +42,26 @@ _RESET = """
              WHERE relkind IN ('c', 'S') AND relnamespace = 'pgtrickle_state'::regnamespace);
     BEGIN
         SET LOCAL client_min_messages = error;
+        -- Everything goes, so nobody has to watch it go; only a superuser may say so.
+        IF current_setting('is_superuser') = 'on' THEN
+            SET LOCAL session_replication_role = replica;
+        END IF;
         FOREACH statement IN ARRAY statements LOOP
             EXECUTE statement;
         END LOOP;
         CREATE SCHEMA public;
         DELETE FROM pgtrickle.pgt_stream_tables;
-        DELETE FROM pgtrickle.pgt_relay_states;
-        DELETE FROM pgtrickle.pgt_relay_dead_letters;
-        DELETE FROM pgtrickle.pgt_change_tracking;
-        DELETE FROM pgtrickle.pgt_daemons;
-        DELETE FROM pgtrickle.pgt_leader;
-        DELETE FROM pgtrickle.pgt_request_servers;
+        -- And every other table that is empty in a new catalog, whatever tests come to write there.
+        FOR kept IN SELECT relname FROM pg_class
+                     WHERE relnamespace = 'pgtrickle'::regnamespace AND relkind = 'r'
+                       AND relname NOT IN ('pgt_grants', 'pgt_locks', 'pgt_schema_version',
+                                           'pgt_settings', 'pgt_sql_api') LOOP
+            EXECUTE format('DELETE FROM pgtrickle.%I', kept);
+        END LOOP;
+        IF EXISTS (SELECT FROM pg_db_role_setting WHERE setdatabase =
+                     (SELECT oid FROM pg_database WHERE datname = current_database())) THEN
+            EXECUTE format('ALTER DATABASE %I RESET ALL', current_database());
+        END IF;
     END $$
 """
 

@@ -70,6 +70,10 @@ def run(
         Path | None,
         typer.Option(help="The token of that page is in this file.", show_default=False),
     ] = None,
+    ui_sign_in: Annotated[
+        bool,
+        typer.Option("--ui-sign-in", help="Roles of the database sign in there, without a token."),
+    ] = False,
     log_format: Annotated[
         LogFormat | None,
         typer.Option(case_sensitive=False, help="Write a log to standard error, line by line."),
@@ -115,7 +119,9 @@ def run(
                 leaving.seconds = daemon.shutdown_seconds
                 leaving.cancel, leaving.kill = daemon.cancel_refreshes, daemon.kill_engine
                 attendant = _Attendant(metrics, _Lead(logged=log_format is not None))
-                with serving_page(trickle, None if once else ui_port, ui_token_file):
+                with serving_page(
+                    trickle, None if once else ui_port, ui_token_file, sign_in=ui_sign_in
+                ):
                     daemon.run(stop, _Both(printer, metrics), attendant, once=once)
     if once and printer.failures:
         raise typer.Exit(1)

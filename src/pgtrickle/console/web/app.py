@@ -7,22 +7,21 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
-from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pgtrickle.client.trickle import Trickle
 from pgtrickle.console.actions import ACTIONS, perform
 from pgtrickle.console.panels import PANELS, Panel
+from pgtrickle.console.web.answers import read_body, say
 from pgtrickle.console.web.documents import error_document, validation_document
-from pgtrickle.console.web.guard import COOKIE, HEADERS, Guard
-from pgtrickle.console.web.hub import Hub
+from pgtrickle.console.web.guard import HEADERS, Guard
+from pgtrickle.console.web.visitor import Entrance, Visitor
 from pgtrickle.errors import InternalError, TrickleError
 from pgtrickle.model.text.names import QualifiedName
 
@@ -33,33 +32,29 @@ _FILES = {
     "console.css": ("console.css", "text/css; charset=utf-8"),
     "icon.svg": ("icon.svg", "image/svg+xml"),
 }
-_FORM = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>pgtrickle</title></head><body>
-<main><h1>pgtrickle</h1><form method="post" action="/login">
-<p><label>The token of this console <input name="token" type="password" required></label></p>
-<p><button>Open</button></p></form></main></body></html>
-"""
-_LARGEST = 65_536  # bytes of a request
 _LONGEST = 300  # characters of a name or a filter
 _VIEWERS = 64
+_VISITOR = "pgtrickle.visitor"  # in the scope of a request
+_OPEN = {"/login", "/healthz", "/static/console.css"}  # to everybody
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The routes, over one client and one hub."""
+    """The routes; each acts with the rights of the visitor whom the entrance has found."""
 
-    trickle: Trickle
-    hub: Hub
     guard: Guard
+    entrance: Entrance
 
     def app(self) -> ASGIApp:
         """Return the guarded application."""
         routes = [
             Route("/", self.file),
             Route("/static/{name}", self.file),
-            Route("/login", self.login, methods=["GET", "POST"]),
+            Route("/login", self.entrance.take, methods=["GET", "POST"]),
+            Route("/logout", self.logout, methods=["POST"]),
             Route("/healthz", self.health),
             Route("/api/session", self.session),
+            Route("/api/here", self.here, methods=["POST"]),
             Route("/api/panel/{panel}", self.panel),
             Route("/api/explain", self.explain),
             Route("/events", self.events),
@@ -67,7 +62,9 @@ class Site:
             Route("/api/validate", self.validate, methods=["POST"]),
         ]
         handlers: dict[Any, Callable[..., Any]] = {TrickleError: _told}
-        return Guarded(Starlette(routes=routes, exception_handlers=handlers), self.guard)
+        return Guarded(
+            Starlette(routes=routes, exception_handlers=handlers), self.guard, self.entrance
+        )
 
     async def file(self, request: Request) -> Response:
         """Return a file of the page."""
@@ -78,33 +75,29 @@ class Site:
         text = resources.files("pgtrickle.console.web").joinpath("static", name).read_bytes()
         return Response(text, media_type=kind)
 
-    async def login(self, request: Request) -> Response:
-        """Take the token, from the address that was printed or typed in, and leave a cookie."""
-        if not self.guard.logins.allows(_caller(request)):
-            raise HTTPException(429, "too many attempts: wait a moment")
-        given = request.query_params.get("token", "")
-        if request.method == "POST":
-            typed = parse_qs((await _body(request)).decode(errors="replace"))
-            given = typed.get("token", [""])[0].strip()
-        if not self.guard.takes_token(given):
-            raise HTTPException(401, "this is not the token of this console")
-        answer = RedirectResponse("/", 303)
-        secure = request.url.scheme == "https"
-        answer.set_cookie(
-            COOKIE, self.guard.cookie, httponly=True, samesite="strict", secure=secure, path="/"
-        )
-        return answer
+    async def logout(self, request: Request) -> Response:
+        """Let the visitor go."""
+        self._check_deed(request)
+        return await self.entrance.leave(request)
+
+    async def here(self, request: Request) -> Response:
+        """Hear that somebody is at the page, though nothing else is asked."""
+        self._check_deed(request)
+        return JSONResponse({"here": True})
 
     async def health(self, _: Request) -> Response:
         """Say that the page is served, and nothing else."""
         return JSONResponse({"serves": True})
 
-    async def session(self, _: Request) -> Response:
+    async def session(self, request: Request) -> Response:
         """Return what the page needs to know once."""
+        visitor = _visitor(request)
         actions = [] if self.guard.read_only else ACTIONS
         return JSONResponse(
             {
-                "csrf": self.guard.csrf,
+                "csrf": visitor.csrf,
+                "role": visitor.role,
+                "leaves": visitor.leaves,
                 "read_only": self.guard.read_only,
                 "panels": [[one.name, one.key, one.about] for one in PANELS.values()],
                 "actions": [
@@ -117,29 +110,31 @@ class Site:
     async def panel(self, request: Request) -> Response:
         """Return one panel, once."""
         panel = _panel(request.path_params["panel"])
-        return JSONResponse(await self.hub.document(panel, *_asked(request)))
+        return JSONResponse(await _visitor(request).hub.document(panel, *_asked(request)))
 
     async def explain(self, request: Request) -> Response:
         """Return the plan of a stream table."""
-        found = await self.hub.explain(_short(request.query_params.get("name", "")))
+        name = _short(request.query_params.get("name", ""))
+        found = await _visitor(request).hub.explain(name)
         return JSONResponse({"name": found.name, "plan": found.document, "refusal": found.refusal})
 
     async def events(self, request: Request) -> Response:
         """Follow one panel for as long as somebody looks."""
         panel = _panel(request.query_params.get("panel", "overview"))
-        if self.hub.viewers >= _VIEWERS:
+        visitor = _visitor(request)
+        if visitor.hub.viewers >= _VIEWERS:
             raise HTTPException(503, "too many pages look: close one")
         subject, words = _asked(request)
 
         async def lines() -> AsyncIterator[str]:
             yield "retry: 2000\n\n"
-            async for event, data in self.hub.follow(panel, subject, words):
+            async for event, data in visitor.hub.follow(panel, subject, words, visitor.lives):
                 yield f"event: {event}\ndata: {data}\n\n"
 
         return StreamingResponse(lines(), media_type="text/event-stream")
 
     async def act(self, request: Request) -> Response:
-        """Do something, if this page may, with the rights of the database role of the console."""
+        """Do something, if this page may, with the rights of the visitor's role."""
         given = await self._deed(request)
         if self.guard.read_only:
             raise HTTPException(403, "this console only shows: it was started with --read-only")
@@ -149,7 +144,7 @@ class Site:
             if (action.name, action.target.value) == wanted:
                 if action.target.value == "request" and not name.isdecimal():
                     raise HTTPException(400, "a request has a number")
-                answer = await run_in_threadpool(perform, action, self.trickle, name)
+                answer = await run_in_threadpool(perform, action, _visitor(request).trickle, name)
                 return JSONResponse({"done": answer.done, "text": answer.text})
         raise HTTPException(400, "there is no such action")
 
@@ -157,16 +152,19 @@ class Site:
         """Say what would become of a query, and change nothing."""
         given = await self._deed(request)
         query = str(given.get("query", ""))
-        found = await run_in_threadpool(self.trickle.validate_query, query)
+        found = await run_in_threadpool(_visitor(request).trickle.validate_query, query)
         return JSONResponse(validation_document(found))
 
-    async def _deed(self, request: Request) -> dict[str, Any]:
-        if not self.guard.may_act(request):
+    def _check_deed(self, request: Request) -> None:
+        if not self.guard.may_act(request, _visitor(request).csrf):
             raise HTTPException(403, "this request does not come from the page of this console")
-        if not self.guard.deeds.allows(_caller(request)):
+
+    async def _deed(self, request: Request) -> dict[str, Any]:
+        self._check_deed(request)
+        if not self.guard.deeds.allows(self.guard.caller(request)):
             raise HTTPException(429, "too many actions: wait a moment")
         try:
-            given = json.loads(await _body(request))
+            given = json.loads(await read_body(request))
         except ValueError:
             given = None
         if not isinstance(given, dict):
@@ -177,8 +175,8 @@ class Site:
 class Guarded:
     """Lets nothing through that the guard refuses, and sets the headers of every answer."""
 
-    def __init__(self, app: ASGIApp, guard: Guard) -> None:
-        self._app, self._guard = app, guard
+    def __init__(self, app: ASGIApp, guard: Guard, entrance: Entrance) -> None:
+        self._app, self._guard, self._entrance = app, guard, entrance
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -193,44 +191,40 @@ class Guarded:
                 message = {**message, "headers": [*message["headers"], *headers]}
             await send(message)
 
-        refusal = self._refusal(Request(scope))
         try:
+            refusal = await self._refusal(Request(scope))
             await (refusal or self._app)(scope, receive, send_guarded)
         except ClientDisconnect:
             return
 
-    def _refusal(self, request: Request) -> Response | None:
+    async def _refusal(self, request: Request) -> Response | None:
+        """Return why a request is not answered, or note whose it is."""
         if not self._guard.knows_host(request):
-            return _say(421, "this console does not answer to this name: see --allow-host")
-        if not self._guard.requests.allows(_caller(request)):
-            return _say(429, "too many requests: wait a moment")
-        if request.url.path in {"/login", "/healthz"} or self._guard.may_look(request):
+            return say(421, "this console does not answer to this name: see --allow-host")
+        if not self._guard.requests.allows(self._guard.caller(request)):
+            return say(429, "too many requests: wait a moment")
+        if request.url.path in _OPEN:
             return None
-        if request.url.path == "/":
-            return Response(_FORM, 401, media_type="text/html; charset=utf-8")
-        return _say(401, "open the address that pgtrickle ui has printed: it holds the token")
+        try:
+            visitor = await self._entrance.find(request)
+        except HTTPException as error:
+            return say(error.status_code, error.detail)
+        if visitor is None:
+            return self._entrance.refuse(request)
+        request.scope[_VISITOR] = visitor
+        return None
 
 
-async def _body(request: Request) -> bytes:
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _LARGEST:
-            raise HTTPException(413, "the request is too long")
-    return body
-
-
-def _say(status: int, text: str) -> Response:
-    return Response(text + "\n", status, media_type="text/plain; charset=utf-8")
+def _visitor(request: Request) -> Visitor:
+    """Return whose request it is; the guard has noted it."""
+    found = request.scope[_VISITOR]
+    assert isinstance(found, Visitor)  # noqa: S101 - see above
+    return found
 
 
 def _told(_: Request, error: Exception) -> Response:
     told = error if isinstance(error, TrickleError) else InternalError(str(error))
     return JSONResponse({"error": error_document(told)}, 502)
-
-
-def _caller(request: Request) -> str:
-    return request.client.host if request.client else ""
 
 
 def _panel(name: str) -> Panel:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import ipaddress
 import secrets
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from starlette.requests import Request
+from starlette.responses import Response
 
 COOKIE: Final = "pgtrickle_console"
 CSRF_HEADER: Final = "x-pgtrickle-csrf"
@@ -31,6 +33,7 @@ HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 _CALLERS = 1000  # whose rates are remembered
 
 
@@ -66,6 +69,7 @@ class Guard:
     token: str  # empty: everybody who reaches the port may look
     hosts: frozenset[str]  # names by which we may be called, without the port
     read_only: bool = False
+    proxies: tuple[Network, ...] = ()  # whose headers are believed
     logins: Rate = field(default_factory=lambda: Rate(burst=5, per_second=0.2))
     requests: Rate = field(default_factory=lambda: Rate(burst=60, per_second=20))
     deeds: Rate = field(default_factory=lambda: Rate(burst=10, per_second=0.5))
@@ -104,15 +108,51 @@ class Guard:
         scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
         return scheme.lower() == "bearer" and self.takes_token(bearer.strip())
 
-    def may_act(self, request: Request) -> bool:
-        """Whether a page of ours sends the request, and not another that uses its cookie."""
+    def may_act(self, request: Request, csrf: str) -> bool:
+        """Whether the visitor's own page sends the request, not another that uses its cookie."""
+        given = request.headers.get(CSRF_HEADER, "")
+        return self.is_from_here(request) and hmac.compare_digest(given.encode(), csrf.encode())
+
+    def is_from_here(self, request: Request) -> bool:
+        """Whether no page of another site sends the request, as far as its browser tells."""
         if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
             return False
         origin = request.headers.get("origin")
-        if origin is not None and origin.partition("://")[2] != request.headers.get("host", ""):
-            return False
-        given = request.headers.get(CSRF_HEADER, "")
-        return hmac.compare_digest(given.encode(), self.csrf.encode())
+        return origin is None or origin.partition("://")[2] == request.headers.get("host", "")
+
+    def is_from_proxy(self, request: Request) -> bool:
+        """Whether a proxy of ours sends the request: by the address of the connection itself."""
+        peer = _address(request.client.host if request.client else "")
+        return peer is not None and any(peer in one for one in self.proxies)
+
+    def caller(self, request: Request) -> str:
+        """Return whose rates a request uses up; behind a proxy, whom the proxy has heard."""
+        heard = request.headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
+        if heard and self.is_from_proxy(request):
+            return heard
+        return request.client.host if request.client else ""
+
+    def is_private(self, request: Request) -> bool:
+        """Whether nobody on the network reads what is sent: not from another machine, but a proxy.
+
+        What a proxy is sent, its own TLS protects.
+        """
+        peer = _address(request.client.host if request.client else "")
+        return (peer is not None and peer.is_loopback) or self.is_from_proxy(request)
+
+    def leave_cookie(self, answer: Response, request: Request, value: str) -> None:
+        """Leave the cookie by which a browser is known: not for scripts, not for other sites."""
+        told = request.headers.get("x-forwarded-proto", "") if self.is_from_proxy(request) else ""
+        secure = "https" in {request.url.scheme, told}
+        answer.set_cookie(COOKIE, value, httponly=True, samesite="strict", secure=secure, path="/")
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        found = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(found, "ipv4_mapped", None) or found
 
 
 def new_token() -> str:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -119,14 +119,23 @@ class Hub:
                 )
             return shared.drawn[words]
 
-    async def follow(self, panel: Panel, subject: str | None, words: str) -> AsyncIterator[Event]:
-        """Yield a panel whenever it changes, notices as they are heard, and whether all is well."""
+    async def follow(
+        self,
+        panel: Panel,
+        subject: str | None,
+        words: str,
+        lives: Callable[[], bool] = lambda: True,
+    ) -> AsyncIterator[Event]:
+        """Yield a panel whenever it changes, notices as they are heard, and whether all is well.
+
+        It ends when the visit does, which ``lives`` tells.
+        """
         self._loop = asyncio.get_running_loop()
         told, seen = self._watch.count, None
         awake = asyncio.Event()
         self._viewers.add(awake)
         try:
-            while not self._ended.is_set():
+            while lives() and not self._ended.is_set():
                 try:
                     drawn = await self._drawn(panel, subject, words)
                 except TrickleError as error:
@@ -148,6 +157,8 @@ class Hub:
                         await asyncio.wait_for(awake.wait(), left)
                     except TimeoutError:
                         break
+            if not lives():
+                yield "over", "{}"
         finally:
             self._viewers.discard(awake)
 

@@ -27,6 +27,7 @@ async function send(path, body) {
     body: JSON.stringify(body),
   });
   const text = await answer.text();
+  if (answer.status === 401) over();
   if (!answer.ok && !text.startsWith("{")) throw new Error(text.trim());
   const document = JSON.parse(text);
   if (document.error) throw new Error(`error ${document.error.code}: ${document.error.message}\n${document.error.hint}`);
@@ -43,7 +44,19 @@ function follow() {
   on("beat", well);
   on("away", (error) => trouble(`error ${error.code}: ${error.message}`));
   on("notice", noticed);
-  events.onerror = () => trouble("the console does not answer; trying again");
+  on("over", over);
+  events.onerror = async () => {
+    trouble("the console does not answer; trying again");
+    if (events.readyState !== EventSource.CLOSED || events !== state.events) return;
+    const answer = await fetch("/api/session").catch(() => null);  // refused for good, or not yet?
+    if (answer?.status === 401) over();
+    else setTimeout(() => { if (events === state.events) follow(); }, 2000);
+  };
+}
+function over() {
+  state.events?.close();
+  trouble("your visit has ended: ");
+  $("trouble").append(make("a", { href: "/" }, "sign in again"));
 }
 function trouble(text) {
   $("trouble").textContent = text;
@@ -292,10 +305,28 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") open("overview");
 });
 
+// Whoever moves nothing for a long time is signed out: say that somebody is there.
+let told = Date.now();
+for (const kind of ["keydown", "pointerdown"]) {
+  document.addEventListener(kind, () => {
+    if (!state.session?.role || Date.now() - told < 30000) return;
+    told = Date.now();
+    send("/api/here", {}).catch(() => {});
+  });
+}
+
 async function begin() {
   const answer = await fetch("/api/session");
   if (!answer.ok) { trouble(await answer.text()); return; }
   state.session = await answer.json();
+  if (state.session.leaves) {
+    const one = make("button", { type: "button", id: "leave" }, `sign out ${state.session.role}`);
+    one.addEventListener("click", async () => {
+      await fetch("/logout", { method: "POST", headers: { "x-pgtrickle-csrf": state.session.csrf } });
+      window.location.assign("/");
+    });
+    document.querySelector("header").append(one);
+  }
   for (const [name, key, about] of state.session.panels) {
     const one = make("button", { type: "button", "data-panel": name, title: `${about} (${key})` }, name);
     one.addEventListener("click", () => open(name));
