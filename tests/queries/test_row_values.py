@@ -54,7 +54,7 @@ _QUERIES = {
     "fields of a row": "SELECT (o).id, (c.p).a, (c.p).b FROM o JOIN c ON c.id = o.cid",
     "a count of composites": "SELECT name, count(p) AS n, count(DISTINCT (p).a) AS m FROM c"
     " GROUP BY name",
-    "a join by composites": "SELECT a.id, b.id AS other FROM c AS a LEFT JOIN c AS b"
+    "a join by composites": "SELECT a.id, b.id AS other FROM c AS a JOIN c AS b"
     " ON a.p = b.p AND a.id <> b.id",
     "an order of rows": "SELECT a.id, b.id AS other FROM o AS a JOIN c AS b"
     " ON (a.cid, a.n) < (b.id, b.boss) AND (a.n, a.id) >= (b.boss, 3)",

@@ -193,7 +193,8 @@ END
 $$;
 
 COMMENT ON FUNCTION pgtrickle.describe_source(oid, text[]) IS
-    'What a stream table relies on in a source, as parts with a hash each; NULL if it is gone. An empty name among the columns means all of them.';
+    'What a stream table relies on in a source, as parts with a hash each; NULL if it is gone. '
+    'An empty name among the columns means all of them.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.lies_here(frontier jsonb)
 RETURNS boolean

@@ -349,15 +349,7 @@ def _guarded(key: Scalar, guard: Scalar) -> Scalar:
 
 
 def _matching(inner: Node, keys: _Keys) -> Node:
-    # A composite value with a NULL inside is neither NULL nor NOT NULL for PostgreSQL.
-    present = [
-        make_scalar(
-            parse_scalar(
-                f"({key.sql}) {'IS DISTINCT FROM NULL' if type_.category == 'C' else 'IS NOT NULL'}"
-            )
-        )
-        for key, type_ in zip(keys.inner, keys.types, strict=True)
-    ]
+    present = [make_scalar(parse_scalar(f"({key.sql}) IS NOT NULL")) for key in keys.inner]
     condition = conjunction([*keys.inner_only, *present])
     return Filter(inner, condition) if condition else inner
 
