@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-immediate fuzz-hostile fuzz-lifecycle lifecycle-kill workloads corpus soak chaos hostile bench-race lake-random lake-kill \
+.PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-immediate fuzz-hostile fuzz-lifecycle lifecycle-kill workloads corpus soak chaos hostile relay-chaos bench-race lake-random lake-kill \
   lake-crowd audit demo demo-lake demo-ui bench bench-latency bench-capture bench-wal bench-idle bench-switches bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
-  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-console bench-lake bench-outbox bench-snapshots bench-projects bench-report bench-check check ci docs site test-dbt test-dagster test-airflow test-prefect package-sizes deploy-check release-check clean
+  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-console bench-lake bench-outbox bench-relay bench-snapshots bench-projects bench-report bench-check check ci docs site test-dbt test-dagster test-airflow test-prefect package-sizes deploy-check release-check clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -114,6 +114,11 @@ chaos: setup  ## kill daemons, JVMs, backends and the server while money moves: 
 	$(CHAOS) --seconds $(or $(SECONDS),1800) --daemons $(or $(DAEMONS),1) --daemon-kills $(or $(DAEMON_KILLS),50) \
 	  --jvm-kills $(or $(JVM_KILLS),20) --backend-kills $(or $(BACKEND_KILLS),100) \
 	  --restarts $(or $(RESTARTS),5) --pauses $(or $(PAUSES),0)
+
+# BROKER=kafka|redis|nats|rabbitmq SECONDS=n KILLS=n RESTARTS=n CUTS=n SEED=s.
+relay-chaos: setup  ## kill relays, restart the broker and cut connections: a consumer holds the stream table
+	$(BIN)/python -m tests.relay.chaos --broker $(or $(BROKER),kafka) --seconds $(or $(SECONDS),900) --kills $(or $(KILLS),50) \
+	  --restarts $(or $(RESTARTS),5) --cuts $(or $(CUTS),20) $(if $(SEED),--seed $(SEED))
 
 hostile: setup  ## attackers beside writers and a daemon, 20 minutes: SECONDS=n RATE=n SEED=s
 	$(BIN)/python -m tests.hostile $(if $(SECONDS),--seconds $(SECONDS)) $(if $(RATE),--rate $(RATE)) \
@@ -276,6 +281,10 @@ bench-outbox: setup  ## what an outbox costs a refresh: OUTBOX_ROWS=n, ROUNDS=n,
 	$(BENCH).outbox --rows $(or $(OUTBOX_ROWS),1000000) $(if $(ROUNDS),--rounds $(ROUNDS)) $(BY_ENGINE) \
 	  --output $(OUTPUT)/outbox$(addprefix -,$(ENGINE)).json
 	$(REPORT) $(OUTPUT)/outbox$(addprefix -,$(ENGINE)).json
+
+bench-relay: setup  ## rows a second to Kafka, and from a commit to the consumer: ROWS=n, SECONDS=n, RATE=n
+	$(BENCH).relay $(if $(ROWS),--rows $(ROWS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(RATE),--rate $(RATE)) \
+	  --output build/benchmarks/relay.json
 
 bench-console: setup  ## what the consoles cost with TABLES=n stream tables and VIEWERS=n
 	$(BENCH).console --output $(OUTPUT)/console.json \

@@ -523,6 +523,10 @@ class OffsetRefusedError(StreamError, code="ST804"):
     """A consumer commits entries that are not leased to it, or not any more."""
 
 
+class OutboxValueError(StreamError, code="ST805"):
+    """A row is too large for the JSON of its outbox; the refresh changes nothing."""
+
+
 class PipelineError(StreamError, code="ST820"):
     """The definition of a relay pipeline cannot be used."""
 
@@ -535,6 +539,7 @@ class SinkUnavailableError(StreamError, code="ST822"):
     """The receiver of a relay pipeline cannot be reached, or cannot take messages now."""
 
     retry = Retry.BACKOFF
+    delivered = 0  # messages that were sent and arrived before the first that did not
 
 
 class SinkSetupError(StreamError, code="ST823"):
@@ -561,6 +566,12 @@ class RelayHeldError(StreamError, code="ST826"):
 
 class SecretMissingError(StreamError, code="ST827"):
     """A secret that the definition of a relay pipeline names is not there, or may not be used."""
+
+
+class DeadLettersFullError(StreamError, code="ST828"):
+    """A relay pipeline has as many dead letters as it may have, and stops before the next one."""
+
+    retry = Retry.BACKOFF
 
 
 class InboxError(StreamError, code="ST840"):

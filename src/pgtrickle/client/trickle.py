@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from enum import Enum
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self, TypeVar, Unpack, overload
 
 from pgtrickle.catalog.migrate import migrate
@@ -32,6 +33,7 @@ from pgtrickle.model.words import (
     AnyCdcMode,
     AnyConsistency,
     AnyEngine,
+    AnyEngineOrDefault,
     AnyFuseMode,
     AnyRefreshMode,
     AnySchedulePolicy,
@@ -153,15 +155,20 @@ class Trickle(Naming):
         *,
         once: bool = False,
         watcher: Watcher | None = None,
+        relay: bool = False,
+        relay_file: str | Path | None = None,
     ) -> None:
         """Keep stream tables fresh, as ``pgtrickle run`` does, until ``stop`` is set or Ctrl-C.
 
         Blocks; from a thread, give it an event to stop it by.  With ``once`` it makes one pass.
+        With ``relay`` it delivers the pipelines of the catalog too, and those of a ``relay_file``.
         A ``watcher`` is told of each refresh and failure; without one, failures go to the log.
         """
         from pgtrickle.daemon import LogWatcher
 
-        self.daemon.run(stop or threading.Event(), watcher or LogWatcher(), once=once)
+        daemon, file = self.daemon, None if relay_file is None else Path(relay_file)
+        beside = daemon.relay_beside(file) if relay or file is not None else None
+        daemon.run(stop or threading.Event(), watcher or LogWatcher(), once=once, relay=beside)
 
     @property
     def daemon(self) -> Daemon:
@@ -434,7 +441,7 @@ class Trickle(Naming):
         query: str | None = None,
         cdc_mode: AnyCdcMode | None = None,
         max_delta_fraction: Fraction | None = None,
-        engine: AnyEngine | None = None,
+        engine: AnyEngineOrDefault | None = None,
         tier: AnyTier | None = None,
         fuse: AnyFuseMode | None = None,
         fuse_ceiling: int | None = None,
@@ -465,7 +472,7 @@ class Trickle(Naming):
         - ``max_delta_fraction``: Share of changed rows, 0 to 1, above which AUTO recomputes
           in full; default: the setting differential_max_change_ratio.
         - ``engine``: What computes its refreshes: spark, postgres, or the quicker one
-          (auto); without one, the setting engine decides.
+          (auto); without one, the setting engine decides; default: the setting engine.
         - ``tier``: How much it matters: a factor on its schedule.
         - ``fuse``: Whether very many changes wait for a decision: off, on above a ceiling,
           or auto.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import accumulate
@@ -25,11 +25,13 @@ from prometheus_client.registry import Collector
 from pgtrickle import __version__
 from pgtrickle.cli.daemon.metric_families import catalog_families, family
 from pgtrickle.cli.daemon.probes import Health
+from pgtrickle.cli.outboxes.relay_metrics import relay_families
 from pgtrickle.errors import RefreshCancelledError, TrickleError
 from pgtrickle.model import metrics
 from pgtrickle.model.lake.sink import SinkNews
 from pgtrickle.model.metrics import Metric
 from pgtrickle.model.report import RefreshReport
+from pgtrickle.model.streams.relay import RelayStatus
 from pgtrickle.scheduler.loop import Loop
 from pgtrickle.scheduler.pace import Cycle
 from pgtrickle.service.insight.metric_values import Figures
@@ -56,6 +58,7 @@ class Metrics:
     health: Health
     loop: Loop | None = None  # while there is one
     figures: Callable[[], Figures] | None = None  # while there is a database
+    relays: Callable[[], Sequence[RelayStatus]] | None = None  # if it runs a relay
     database: str = ""  # its name
     _counts: dict[str, Counter[tuple[str, ...]]] = field(
         default_factory=lambda: defaultdict(Counter)
@@ -133,16 +136,20 @@ class Metrics:
         return family
 
     def _read(self) -> Iterator[Family]:
-        figures = None
+        figures, relays = None, None
         try:
             if self.figures is not None and self.health.leading:
                 figures = self.figures()
+            if self.relays is not None and self.health.leading:
+                relays = self.relays()
         except TrickleError:
             with self._lock:
                 self._add(metrics.NOT_READ)
         yield family(metrics.NOT_READ, {(): self._counts[metrics.NOT_READ.name][()]})
         if figures is not None:
             yield from catalog_families(figures)
+        if relays is not None:
+            yield from relay_families(relays, self.database)
 
 
 @dataclass(frozen=True, slots=True)

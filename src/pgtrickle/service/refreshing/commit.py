@@ -16,6 +16,7 @@ from pgtrickle.catalog.refreshes.leases import check_lease
 from pgtrickle.catalog.scheduling.subscriptions import tell_subscribers
 from pgtrickle.catalog.stream_tables import update_frontier, update_plan
 from pgtrickle.catalog.successors import is_successor
+from pgtrickle.errors import StreamTableNotFoundError
 from pgtrickle.immediate.install import mark_ready
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import Action, InitiatedBy
@@ -89,6 +90,9 @@ def commit(writer: Connection, outcome: Outcome, *, together: bool = False) -> C
     return Committed(prepared, report, left, None if time is None else time.at)
 
 
+_IS_THERE = "SELECT FROM pg_catalog.pg_class WHERE oid = %(relid)s"
+
+
 def commit_nothing(
     prepared: Prepared, decision: Decision, basis: Basis, snapshot: Snapshot
 ) -> Committed:
@@ -98,6 +102,10 @@ def commit_nothing(
         if not snapshot.writes:
             # If a crash undoes this, the next refresh only reads the same window again.
             writer.execute("SET LOCAL synchronous_commit = off")
+        stream_table = prepared.stream_table
+        if writer.execute(_IS_THERE, {"relid": stream_table.relid}).fetchone() is None:
+            # Nothing would have been written, so nothing has missed it yet.
+            raise StreamTableNotFoundError(f'the stream table "{stream_table.name}" is gone')
         return commit(writer, outcome, together=snapshot.writes)
 
 
