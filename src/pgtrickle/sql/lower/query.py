@@ -31,7 +31,6 @@ from pgtrickle.sql.text.parse_bound import parse_bound
 from pgtrickle.sql.text.printed_syntax import SEARCHED
 from pgtrickle.sql.text.values import select_values
 
-
 _MARKS = re.compile(r"\bCYCLE .* TO .* DEFAULT ", re.DOTALL)
 
 
