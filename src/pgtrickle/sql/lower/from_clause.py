@@ -29,12 +29,12 @@ from pgtrickle.sql.lower.set_returning import (
 )
 from pgtrickle.sql.lower.subqueries.as_values import attach_subqueries, narrowest_input
 from pgtrickle.sql.lower.subqueries.correlation import correlate, null_safe, references
-from pgtrickle.sql.lower.whole_rows import names_with_row, with_row
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.scalars import column_scalar, conjuncts, make_scalar
 from pgtrickle.sql.scope import ROW, Scope, Typed, find_column, resolve
 from pgtrickle.sql.text.own_level import named
 from pgtrickle.sql.text.parse_bound import parse_bound
+from pgtrickle.sql.whole_rows import names_with_row, with_row
 
 # The outer values of a dependent query, which get other names in an outer join.  PostgreSQL allows
 # no such name for a table.

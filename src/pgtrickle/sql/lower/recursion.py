@@ -39,11 +39,11 @@ from pgtrickle.model.text.names import quote_identifier
 from pgtrickle.sql.lower.groups.grouping import has_aggregate
 from pgtrickle.sql.lower.half_built import Block, Compiler, Context, Cte, Rows, leaf
 from pgtrickle.sql.lower.set_returning import constant_rows
-from pgtrickle.sql.lower.whole_rows import names_with_row
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.scalars import null_scalar
 from pgtrickle.sql.scope import typed_column
 from pgtrickle.sql.text.own_level import has_subquery
+from pgtrickle.sql.whole_rows import names_with_row
 
 _PLAIN = {"expressions", "from_", "joins", "where", "kind", "hint"}
 

@@ -14,7 +14,6 @@ from pgtrickle.sql.lower.query_end import end, limits_by_rows, read_ending
 from pgtrickle.sql.lower.set_operations import union_all
 from pgtrickle.sql.lower.set_returning import expand_functions
 from pgtrickle.sql.lower.subqueries.as_values import attach_subqueries
-from pgtrickle.sql.lower.whole_rows import fields_of_rows
 from pgtrickle.sql.lower.window_functions import (
     expand_named_windows,
     expand_windows,
@@ -25,6 +24,7 @@ from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.scalars import conjuncts, null_scalar, parse_scalar
 from pgtrickle.sql.scope import Scope, resolve
 from pgtrickle.sql.text.own_level import calls_any, has_subquery, named, replace_nodes
+from pgtrickle.sql.whole_rows import fields_of_rows
 
 _CLAUSES = ("where", "group", "having", "order", "distinct")
 
