@@ -54,6 +54,7 @@ class TrickleError(Exception):
         self.detail = detail
         self.hint = hint
         self.sqlstate: str | None = None  # of the PostgreSQL error, if it was one
+        self.trace_id: str | None = None  # of the refresh that it ended, if that was traced
         self.suspended = ""  # the stream table that the scheduler suspended because of it
 
 
