@@ -29,9 +29,9 @@ def topic(broker: str, request: pytest.FixtureRequest) -> str:
     return make_topic(broker, f"changes-{abs(hash(request.node.name))}")
 
 
-def make_topic(broker: str, name: str, partitions: int = 3) -> str:
-    """Create a topic with small messages."""
-    config = {"max.message.bytes": "20000"}
+def make_topic(broker: str, name: str, partitions: int = 3, largest: int = 20_000) -> str:
+    """Create a topic, with small messages."""
+    config = {"max.message.bytes": str(largest)}
     admin = AdminClient({"bootstrap.servers": broker})
     [made] = admin.create_topics([NewTopic(name, partitions, 1, config=config)]).values()
     made.result(30)
@@ -142,3 +142,22 @@ def test_a_missing_topic_is_told(postgres_lab: Lab, broker: str):
     deliver(lab)
     found = status(lab)
     assert (found.error_code, found.hint is not None) == ("ST823", True)
+
+
+def test_a_page_larger_than_a_batch_of_the_topic_is_sent_in_smaller_ones(
+    postgres_lab: Lab, broker: str, topic: str
+):
+    lab = postgres_lab
+    lab.run(
+        "CREATE TABLE t (id int PRIMARY KEY, note text)",
+        "INSERT INTO t SELECT i, repeat('n', 100) FROM generate_series(1, 2000) AS i",
+    )
+    lab.create("s", "SELECT id, note FROM t")
+    lab.trickle.outbox.enable_outbox("s")
+    options = {"bootstrap_servers": broker, "topic": topic}
+    lab.trickle.relay.create_relay_pipeline("p", "s", "kafka", options)
+    deliver(lab)
+    assert status(lab).error is None
+    receiver = rebuild(read(broker, topic))
+    assert receiver.repeated == 0
+    receiver.check(lab, "s")
