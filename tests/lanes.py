@@ -55,6 +55,7 @@ LONG = {
     # Processes, servers and JVMs that are killed, frozen, starved or waited for.
     "tests/end_to_end/test_benchmarks.py": _ALL,
     "tests/relay/test_killed.py": _ALL,
+    "tests/relay/inbound/test_killed.py": _ALL,
     "tests/relay/test_kafka.py": _ALL,
     "tests/relay/test_rabbitmq.py": _ALL,
     "tests/relay/test_tutorial.py": _ALL,
@@ -67,6 +68,8 @@ LONG = {
     "tests/end_to_end/test_daemon.py": _ALL,
     "tests/end_to_end/test_kill.py": _ALL,
     "tests/end_to_end/test_lake_demo.py": _ALL,
+    "tests/cli/test_demos.py": _ALL,
+    "tests/end_to_end/test_demos.py": _ALL,
     "tests/end_to_end/test_memory.py": _ALL,
     "tests/end_to_end/test_time_passes.py": _ALL,
     "tests/end_to_end/test_tutorials.py": _ALL,

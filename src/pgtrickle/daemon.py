@@ -58,7 +58,7 @@ from pgtrickle.service.scheduling.prune import prune_history, pruning_history
 from pgtrickle.service.scheduling.service_levels import watching_service_levels
 from pgtrickle.service.sinks.ducklake.news import SinkWatch
 from pgtrickle.service.sinks.ducklake.tend import tend_lake
-from pgtrickle.settings import UnknownSetting
+from pgtrickle.settings import Settings, UnknownSetting
 
 logger = logging.getLogger(__name__)
 
@@ -116,7 +116,12 @@ class LogWatcher:
             name or "pgtrickle",
             error,
             seconds,
-            extra={"stream_table": name, "code": error.code, "retry_in_seconds": seconds},
+            extra={
+                "stream_table": name,
+                "code": error.code,
+                "retry_in_seconds": seconds,
+                **({} if error.trace_id is None else {"trace_id": error.trace_id}),
+            },
         )
 
     def resumed(self, name: str) -> None:
@@ -270,6 +275,11 @@ class Daemon:
         """Return what the pipelines of relays do."""
         with self._runtime.connection() as connection:
             return list_states(connection, None)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings as they are now."""
+        return self._runtime.settings
 
     @property
     def shutdown_seconds(self) -> float:

@@ -54,6 +54,7 @@ class TrickleError(Exception):
         self.detail = detail
         self.hint = hint
         self.sqlstate: str | None = None  # of the PostgreSQL error, if it was one
+        self.trace_id: str | None = None  # of the refresh that it ended, if that was traced
         self.suspended = ""  # the stream table that the scheduler suspended because of it
 
 
@@ -584,6 +585,26 @@ class InboxMissingError(StreamError, code="ST841"):
 
 class InboxAlteredError(StreamError, code="ST842"):
     """The table of an inbox is gone, lacks columns, or belongs to somebody else."""
+
+
+class OriginUnavailableError(StreamError, code="ST843"):
+    """The broker of an inbound pipeline cannot be reached, or does not answer now."""
+
+    retry = Retry.BACKOFF
+
+
+class OriginSetupError(StreamError, code="ST844"):
+    """The broker of an inbound pipeline refuses everything: credentials, topic, queue or rights."""
+
+    retry = Retry.BACKOFF
+
+
+class MessageUnreadableError(StreamError, code="ST845"):
+    """A message of an inbound pipeline cannot be read: it is no JSON, or lacks its id."""
+
+
+class PlaceLostError(StreamError, code="ST846"):
+    """The broker of an inbound pipeline no longer has the messages that come next."""
 
 
 class InternalError(BugError, code="ST901"):

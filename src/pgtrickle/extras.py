@@ -36,6 +36,8 @@ EXTRA_OF: Final[Mapping[str, str]] = MappingProxyType(
         "nats": "nats",
         "aio_pika": "rabbitmq",
         "confluent_kafka": "kafka",
+        "opentelemetry": "otel",
+        "openlineage": "lineage",
     }
 )
 _WORK: Final = MappingProxyType(
@@ -50,6 +52,8 @@ _WORK: Final = MappingProxyType(
         "nats": "deliver changes to NATS",
         "kafka": "deliver changes to Kafka",
         "rabbitmq": "deliver changes to RabbitMQ",
+        "otel": "send traces and metrics to a collector",
+        "lineage": "send events to a catalog of lineage",
         "ui": "serve its console as a page",
         "connect": "be a client of Spark Connect, or use pandas",
     }

@@ -1,9 +1,8 @@
 """The client: a connection to the stream tables of one database, with the verbs on them.
 
 What most programs need is a method of the client; the verbs on one subject are behind an attribute:
-``scheduler``, ``capture``, ``lake``, ``outbox``, ``inbox``, ``relay``, ``snapshots``, ``shadows``,
-``definitions``,
-``projects`` and ``insight``.
+``scheduler``, ``capture``, ``lake``, ``outbox``, ``relay``, ``inbox``, ``inbound``,
+``snapshots``, ``shadows``, ``definitions``, ``projects`` and ``insight``.
 All have the names that they have in SQL (tools/verbs.py).
 
 Each verb imports its use case when it is called: most processes only look at the catalog, and need
@@ -68,6 +67,7 @@ if TYPE_CHECKING:
     from pgtrickle.client.scheduler import SchedulerVerbs
     from pgtrickle.client.shadows import ShadowVerbs
     from pgtrickle.client.snapshots import SnapshotVerbs
+    from pgtrickle.client.streams.inbound import InboundVerbs
     from pgtrickle.client.streams.inbox import InboxVerbs
     from pgtrickle.client.streams.outbox import OutboxVerbs
     from pgtrickle.client.streams.relay import RelayVerbs
@@ -195,6 +195,13 @@ class Trickle(Naming):
         from pgtrickle.client.lake import LakeVerbs
 
         return LakeVerbs(self._runtime, self._schema)
+
+    @cached_property
+    def inbound(self) -> InboundVerbs:
+        """The verbs on inbound pipelines: what relays receive into inboxes."""
+        from pgtrickle.client.streams.inbound import InboundVerbs
+
+        return InboundVerbs(self._runtime, self._schema)
 
     @cached_property
     def inbox(self) -> InboxVerbs:

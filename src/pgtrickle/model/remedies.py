@@ -148,6 +148,10 @@ REMEDIES: Final = {
     "ST840": "Give what the hint asks for: a number in its range, or a column that the table has.",
     "ST841": "Look at `inbox_status()`; ask for SELECT on the table of the inbox.",
     "ST842": "Undo what was done to the table, or drop the inbox and create it again.",
+    "ST843": "Start the broker, or wait: the relay tries again by itself.",
+    "ST844": "Check the credentials, the topic or queue, and the rights of the pipeline.",
+    "ST845": "Correct what the pipeline says of its messages, then replay the dead letters.",
+    "ST846": "Let it begin again: `pgtrickle inbound resume NAME --again`.",
     "ST901": "Rebuild it: pgtrickle repair NAME. If that does not help, drop and create it"
     " again, and report the error: it is a bug in pgtrickle.",
 }

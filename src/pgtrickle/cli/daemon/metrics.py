@@ -15,15 +15,14 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import accumulate
 
-from prometheus_client import generate_latest
 from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.core import (
     Metric as Family,
 )
-from prometheus_client.registry import Collector
 
 from pgtrickle import __version__
 from pgtrickle.cli.daemon.metric_families import catalog_families, family
+from pgtrickle.cli.daemon.metrics_text import PageWriter
 from pgtrickle.cli.daemon.probes import Health
 from pgtrickle.cli.outboxes.relay_metrics import relay_families
 from pgtrickle.errors import RefreshCancelledError, TrickleError
@@ -64,6 +63,7 @@ class Metrics:
         default_factory=lambda: defaultdict(Counter)
     )
     _durations: dict[str, _Durations] = field(default_factory=lambda: defaultdict(_Durations))
+    _writer: PageWriter = field(default_factory=PageWriter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def refreshed(self, report: RefreshReport) -> None:
@@ -101,13 +101,17 @@ class Metrics:
 
     def page(self) -> bytes:
         """Return all of it as it is now; a database that does not answer leaves its part out."""
+        return self._writer.write([*self._own(), *self._read()], self.database)
+
+    def families(self) -> list[Family]:
+        """Return the same as values, each sample with the label of the database."""
         families = [*self._own(), *self._read()]
         for one in families:
             of_database = {"database": self.database}
             one.samples = [
                 sample._replace(labels=of_database | sample.labels) for sample in one.samples
             ]
-        return generate_latest(_Page(families))
+        return families
 
     def _own(self) -> Iterator[Family]:
         health, loop = self.health, self.loop
@@ -150,14 +154,3 @@ class Metrics:
             yield from catalog_families(figures)
         if relays is not None:
             yield from relay_families(relays, self.database)
-
-
-@dataclass(frozen=True, slots=True)
-class _Page(Collector):
-    """What is asked for, made before."""
-
-    families: list[Family]
-
-    def collect(self) -> Iterator[Family]:
-        """Return it all."""
-        return iter(self.families)

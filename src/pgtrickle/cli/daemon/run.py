@@ -18,6 +18,7 @@ from pgtrickle.cli.daemon.leave_on_time import leaving_on_time
 from pgtrickle.cli.daemon.log_lines import LogFormat, logging_lines
 from pgtrickle.cli.daemon.page import serving_page
 from pgtrickle.cli.daemon.probes import LOOPBACK, Health, serving_health
+from pgtrickle.cli.daemon.sent_metrics import sending_metrics
 from pgtrickle.cli.daemon.stop_signals import stopped_by_signals
 from pgtrickle.cli.documents import error_document, report_document, sink_news_document
 from pgtrickle.cli.lake.sink import sink_line
@@ -134,8 +135,12 @@ def run(
                     beside = daemon.relay_beside(relay_config)
                     metrics.relays = daemon.relay_status
                     attendant.checks.append(beside.find_problem)
-                with serving_page(
-                    trickle, None if once else ui_port, ui_token_file, sign_in=ui_sign_in
+                metrics.database = daemon.figure_reader().database
+                with (
+                    serving_page(
+                        trickle, None if once else ui_port, ui_token_file, sign_in=ui_sign_in
+                    ),
+                    sending_metrics(daemon.settings, metrics),
                 ):
                     watcher = _Both(printer, metrics)
                     daemon.run(stop, watcher, attendant, once=once, relay=beside)

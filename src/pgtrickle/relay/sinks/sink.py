@@ -56,10 +56,19 @@ class Sink(Protocol):
         ...
 
 
+class Named(Protocol):
+    """A definition of a pipeline."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+
 class Options:
     """The options of a sink, taken one by one; what nobody took is unknown."""
 
-    def __init__(self, definition: Definition, options: dict[str, Any]) -> None:
+    def __init__(self, definition: Named, options: dict[str, Any]) -> None:
         self._name, self._left = definition.name, dict(options)
 
     def text(self, key: str, default: str | None = None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -21,6 +22,7 @@ from pgtrickle.immediate.install import mark_ready
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import Action, InitiatedBy
 from pgtrickle.plan.decide import Decision
+from pgtrickle.service.observing.observer import Ended, tell
 from pgtrickle.service.refreshing.contents import NOTHING_WRITTEN, Written
 from pgtrickle.service.refreshing.refresh import Basis, Prepared
 from pgtrickle.service.refreshing.snapshot import Snapshot, open_writer
@@ -117,6 +119,14 @@ def deliver_rest(committed: Committed) -> None:
             committed.left(refresh.lease)
 
 
+def tell_ended(committed: Committed) -> None:
+    """Tell those who observe refreshes of one that is committed."""
+    refresh = committed.prepared.refresh
+    if (trace := refresh.account.trace) is not None:
+        prepared, report = committed.prepared, committed.report
+        tell(refresh.runtime, Ended(refresh, trace, time.time_ns(), prepared, report))
+
+
 def _record(writer: Connection, outcome: Outcome) -> int | None:
     """Write the history row; None if the scheduler found no change, or only passed time.
 
@@ -142,6 +152,7 @@ def _record(writer: Connection, outcome: Outcome) -> int | None:
         reads=prepared.account.reads,
         timings_ms=prepared.account.timings,
         costs=prepared.account.record_costs(prepared.stream_table, decision),
+        trace_id=prepared.account.trace_id,
     )
     return insert_refresh(writer, prepared.stream_table.id, record)
 
@@ -225,6 +236,7 @@ def _report(outcome: Outcome, refresh_id: int | None) -> RefreshReport:
             "rows_inserted": applied.inserted,
             "rows_deleted": applied.deleted,
             "seconds": duration / 1000,
+            **({} if account.trace is None else {"trace_id": account.trace.id}),
         },
     )
     return RefreshReport(
