@@ -142,22 +142,3 @@ def test_a_missing_topic_is_told(postgres_lab: Lab, broker: str):
     deliver(lab)
     found = status(lab)
     assert (found.error_code, found.hint is not None) == ("ST823", True)
-
-
-def test_a_page_larger_than_a_batch_of_the_topic_is_sent_in_smaller_ones(
-    postgres_lab: Lab, broker: str, topic: str
-):
-    lab = postgres_lab
-    lab.run(
-        "CREATE TABLE t (id int PRIMARY KEY, note text)",
-        "INSERT INTO t SELECT i, repeat('n', 100) FROM generate_series(1, 2000) AS i",
-    )
-    lab.create("s", "SELECT id, note FROM t")
-    lab.trickle.outbox.enable_outbox("s")
-    options = {"bootstrap_servers": broker, "topic": topic}
-    lab.trickle.relay.create_relay_pipeline("p", "s", "kafka", options)
-    deliver(lab)
-    assert status(lab).error is None
-    receiver = rebuild(read(broker, topic))
-    assert receiver.repeated == 0
-    receiver.check(lab, "s")

@@ -13,14 +13,13 @@ from typing import Any, ClassVar, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from pgtrickle.errors import MessageRefusedError, SinkSetupError, SinkUnavailableError, TrickleError
+from pgtrickle.errors import SinkSetupError, SinkUnavailableError, TrickleError
 from pgtrickle.relay.definitions import Definition
 from pgtrickle.relay.envelopes import CONTENT_TYPES, encode
 from pgtrickle.relay.messages import Message, Op, Place, Schema, Stream, read_id
 from pgtrickle.relay.sinks.sink import Guarantee, Options, refusal
 
 _OURS: Final = frozenset({"transactional.id", "enable.idempotence", "group.id"})
-_REPORTS_WITHIN: Final = 1.0  # seconds, of what became of messages
 _TOO_LARGE: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD})
 _SETUP: Final = frozenset(
     {
@@ -110,9 +109,7 @@ class KafkaSink:
                 producer.send_offsets_to_transaction(place, metadata, self._seconds)
             producer.commit_transaction(self._seconds)
         except KafkaException as error:
-            refused = self._refused(producer, error.args[0], messages)
-            if refused is not None:
-                raise refused from None
+            raise self._refused(producer, error.args[0], messages) from None
 
     def _produce(self, producer: Producer, message: Message) -> None:
         key = None if message.key is None else message.key.encode()
@@ -148,11 +145,7 @@ class KafkaSink:
 
     def _refused(
         self, producer: Producer, error: KafkaError, messages: Sequence[Message]
-    ) -> TrickleError | None:
-        """Return what an error means; nothing if smaller transactions were taken instead."""
-        if error.code() == KafkaError._STATE:  # noqa: SLF001 - one failed while others were queued
-            producer.poll(_REPORTS_WITHIN)
-            error = self._failed[0] if self._failed else error
+    ) -> TrickleError:
         if error.code() in _TOO_LARGE and not error.fatal():
             try:
                 producer.abort_transaction(self._seconds)
@@ -160,18 +153,14 @@ class KafkaSink:
                 return self._error_for(abort.args[0])
             if len(messages) == 1:
                 return refusal(0, f"the topic {self._topic} refuses a message: {error.name()}")
-            self._send_halves(messages)
-            return None
+            for number, message in enumerate(messages):  # which one it is
+                try:
+                    self.send([message])
+                except TrickleError as one:
+                    if one.code == "ST824":
+                        return refusal(number, str(one))
+                    return one
         return self._error_for(error)
-
-    def _send_halves(self, messages: Sequence[Message]) -> None:
-        """Find which message is too large, or send batches that the topic takes: both are small."""
-        half = len(messages) // 2
-        self.send(messages[:half])
-        try:
-            self.send(messages[half:])
-        except MessageRefusedError as refused:
-            raise refusal(half + refused.delivered, str(refused)) from None
 
     def _error_for(self, error: KafkaError) -> TrickleError:
         if error.code() in _SETUP:
