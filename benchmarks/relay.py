@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             pgtrickle.connect(server.dsn, settings=settings, init=True) as trickle,
             psycopg.connect(server.dsn, autocommit=True) as connection,
         ):
-            make_topic(broker, "changes")
+            make_topic(broker, "changes", largest=1_000_000)
             bench = _Bench(trickle, connection, broker)
             bench.load(given.rows, given.inflight)
             fast = [bench.measure_contents(given.rows), bench.measure_changes(given.rows)]

@@ -187,6 +187,8 @@ LONG = {
     "tests/queries/test_hostile_queries.py::test_text_ends_with_an_answer_or_a_clear_error": 10,
     "tests/queries/test_limits.py::test_too_large_is_st108_in_every_mode_and_soon": 4,
     "tests/queries/test_select_grammar.py": 3,
+    "tests/queries/test_row_values.py::test_query_is_followed": 8,
+    "tests/queries/test_row_values.py::test_postgresql_alone_follows_them_all": _ALL,
     "tests/service/refreshing/test_restored.py::test_dumped_and_restored_database_starts_anew": 2,
     "tests/spark/test_expressions.py::test_what_spark_cannot_hold_is_an_error": 6,
     "tests/spark/test_expressions.py::test_spark_answers_as_postgres_does": 2,

@@ -29,9 +29,9 @@ def topic(broker: str, request: pytest.FixtureRequest) -> str:
     return make_topic(broker, f"changes-{abs(hash(request.node.name))}")
 
 
-def make_topic(broker: str, name: str, partitions: int = 3) -> str:
-    """Create a topic with small messages."""
-    config = {"max.message.bytes": "20000"}
+def make_topic(broker: str, name: str, partitions: int = 3, largest: int = 20_000) -> str:
+    """Create a topic, with small messages."""
+    config = {"max.message.bytes": str(largest)}
     admin = AdminClient({"bootstrap.servers": broker})
     [made] = admin.create_topics([NewTopic(name, partitions, 1, config=config)]).values()
     made.result(30)

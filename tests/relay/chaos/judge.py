@@ -34,14 +34,15 @@ def judge(partitions: Sequence[Sequence[bytes]], table: Counter[str]) -> Verdict
     latest: dict[str, Place] = {}
     fresh: list[Received] = []
     duplicates = out_of_order = 0
-    for partition in partitions:
+    for number, partition in enumerate(partitions):
         for text in partition:
             one = decode(text, Envelope.PLAIN)
             if one.id in seen:
                 duplicates += 1
                 continue
             seen.add(one.id)
-            key = json.dumps(one.key, default=str)
+            # What has no key, as a reset, has an order in its partition alone.
+            key = f"in {number}" if one.key is None else json.dumps(one.key, default=str)
             if key in latest and one.place < latest[key]:
                 out_of_order += 1
             latest[key] = max(one.place, latest.get(key, one.place))

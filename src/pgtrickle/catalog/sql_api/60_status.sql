@@ -218,7 +218,7 @@ AS $$
                   COALESCE(l.landing_name, d.source_name)),
            d.source_relid, d.source_type,
            CASE WHEN l.source_id IS NULL THEN t.cdc_mode ELSE 'DUCKLAKE_CHANGE_FEED' END,
-           d.columns_used
+           array_remove(d.columns_used, '')
       FROM pgtrickle.pgt_dependencies AS d
       LEFT JOIN pgtrickle.pgt_change_tracking AS t USING (source_relid)
       LEFT JOIN pgtrickle.pgt_ducklake_sources AS l

@@ -104,7 +104,7 @@ def _explain(
     """Return an error with the blocking locks, or the missing privilege."""
     sources = list_dependencies(connection, stream_table.id)
     error = explain_denial(
-        connection, error, {one.source_relid: one.columns_used for one in sources}
+        connection, error, {one.source_relid: one.columns_read for one in sources}
     )
     return explained(connection, error, [one.source_relid for one in sources], [stream_table.relid])
 
