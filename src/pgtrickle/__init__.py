@@ -79,6 +79,8 @@ if TYPE_CHECKING:
         WorkerSummary,
     )
     from pgtrickle.model.stream_table import Action, InitiatedBy, RefreshMode, Status, StreamTable
+    from pgtrickle.model.streams.inbound import InboundDeadLetter, InboundStatus
+    from pgtrickle.model.streams.inbox import InboxCheck, InboxStatus, OrderingGap
     from pgtrickle.model.streams.outbox import (
         ConsumerLag,
         LeasedEntry,
@@ -139,6 +141,10 @@ __all__ = [
     "GateStatus",
     "HealthCheck",
     "Hold",
+    "InboundDeadLetter",
+    "InboundStatus",
+    "InboxCheck",
+    "InboxStatus",
     "InitiatedBy",
     "InsightVerbs",
     "Isolation",
@@ -156,6 +162,7 @@ __all__ = [
     "MonitoringPart",
     "MovedCatalog",
     "Notice",
+    "OrderingGap",
     "Outbox",
     "OutboxChange",
     "OutboxPosition",
@@ -238,6 +245,11 @@ _HOMES = {
     "Check": "pgtrickle.service.insight.checkup.check",
     "ConsumerLag": "pgtrickle.model.streams.outbox",
     "CreateOptions": "pgtrickle.options.words",
+    "InboundDeadLetter": "pgtrickle.model.streams.inbound",
+    "InboundStatus": "pgtrickle.model.streams.inbound",
+    "InboxCheck": "pgtrickle.model.streams.inbox",
+    "InboxStatus": "pgtrickle.model.streams.inbox",
+    "OrderingGap": "pgtrickle.model.streams.inbox",
     "DeadLetter": "pgtrickle.model.streams.relay",
     "Definition": "pgtrickle.options.words",
     "DefinitionVerbs": "pgtrickle.client.definitions",

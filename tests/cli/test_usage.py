@@ -23,7 +23,8 @@ COMMANDS = [
     "run", "config", "demo", "doctor", "version",
 ]  # fmt: skip
 GROUPS = [
-    "bulk", "snapshot", "shadow", "outbox", "consumers", "relay", "scheduler", "gate",
+    "bulk", "snapshot", "shadow", "outbox", "consumers", "inbound", "inbox", "relay",
+    "scheduler", "gate",
     "watermark", "fuse",
     "sla", "group", "monitor", "cdc",
     "sink",

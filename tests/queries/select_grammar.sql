@@ -15,7 +15,7 @@ VALUES (1, 'one'), (2, 'two'), (3, NULL) ORDER BY 1 DESC LIMIT 2 OFFSET 1
 TABLE customers
 
 -- construct: TABLE ONLY
--- differential: no
+-- differential: yes
 TABLE ONLY customers
 
 -- construct: SELECT in parentheses, with clauses behind them
@@ -105,19 +105,27 @@ up AS u JOIN customers AS c ON c.id = u.boss) SELECT id, boss FROM up
 WITH RECURSIVE a AS (SELECT id FROM orders) SELECT id FROM a
 
 -- construct: SEARCH DEPTH FIRST
--- differential: no
+-- differential: yes
 WITH RECURSIVE up (id, boss) AS (SELECT id, boss_id FROM customers WHERE boss_id IS NULL UNION ALL
 SELECT c.id, c.boss_id FROM customers AS c JOIN up AS u ON u.id = c.boss_id WHERE c.id > c.boss_id)
 SEARCH DEPTH FIRST BY id SET path SELECT id, path::text AS path FROM up
 
 -- construct: SEARCH BREADTH FIRST
--- differential: no
+-- differential: yes
 WITH RECURSIVE up (id, boss) AS (SELECT id, boss_id FROM customers WHERE boss_id IS NULL UNION ALL
 SELECT c.id, c.boss_id FROM customers AS c JOIN up AS u ON u.id = c.boss_id WHERE c.id > c.boss_id)
 SEARCH BREADTH FIRST BY id SET path SELECT id, path::text AS path FROM up
 
+-- construct: SEARCH and CYCLE by several columns
+-- differential: yes
+WITH RECURSIVE up (id, boss) AS (SELECT id, boss_id FROM customers UNION ALL SELECT u.id, c.boss_id
+FROM up AS u JOIN customers AS c ON c.id = u.boss) SEARCH BREADTH FIRST BY id, boss SET rank CYCLE
+id, boss SET looped USING path SELECT u.id, u.looped, cardinality(u.path) AS steps, row_number() OVER
+(ORDER BY u.rank, u.id, u.boss) AS place, o.id AS o FROM up AS u LEFT JOIN orders AS o ON
+o.customer_id = u.boss
+
 -- construct: CYCLE
--- differential: no
+-- differential: yes
 WITH RECURSIVE up (id, boss) AS (SELECT id, boss_id FROM customers UNION ALL SELECT u.id, c.boss_id
 FROM up AS u JOIN customers AS c ON c.id = u.boss) CYCLE boss SET looped USING path
 SELECT id, boss, looped FROM up
@@ -136,7 +144,7 @@ WITH gone AS (DELETE FROM orders RETURNING id) SELECT id FROM gone
 -- group: FROM
 
 -- construct: ONLY, with and without parentheses
--- differential: no
+-- differential: yes
 SELECT o.id, c.name FROM ONLY orders AS o JOIN ONLY (customers) AS c ON c.id = o.customer_id
 
 -- construct: a star behind a table
@@ -167,7 +175,7 @@ SELECT o.id, c.name FROM products AS p JOIN (orders AS o JOIN customers AS c ON 
 o.customer_id) ON p.id = o.product_id
 
 -- construct: a join in parentheses with a name
--- differential: no
+-- differential: yes
 SELECT j.name FROM (orders AS o JOIN customers AS c ON c.id = o.customer_id) AS j
 
 -- construct: USING with a name
@@ -394,8 +402,18 @@ SELECT id FROM orders ORDER BY id LIMIT NULL
 SELECT id FROM orders ORDER BY id DESC LIMIT 1 + 2
 
 -- construct: LIMIT a subquery
--- differential: no
-SELECT id FROM orders ORDER BY id LIMIT (SELECT count(*) / 4 FROM customers)
+-- differential: yes
+SELECT id FROM orders ORDER BY id LIMIT (SELECT count(*) / 2 FROM customers)
+
+-- construct: OFFSET and FETCH by subqueries
+-- differential: yes
+SELECT id FROM orders ORDER BY id OFFSET (SELECT min(id) FROM customers) ROWS FETCH FIRST (SELECT
+count(*) / 2 FROM products) ROWS ONLY
+
+-- construct: LIMIT by an outer value
+-- differential: yes
+SELECT c.id, x.o FROM customers AS c, LATERAL (SELECT id AS o FROM orders WHERE customer_id = c.id
+ORDER BY id LIMIT c.id % 3) AS x
 
 -- construct: OFFSET ... ROWS
 -- differential: yes
@@ -422,7 +440,7 @@ customer_id, id
 -- group: expressions
 
 -- construct: a row and its fields
--- differential: no
+-- differential: yes
 SELECT (o).id, (o.*) IS NOT NULL AS whole FROM orders AS o
 
 -- construct: comparisons of rows

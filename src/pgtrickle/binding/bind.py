@@ -76,7 +76,9 @@ _DEFINITIONS = """
 _RELATIONS = """
     SELECT c.oid, n.nspname, c.relname, c.relkind::text, c.relpersistence::text,
            n.nspname IN ('pg_catalog', 'information_schema', 'pg_toast'),
-           pg_catalog.row_security_active(c.oid), current_user
+           pg_catalog.row_security_active(c.oid), current_user,
+           c.relkind = 'p' OR EXISTS (SELECT FROM pg_catalog.pg_inherits AS i
+                                       WHERE i.inhparent = c.oid)
       FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
      WHERE c.oid = ANY(%(oids)s::oid[])
 """
@@ -383,7 +385,7 @@ def _read_relations(
         columns[oid].append(Column(name, _collated(type_, own or collation, collate)))
     relations = {}
     for row in connection.execute(_RELATIONS, {"oids": list(oids)}).fetchall():
-        oid, schema, relname, kind, persistence, system, hides, role = row
+        oid, schema, relname, kind, persistence, system, hides, role, parent = row
         name = QualifiedName(schema, relname)
         problem = _problem_of_source(name, kind, persistence, system=system)
         if hides and problem is None:
@@ -393,7 +395,9 @@ def _read_relations(
             )
         if oid not in definitions and problem is not None:
             problems.append(problem)
-        relations[oid] = Relation(oid, name, tuple(columns[oid]), definitions.get(oid), kind)
+        relations[oid] = Relation(
+            oid, name, tuple(columns[oid]), definitions.get(oid), kind, has_children=parent
+        )
     return relations
 
 

@@ -35,6 +35,11 @@ class Dependency:
     columns_used: tuple[str, ...]
     schema_fingerprint: str
 
+    @property
+    def columns_read(self) -> tuple[str, ...]:
+        """The columns without the empty name, which says that later ones matter too."""
+        return tuple(name for name in self.columns_used if name)
+
 
 _INSERT = """
     INSERT INTO pgtrickle.pgt_dependencies

@@ -130,7 +130,9 @@ class _Writer:
         if one.argument and one.argument_type and one.accumulation is Accumulation.SQUARES:
             factor = self._cast(one.argument, _EXACT_SQUARES[self._dialect], one.argument_type)
             value = f"{factor} * {factor} * {self._weight}"
-        return one.name, self._sum(self._when(one.argument, one.condition, value))
+        return one.name, self._sum(
+            self._when(one.argument, one.argument_type, one.condition, value)
+        )
 
     def _cast(self, argument: str, types: Mapping[str, str], type_: SqlType) -> str:
         """Write an argument in a type whose products cannot overflow."""
@@ -140,10 +142,16 @@ class _Writer:
     def count_values(self, values: ValueTable) -> tuple[str, str]:
         first = values.measured or values.columns[0].name
         argument = first if values.skips_nulls else None
-        return values.count, self._sum(self._when(argument, values.condition, self._weight))
+        type_ = values.columns[0].type
+        return values.count, self._sum(self._when(argument, type_, values.condition, self._weight))
 
-    def _when(self, argument: str | None, condition: str | None, value: str) -> str:
-        tests = [f"{self._name(argument)} IS NOT NULL"] if argument else []
+    def _when(
+        self, argument: str | None, type_: SqlType | None, condition: str | None, value: str
+    ) -> str:
+        # A composite value with a NULL inside is neither NULL nor NOT NULL for PostgreSQL.
+        row = self._dialect is Dialect.POSTGRES and type_ is not None and type_.category == "C"
+        present = "IS DISTINCT FROM NULL" if row else "IS NOT NULL"
+        tests = [f"{self._name(argument)} {present}"] if argument else []
         tests += [self._name(condition)] if condition else []
         return f"CASE WHEN {' AND '.join(tests)} THEN {value} END" if tests else value
 

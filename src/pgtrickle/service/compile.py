@@ -14,7 +14,8 @@ from psycopg import Connection
 from psycopg.pq import TransactionStatus
 from sqlglot.errors import ParseError, SqlglotError
 
-from pgtrickle.algebra.nodes import Output, Query, Scan, Source, SourceKind
+from pgtrickle.algebra.nodes import Output, Query, Scalar, Scan, Source, SourceKind
+from pgtrickle.algebra.schema import columns_of, scans_of
 from pgtrickle.binding.bind import Binding, bind_again, bind_query
 from pgtrickle.binding.bound_objects import check_meaning, get_bound_text, record_bound_objects
 from pgtrickle.binding.distinct_values import list_distinct_values
@@ -49,6 +50,7 @@ from pgtrickle.sql.text.limits import allow_depth, check_bound, check_inputs, ch
 from pgtrickle.sql.translate import Dialect
 
 # Any of the sources may have changed alone or with others: the sets used last are kept.
+ALL_COLUMNS = ""  # no column has this name; pgtrickle.describe_source knows it
 _PLANS = 256
 Plans: TypeAlias = Limited[tuple[str, frozenset[str], Dialect], StagePlan]
 
@@ -120,7 +122,10 @@ class Compiled:
         return frozenset(self.staged.captured_columns())
 
     def columns_used(self) -> dict[int, tuple[str, ...]]:
-        """Return, by source, the columns whose changes matter."""
+        """Return, by source, the columns whose changes matter.
+
+        With ``ALL_COLUMNS`` among them, a column that is added to the source matters too.
+        """
         found = (
             self.staged.captured_columns()
             if self.refusal is None
@@ -128,13 +133,33 @@ class Compiled:
         )
         for relid, names in self.binding.watched.items():
             found[relid] = tuple(sorted({*found.get(relid, ()), *names}))
-        return found
+        return {
+            relid: (*names, ALL_COLUMNS) if relid in self._whole else names
+            for relid, names in found.items()
+        }
+
+    @property
+    def _whole(self) -> frozenset[int]:
+        """The sources whose whole rows are values: a column that is added to them matters."""
+        if self.refusal is not None:
+            return frozenset()
+        return frozenset(
+            scan.source.relid
+            for stage in self.staged.stages
+            for scan in scans_of(stage.body)
+            if any(_makes_row(output.scalar) for output in scan.outputs)
+            or (scan.predicate is not None and _makes_row(scan.predicate))
+        )
 
     def captured_columns(self) -> dict[int, tuple[str, ...]]:
         """Return the same for the captured sources; the others are polled."""
         polled = {one.relid for one in self.binding.query.relations.values() if one.polled}
         used = self.columns_used()
-        return {relid: columns for relid, columns in used.items() if relid not in polled}
+        return {
+            relid: tuple(name for name in columns if name)
+            for relid, columns in used.items()
+            if relid not in polled
+        }
 
 
 def compile_stream_table(
@@ -246,6 +271,7 @@ def build(connection: Connection, query: BoundQuery) -> tuple[Query, StagedQuery
         algebra = lower(query, typer)
         staged = assign_engines(cut(algebra, typer))
         _refuse_keys(staged)
+        _refuse_rows(staged)
         check_stages(connection, staged)
     except SqlglotError as error:
         raise _unreadable(error) from error
@@ -283,6 +309,23 @@ def _refuse_keys(staged: StagedQuery) -> None:
             if key.type.category == "C":
                 raise Refusal(
                     f"groups by the composite type {key.type.display}", "group by", "distinct"
+                )
+
+
+def _makes_row(scalar: Scalar) -> bool:
+    return "ROW(" in scalar.sql
+
+
+def _refuse_rows(staged: StagedQuery) -> None:
+    """Refuse values of no named type between two stages: no table can hold them."""
+    for stage in staged.stages:
+        read = [output.column for scan in scans_of(stage.body) for output in scan.outputs]
+        for one in (*read, *columns_of(stage.body)):
+            if one.type.base in {"record", "_record"}:
+                raise Refusal(
+                    "a row of no named type that has to be stored",
+                    "row",
+                    hint="Cast it to a composite type, or list its columns.",
                 )
 
 

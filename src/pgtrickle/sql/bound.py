@@ -24,6 +24,7 @@ class Relation:
     columns: tuple[Column, ...]
     definition: str | None = None  # a view's query, as PostgreSQL prints it
     kind: str = "r"  # as in pg_class
+    has_children: bool = False  # partitions, or tables that inherit from it
 
     @property
     def polled(self) -> bool:

@@ -44,4 +44,18 @@ def _elements(condition: Scalar, types: Mapping[str, SqlType]) -> str | None:
         return None
     if comparable("", left):  # compared by their text
         return None
-    return " = ".join(f"ARRAY[{side.sql}]" for side in sides)
+    if not (_is_domain(left) or _is_domain(right)):
+        return " = ".join(f"ARRAY[{side.sql}]" for side in sides)
+    if "." in left.base:
+        return None
+    # There is no equality between arrays of a domain and of its type, which a stage may have both.
+    return " = ".join(f"ARRAY[{side.sql}::pg_catalog.{left.base}]" for side in sides)
+
+
+def _is_domain(type_: SqlType) -> bool:
+    """Tell whether a type is a domain: its own name has a schema.
+
+    >>> _is_domain(SqlType("shop.positive", "int4", "N")), _is_domain(SqlType("integer", "int4"))
+    (True, False)
+    """
+    return "." in type_.display and type_.display.replace('"', "") != type_.base.replace('"', "")

@@ -71,7 +71,7 @@ def make_scalar(expression: exp.Expr) -> Scalar:
 
 def _is_needed(paren: exp.Paren) -> bool:
     """Tell whether parentheses around a column belong to the syntax around them."""
-    return isinstance(paren.parent, exp.Any | exp.All)
+    return isinstance(paren.parent, exp.Any | exp.All | exp.Dot)
 
 
 @lru_cache(maxsize=4096)

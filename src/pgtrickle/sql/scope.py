@@ -9,6 +9,7 @@ from sqlglot import exp
 from pgtrickle.algebra.nodes import AggregateCall, Output, Scalar
 from pgtrickle.model.sql_type import Column, SqlType
 from pgtrickle.sql.refusal import Refusal
+from pgtrickle.sql.row_comparison import spell_out_rows
 from pgtrickle.sql.scalars import column_scalar, in_place, make_scalar, parse_scalar
 
 
@@ -33,12 +34,14 @@ def cast(typed: Typed, type_: SqlType) -> Scalar:
 
 
 Scope = dict[str, dict[str, Typed]]  # alias -> column -> expression
+ROW = "*"  # the name of a whole row among the columns of its table
 MERGED = ""  # the table to which the columns that USING merges belong
 
 
 def resolve(expression: exp.Expr, scope: Scope) -> Scalar:
     """Replace the query's column names by expressions over the plan's columns."""
     refuse_in_scalar(expression)
+    expression = spell_out_rows(expression)
 
     def replace_column(node: exp.Expr) -> exp.Expr:
         if not isinstance(node, exp.Column):
@@ -52,7 +55,7 @@ def resolve(expression: exp.Expr, scope: Scope) -> Scalar:
             tree = find_column(scope, node.name)
         return in_place(tree)
 
-    return make_scalar(expression.transform(replace_column))
+    return make_scalar(expression.transform(replace_column, copy=False))
 
 
 def _unknown(column: exp.Column) -> Refusal:

@@ -158,7 +158,7 @@ BEGIN
       INTO columns, types
       FROM pg_attribute AS a
      WHERE a.attrelid = relation AND a.attnum > 0 AND NOT a.attisdropped
-       AND a.attname = ANY (columns_used);
+       AND (a.attname = ANY (columns_used) OR '' = ANY (columns_used));
     described := 'columns=' || md5(coalesce(columns, ''));
     IF types IS NOT NULL THEN
         described := described || ' types=' || pgtrickle.describe_types(types);
@@ -193,7 +193,8 @@ END
 $$;
 
 COMMENT ON FUNCTION pgtrickle.describe_source(oid, text[]) IS
-    'What a stream table relies on in a source, as parts with a hash each; NULL if it is gone.';
+    'What a stream table relies on in a source, as parts with a hash each; NULL if it is gone. '
+    'An empty name among the columns means all of them.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.lies_here(frontier jsonb)
 RETURNS boolean

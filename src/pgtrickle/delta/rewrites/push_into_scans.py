@@ -224,8 +224,10 @@ def _cut_out(scalar: Scalar, origins: _Origins, computed: _Computed) -> Scalar:
         return scalar
 
     def replace_part(part: exp.Expr) -> exp.Expr:
-        if isinstance(part.unnest(), _NOT_VALUES):
+        if isinstance(part.unnest(), _NOT_VALUES) or _is_row(part.unnest()):
             return part
+        if isinstance(part, exp.Paren) and isinstance(part.parent, exp.Any | exp.All):
+            return part  # of the syntax around them
         names = [column.name for column in part.find_all(exp.Column)]
         if names and isinstance(part, exp.Condition | exp.Func | exp.Cast | exp.Paren):
             owner = _owner(names, origins)
@@ -238,6 +240,11 @@ def _cut_out(scalar: Scalar, origins: _Origins, computed: _Computed) -> Scalar:
         return part
 
     return make_scalar(parse_scalar(scalar.sql).transform(replace_part))
+
+
+def _is_row(part: exp.Expr) -> bool:
+    """Tell whether a part is a row of no named type, which no table can hold."""
+    return isinstance(part, exp.Anonymous) and str(part.this).upper() == "ROW"
 
 
 def _owner(names: Sequence[str], origins: _Origins) -> Scan | None:

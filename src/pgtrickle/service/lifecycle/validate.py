@@ -125,6 +125,7 @@ def _capture_problems(
 def _sources(binding: Binding, compiled: Compiled) -> tuple[SourceNote, ...]:
     names = {relation.relid: relation.name for relation in binding.query.relations.values()}
     notes = (
-        SourceNote(names[relid], columns) for relid, columns in compiled.columns_used().items()
+        SourceNote(names[relid], tuple(filter(None, columns)))
+        for relid, columns in compiled.columns_used().items()
     )
     return tuple(sorted(notes, key=lambda note: note.name))

@@ -109,7 +109,7 @@ def gather_facts(
     changes = [one for one in changes if one.relid in scanned or one.relid in watched]
     truncated = {one.relid for one in changes if one.truncated}
     rows = {
-        str(one.source_relid): add_up_rows(snapshot.connection, one.source, one.columns_used)
+        str(one.source_relid): add_up_rows(snapshot.connection, one.source, one.columns_read)
         for one in prepared.polled
     }
     sources = tuple(one.source_relid for one in prepared.dependencies)
@@ -157,7 +157,7 @@ def gather_facts(
         follows = follows and not facts.watched
         follows = follows and not facts.gaps and compiled.refusal is None
         if follows or (compiled.follows_time and compiled.refusal is None):
-            used = {one.source_relid: one.columns_used for one in prepared.captured}
+            used = {one.source_relid: one.columns_read for one in prepared.captured}
             check_readable(snapshot.connection, used)
         if priced and not only_time_passed(facts):
             forecast, statistics = make_forecast(

@@ -19,13 +19,22 @@ from pgtrickle.sql.lower.half_built import Block, Compiler, Context, Frame, Rows
 from pgtrickle.sql.lower.merged_columns import join_columns, merge_columns
 from pgtrickle.sql.lower.outer_join import Side, full_join, left_join
 from pgtrickle.sql.lower.recursion import lower_recursive
-from pgtrickle.sql.lower.set_returning import constant_rows, function_rows, is_function
+from pgtrickle.sql.lower.set_returning import (
+    ARGUMENTS,
+    constant_rows,
+    function_rows,
+    is_function,
+    subqueries_of_call,
+    with_values,
+)
 from pgtrickle.sql.lower.subqueries.as_values import attach_subqueries, narrowest_input
 from pgtrickle.sql.lower.subqueries.correlation import correlate, null_safe, references
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.scalars import column_scalar, conjuncts, make_scalar
-from pgtrickle.sql.scope import Scope, Typed, find_column, resolve
+from pgtrickle.sql.scope import ROW, Scope, Typed, find_column, resolve
+from pgtrickle.sql.text.own_level import named
 from pgtrickle.sql.text.parse_bound import parse_bound
+from pgtrickle.sql.whole_rows import names_with_row, with_row
 
 # The outer values of a dependent query, which get other names in an outer join.  PostgreSQL allows
 # no such name for a table.
@@ -40,9 +49,13 @@ class FromClause:
         self._columns = compiler.columns
         self._context = context
         self._inside = Context(context.ctes)
+        self._select: exp.Expr = exp.Select()  # the query whose FROM it is
+        self._by_position = 0  # in so many joins whose columns have names by their position
+        self._with_row: frozenset[str] = frozenset()  # the items whose whole rows it uses
 
     def lower(self, select: exp.Select) -> Frame:
         """Lower a FROM, together with the outer values that the query depends on."""
+        self._select, self._with_row = select, names_with_row(select)
         frame = Frame(Block(), Scope())
         if self._context.correlation is not None:
             node, scope, carried = self._context.correlation.instance(self._columns)
@@ -66,6 +79,9 @@ class FromClause:
 
     def _add(self, item: exp.Expr, frame: Frame) -> None:
         """Add an item of FROM, with its joins, to a frame."""
+        if is_function(item) and (arguments := subqueries_of_call(item)):
+            self._add_with_arguments(item, arguments, frame)
+            return
         if references(item, frame.scope):
             own, conditions = self._lateral(item, frame)
         else:
@@ -74,6 +90,16 @@ class FromClause:
         frame.block.inputs += own.block.inputs
         frame.block.conditions += [*own.block.conditions, *conditions]
         frame.scope |= own.scope
+
+    def _add_with_arguments(
+        self, item: exp.Expr, arguments: dict[str, exp.Expr], frame: Frame
+    ) -> None:
+        """Add a function whose arguments have subqueries: their values stand in FROM before it."""
+        values = exp.Select(expressions=[named(one, name) for name, one in arguments.items()])
+        alias = exp.TableAlias(this=exp.to_identifier(ARGUMENTS, quoted=True))
+        self._add(exp.Subquery(this=values, alias=alias), frame)
+        self._add(with_values(item), frame)
+        del frame.scope[ARGUMENTS]
 
     def _lateral(self, item: exp.Expr, frame: Frame) -> tuple[Frame, list[Scalar]]:
         """Lower a dependent item; return it and its join with the rows it depends on."""
@@ -107,14 +133,34 @@ class FromClause:
             return self._item(inner, context)
         if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Table | exp.Subquery):
             # Joined tables in parentheses, which may have a common alias.
+            self._by_position += bool(item.alias)
             frame = self._joined(item.this, context)
+            self._by_position -= bool(item.alias)
             if item.alias:
                 columns = tuple(join_columns(frame.scope))
                 frame.scope = {item.alias: dict(_rename(columns, _alias_columns(item)))}
             return frame
+        if is_function(item) and context.correlation is None and subqueries_of_call(item):
+            frame = Frame(Block(), Scope())
+            self._add(_without_joins(item), frame)
+            return frame
         rows = self._rows(item, context)
-        columns = _rename(rows.columns, _alias_columns(item))
-        return Frame(rows.block, {item.alias_or_name: dict(columns)}, rows.carried)
+        name, columns = item.alias_or_name, _rename(rows.columns, _alias_columns(item))
+        own = dict(columns)
+        if name in self._with_row:
+            rows = replace(rows, columns=columns)
+            rows, own[ROW] = with_row(
+                self._compiler, rows, name, self._row_type(item), self._select
+            )
+        return Frame(rows.block, {name: own}, rows.carried)
+
+    def _row_type(self, item: exp.Expr) -> QualifiedName | None:
+        """Return the table or view whose row an item has; None if its row has no type."""
+        if not isinstance(item, exp.Table) or is_function(item):
+            return None
+        if not item.db and item.name in self._context.ctes:
+            return None
+        return QualifiedName(item.db, item.name)
 
     def _rows(self, item: exp.Expr, context: Context) -> Rows:
         if is_function(item):
@@ -140,8 +186,9 @@ class FromClause:
     def _refuse_sample(self, item: exp.Table) -> None:
         if item.args.get("sample"):
             raise Refusal("TABLESAMPLE", "tablesample")
-        if item.args.get("only"):
-            raise Refusal("ONLY before a table", "only")
+        relation = self._compiler.bound.relations.get(QualifiedName(item.db, item.name))
+        if item.args.get("only") and (relation is None or relation.has_children):
+            raise Refusal("ONLY before a table with partitions or child tables", "only")
 
     def _relation(self, table: exp.Table) -> Rows:
         relation = self._compiler.bound.relations.get(QualifiedName(table.db, table.name))
@@ -157,8 +204,9 @@ class FromClause:
         return self._table(relation, table.alias_or_name)
 
     def _table(self, relation: Relation, alias: str) -> Rows:
+        whole = alias in self._with_row or self._by_position
         alias = self._columns.fresh(alias)
-        read = self._compiler.bound.reads.get(relation.relid)
+        read = None if whole else self._compiler.bound.reads.get(relation.relid)
         shown = [one for one in relation.columns if read is None or one.name in read]
         outputs = tuple(
             Output(

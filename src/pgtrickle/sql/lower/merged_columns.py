@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from sqlglot import exp
 
 from pgtrickle.sql.scalars import make_scalar, parse_scalar
-from pgtrickle.sql.scope import MERGED, Scope, Typed, find_typed
+from pgtrickle.sql.scope import MERGED, ROW, Scope, Typed, find_typed
 
 
 def merge_columns(scope: Scope, names: Sequence[str], left: Scope, right: Scope, word: str) -> None:
@@ -43,4 +43,5 @@ def join_columns(scope: Scope) -> Iterator[tuple[str, Typed]]:
     yield from merged.items()
     for alias, columns in scope.items():
         if alias != MERGED:
-            yield from ((name, one) for name, one in columns.items() if name not in merged)
+            own = {*merged, ROW}
+            yield from ((name, one) for name, one in columns.items() if name not in own)

@@ -8,6 +8,7 @@ in ``select``, FROM in ``from_clause``.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from sqlglot import exp
@@ -18,6 +19,7 @@ from pgtrickle.sql.bound import BoundQuery, Typer
 from pgtrickle.sql.lower.from_clause import FromClause
 from pgtrickle.sql.lower.half_built import Block, Context, Cte, Rows, leaf
 from pgtrickle.sql.lower.query_end import end, read_ending
+from pgtrickle.sql.lower.recursion import lower_searched
 from pgtrickle.sql.lower.reuse import Reuse
 from pgtrickle.sql.lower.select import SelectLowering
 from pgtrickle.sql.lower.set_operations import lower_set_operation, union_all
@@ -26,7 +28,10 @@ from pgtrickle.sql.plan_columns import PlanColumns
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.text.own_level import named
 from pgtrickle.sql.text.parse_bound import parse_bound
+from pgtrickle.sql.text.printed_syntax import SEARCHED
 from pgtrickle.sql.text.values import select_values
+
+_MARKS = re.compile(r"\bCYCLE .* TO .* DEFAULT ", re.DOTALL)
 
 
 def lower(query: BoundQuery, typer: Typer) -> Query:
@@ -59,13 +64,17 @@ class _Lowering:
 
     def _new(self, query: exp.Expr, context: Context) -> Rows:
         """Lower a query that has not occurred yet."""
+        if _is_searched(query):
+            return lower_searched(self, query, context)
         context = _with_ctes(query, context)
         if isinstance(query, exp.SetOperation):
             sides = [self.query(side, context) for side in (query.left, query.right)]
-            ending, extra = read_ending(query)
+            ending, extra = read_ending(query, dependent=context.correlation is not None)
+            if ending.places:
+                raise Refusal("LIMIT of a dependent set operation by a value", "limit", "offset")
             if extra:
                 raise Refusal("ORDER BY an expression over a set operation", "order by")
-            return end(self, lower_set_operation(self, query, sides), ending)
+            return end(self, lower_set_operation(self, query, sides), ending, context)
         if isinstance(query, exp.Select):
             return SelectLowering(self, context).lower(query)
         if isinstance(query, exp.Values):
@@ -104,13 +113,21 @@ def _row(values: exp.Expr) -> exp.Select:
     )
 
 
+def _is_searched(query: exp.Expr) -> bool:
+    """Tell whether a recursive query of WITH has SEARCH or CYCLE."""
+    clause = query.args.get("with_")
+    found = [one.args.get(SEARCHED) for one in clause.expressions] if clause is not None else []
+    texts = [one.name for one in found if one is not None]
+    if any(_MARKS.search(text) for text in texts):
+        # PostgreSQL prints the type of the two values behind them, and does not read that again.
+        raise Refusal("CYCLE ... TO ... DEFAULT", "cycle")
+    return bool(texts)
+
+
 def _with_ctes(query: exp.Expr, context: Context) -> Context:
     clause = query.args.get("with_")
     if clause is None:
         return context
-    if found := clause.args.get("search") or clause.args.get("cycle"):
-        word = "CYCLE" if found.args.get("kind") == "CYCLE" else "SEARCH"
-        raise Refusal(f"{word} of a recursive query", word)
     known = dict(context.ctes)
     for cte in clause.expressions:
         names = tuple(column.name for column in cte.args["alias"].args.get("columns") or ())

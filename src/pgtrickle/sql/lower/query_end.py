@@ -8,18 +8,28 @@ time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from pgtrickle.algebra.nodes import INPUT, Aggregate, Output, Project, Recompute
+from pgtrickle.algebra.nodes import (
+    INPUT,
+    Aggregate,
+    Output,
+    Project,
+    Recompute,
+    Scalar,
+    UnionAll,
+)
 from pgtrickle.algebra.schema import columns_of
-from pgtrickle.model.sql_type import Column
+from pgtrickle.model.sql_type import INTEGER, Column
 from pgtrickle.model.text.names import quote_identifier
-from pgtrickle.sql.lower.half_built import Block, Compiler, Rows
+from pgtrickle.sql.lower.half_built import Block, Compiler, Context, Rows
 from pgtrickle.sql.refusal import Refusal
+from pgtrickle.sql.scalars import null_scalar
 from pgtrickle.sql.scope import Typed, typed_column
+from pgtrickle.sql.text.own_level import named
 
 # Types without an order (pg_type.typname).
 _UNORDERED = frozenset({"json", "xml", "point", "line", "lseg", "box", "path", "polygon", "circle"})
@@ -44,10 +54,15 @@ class Ending:
     limit: str | None = None
     offset: str | None = None
     ties: bool = False
+    counts: tuple[tuple[str, exp.Expr], ...] = ()  # LIMIT and OFFSET by a subquery
+    places: tuple[tuple[str, int], ...] = ()  # those of a dependent query, as columns of its list
 
 
-def read_ending(query: exp.Expr) -> tuple[Ending, list[exp.Expr]]:
-    """Return the ending of a query and the expressions that its SELECT list lacks for it."""
+def read_ending(query: exp.Expr, *, dependent: bool = False) -> tuple[Ending, list[exp.Expr]]:
+    """Return the ending of a query and the expressions that its SELECT list lacks for it.
+
+    ``dependent`` says that the query may name outer columns, also in LIMIT and OFFSET.
+    """
     selected = list(query.selects) if isinstance(query, exp.Query) else []
     texts = [one.unalias().sql(dialect="postgres") for one in selected]
     extra: list[exp.Expr] = []
@@ -63,10 +78,7 @@ def read_ending(query: exp.Expr) -> tuple[Ending, list[exp.Expr]]:
             known.append(text)
         return known.index(text)
 
-    for clause in ("limit", "offset"):
-        value = query.args.get(clause)
-        if value is not None and value.find(exp.Query) is not None:
-            raise Refusal(f"{clause.upper()} by a subquery", clause, "fetch")
+    counts = tuple(_counts(query))
     distinct = query.args.get("distinct") if isinstance(query, exp.Select) else None
     on = distinct.args.get("on") if isinstance(distinct, exp.Distinct) else None
     limit, ties = _limit(query)
@@ -86,9 +98,26 @@ def read_ending(query: exp.Expr) -> tuple[Ending, list[exp.Expr]]:
             limit=limit,
             offset=offset.expression.sql(dialect="postgres") if offset is not None else None,
             ties=ties,
+            counts=() if dependent else counts,
+            places=tuple((clause, place(one)) for clause, one in counts) if dependent else (),
         ),
         extra,
     )
+
+
+def limits_by_rows(query: exp.Expr) -> bool:
+    """Tell whether LIMIT or OFFSET depends on rows, of a subquery or of an outer query."""
+    return any(True for _ in _counts(query))
+
+
+def _counts(query: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
+    for clause in ("limit", "offset"):
+        value = query.args.get(clause)
+        if value is None or value.find(exp.Query, exp.Column) is None:
+            continue
+        number = value.args.get("count") if isinstance(value, exp.Fetch) else value.expression
+        if number is not None:
+            yield clause, exp.cast(_bare(number).copy(), "bigint")
 
 
 def _limit(query: exp.Expr) -> tuple[str | None, bool]:
@@ -132,14 +161,14 @@ def _bare(expression: exp.Expr) -> exp.Expr:
     return expression
 
 
-def end(compiler: Compiler, rows: Rows, ending: Ending) -> Rows:
+def end(compiler: Compiler, rows: Rows, ending: Ending, context: Context) -> Rows:
     """Apply the ending of a query to its rows, whose columns are the extended SELECT list."""
     if ending.distinct:
         rows = distinct_rows(compiler, rows)
     if ending.distinct_on:
         rows = _distinct_on(compiler, rows, ending)
     if ending.limit is not None or ending.offset is not None:
-        rows = _first_rows(compiler, rows, ending)
+        rows = _first_rows(compiler, rows, ending, context)
     return Rows(rows.block, rows.columns[: ending.visible], rows.carried)
 
 
@@ -179,7 +208,7 @@ def _distinct_on(compiler: Compiler, rows: Rows, ending: Ending) -> Rows:
     return Rows(Block([node]), _shown(rows.columns, own), _typed(carried))
 
 
-def _first_rows(compiler: Compiler, rows: Rows, ending: Ending) -> Rows:
+def _first_rows(compiler: Compiler, rows: Rows, ending: Ending, context: Context) -> Rows:
     """Keep the rows that LIMIT, OFFSET and FETCH choose."""
     if not ending.sorts and ending.limit != "0":
         raise Refusal(
@@ -191,6 +220,9 @@ def _first_rows(compiler: Compiler, rows: Rows, ending: Ending) -> Rows:
         )
     carried = _outputs(compiler, [("outer", typed) for typed in rows.carried])
     own = _outputs(compiler, rows.columns)
+    if ending.counts:
+        return _counted_rows(compiler, rows, own, ending, context)
+    ending = _with_counts(ending, {clause: _quoted(own[index]) for clause, index in ending.places})
     child = Project(rows.block.build(), carried + own)
     keys = tuple(one.column for one in carried)
     outputs = columns_of(child)
@@ -201,9 +233,58 @@ def _first_rows(compiler: Compiler, rows: Rows, ending: Ending) -> Rows:
     return Rows(Block([node]), _shown(rows.columns, own), _typed(carried))
 
 
-def _limited(listed: str, own: Sequence[Output], ending: Ending) -> str:
+def _counted_rows(
+    compiler: Compiler, rows: Rows, own: tuple[Output, ...], ending: Ending, context: Context
+) -> Rows:
+    """Keep as many rows as a subquery says.
+
+    The answer of the subquery is one more row of the input, with a number of its own.
+    """
+    select = exp.Select(expressions=[named(one, clause) for clause, one in ending.counts])
+    counts = compiler.query(select, Context(context.ctes))
+    found = _outputs(compiler, counts.columns)
+    tag = Output(compiler.columns.fresh("source"), Scalar("0"), INTEGER)
+    child = UnionAll(
+        (
+            Project(rows.block.build(), (tag, *own, *map(_null, found))),
+            Project(
+                counts.block.build(), (replace(tag, scalar=Scalar("1")), *map(_null, own), *found)
+            ),
+        )
+    )
+    compiler.columns.remember(child)
+    ending = _with_counts(
+        ending,
+        {
+            clause: f"SELECT {_quoted(one)} FROM {INPUT} WHERE {_quoted(tag)} = 1"
+            for (clause, _), one in zip(ending.counts, found, strict=True)
+        },
+    )
+    sql = _limited(", ".join(map(_quoted, own)), own, ending, f" WHERE {_quoted(tag)} = 0")
+    node = Recompute(child, (), tuple(one.column for one in own), sql, "top-k")
+    compiler.columns.remember(node)
+    return Rows(Block([node]), _shown(rows.columns, own))
+
+
+def _with_counts(ending: Ending, texts: Mapping[str, str]) -> Ending:
+    return replace(
+        ending,
+        limit=texts.get("limit", ending.limit),
+        offset=texts.get("offset", ending.offset),
+    )
+
+
+def _quoted(output: Output) -> str:
+    return quote_identifier(output.name)
+
+
+def _null(output: Output) -> Output:
+    return replace(output, scalar=null_scalar(output.type))
+
+
+def _limited(listed: str, own: Sequence[Output], ending: Ending, where: str = "") -> str:
     order = _order(own, ending) + ([] if ending.ties else _tie_breakers(own))
-    sql = f"SELECT {listed} FROM {INPUT}"
+    sql = f"SELECT {listed} FROM {INPUT}{where}"
     sql += f" ORDER BY {', '.join(order)}" if order else ""
     sql += f" OFFSET ({ending.offset})" if ending.offset is not None else ""
     if ending.limit is None:

@@ -10,6 +10,9 @@ is linear: it starts from the results of the new rows and continues from there,
     ΔR  =   μ r. base(ΔS) + step(R, ΔS) + step(r, S⁺)
 
 so that a new leaf of a large tree costs its own path and not the tree.
+
+SEARCH and CYCLE add columns whose types have no name, and which no table can hold.  So the whole
+query whose WITH has them runs in PostgreSQL, over the kept rows of everything that it reads.
 """
 
 from __future__ import annotations
@@ -40,6 +43,7 @@ from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.scalars import null_scalar
 from pgtrickle.sql.scope import typed_column
 from pgtrickle.sql.text.own_level import has_subquery
+from pgtrickle.sql.whole_rows import names_with_row
 
 _PLAIN = {"expressions", "from_", "joins", "where", "kind", "hint"}
 
@@ -59,7 +63,16 @@ def lower_recursive(compiler: Compiler, name: str, cte: Cte, context: Context) -
     return _Recursion(compiler, name, cte).lower()
 
 
+def lower_searched(compiler: Compiler, query: exp.Expr, context: Context) -> Rows:
+    """Lower a query whose WITH has a SEARCH or CYCLE clause."""
+    if context.correlation is not None:
+        raise Refusal("a recursive query that depends on outer rows", "recursive")
+    return _Recursion(compiler, "", Cte(query, (), context.ctes)).lower()
+
+
 class _Recursion:
+    """Lowers a recursive query of WITH, or, where ``name`` is empty, a query as a whole."""
+
     def __init__(self, compiler: Compiler, name: str, cte: Cte) -> None:
         self._compiler = compiler
         self._columns = compiler.columns
@@ -76,6 +89,9 @@ class _Recursion:
             own = self._is_self(table) or (not table.db and table.name in inner)
             if named and not own:
                 self._keep(table)
+                if table.alias_or_name in names_with_row(self._cte.query):
+                    name = table.alias_or_name
+                    raise Refusal(f'the whole row of "{name}" in a recursive query', name)
         if not self._children:
             # It reads no table, so its rows never change.
             text = self._run(self._cte.query)
@@ -172,8 +188,10 @@ class _Recursion:
     def _run(self, body: exp.Expr, shown: Sequence[Column] = ()) -> str:
         names = [one.name for one in shown] or list(self._cte.names)
         listed = f" ({', '.join(map(quote_identifier, names))})" if names else ""
-        own = quote_identifier(self._name)
         text = body.sql(dialect="postgres")
+        if not self._name:
+            return f"SELECT * FROM ({text}) AS searched{listed}"
+        own = quote_identifier(self._name)
         return f"WITH RECURSIVE {own}{listed} AS ({text}) SELECT * FROM {own}"
 
     def _shown(self, body: exp.Expr) -> tuple[Column, ...]:
@@ -193,7 +211,7 @@ class _Recursion:
     def _growth(self, shown: Sequence[Column], stored: Sequence[str]) -> str:
         """Write the query for the rows that new rows add; empty if only a new run is right."""
         query = self._cte.query.unnest()
-        if not isinstance(query, exp.Union) or query.args.get("with_"):
+        if not self._name or not isinstance(query, exp.Union) or query.args.get("with_"):
             return ""
         every = not query.args.get("distinct")
         base, step = query.left.unnest(), query.right.unnest()

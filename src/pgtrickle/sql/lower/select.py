@@ -10,7 +10,7 @@ from pgtrickle.sql.lower.groups.expand_grouping_sets import expand_grouping_sets
 from pgtrickle.sql.lower.groups.grouping import Grouping, has_aggregate, is_call
 from pgtrickle.sql.lower.groups.split_groups import GROUPS, split_groups
 from pgtrickle.sql.lower.half_built import Block, Compiler, Context, Frame, Rows
-from pgtrickle.sql.lower.query_end import end, read_ending
+from pgtrickle.sql.lower.query_end import end, limits_by_rows, read_ending
 from pgtrickle.sql.lower.set_operations import union_all
 from pgtrickle.sql.lower.set_returning import expand_functions
 from pgtrickle.sql.lower.subqueries.as_values import attach_subqueries
@@ -24,6 +24,7 @@ from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.scalars import conjuncts, null_scalar, parse_scalar
 from pgtrickle.sql.scope import Scope, resolve
 from pgtrickle.sql.text.own_level import calls_any, has_subquery, named, replace_nodes
+from pgtrickle.sql.whole_rows import fields_of_rows
 
 _CLAUSES = ("where", "group", "having", "order", "distinct")
 
@@ -39,6 +40,7 @@ class SelectLowering:
     def lower(self, select: exp.Select) -> Rows:
         """Lower a query; its rows carry the outer values that it depends on."""
         _refuse(select)
+        select = fields_of_rows(select)
         self._refuse_outer_aggregates(select)
         frame = FromClause(self._compiler, self._context).lower(select)
         select = _qualified(expand_named_windows(select), frame)
@@ -79,7 +81,7 @@ class SelectLowering:
 
     def _plain(self, select: exp.Select, frame: Frame) -> Rows:
         """Compute the SELECT list of a query that does not group."""
-        ending, extra = read_ending(select)
+        ending, extra = read_ending(select, dependent=self._context.correlation is not None)
         listed = [*(one.unalias() for one in select.expressions), *extra]
         names = [one.alias_or_name for one in select.expressions] + ["sort"] * len(extra)
         attached = [
@@ -95,7 +97,7 @@ class SelectLowering:
         scalars = expand_functions(self._compiler, scalars, frame)
         typed = self._columns.typed(scalars)
         rows = Rows(frame.block, tuple(zip(names, typed, strict=True)), frame.carried)
-        return end(self._compiler, rows, ending)
+        return end(self._compiler, rows, ending, self._context)
 
     # Groups
 
@@ -105,6 +107,8 @@ class SelectLowering:
             one for clause in ("having", "order", "distinct") if (one := select.args.get(clause))
         ]
         parts += select.expressions
+        if self._context.correlation is not None and limits_by_rows(select):
+            return True
         if any(has_window(one) or _reads_subquery(one) for one in parts):
             return True
         functions = self._compiler.bound.set_functions
@@ -114,13 +118,13 @@ class SelectLowering:
         return has_grouping_sets(select) and ends
 
     def _grouped(self, select: exp.Select, frame: Frame) -> Rows:
-        ending, extra = read_ending(select)
+        ending, extra = read_ending(select, dependent=self._context.correlation is not None)
         if has_grouping_sets(select):
-            return end(self._compiler, self._grouping_sets(select, frame), ending)
+            return end(self._compiler, self._grouping_sets(select, frame), ending, self._context)
         if extra:
             select = select.copy()
             select.set("expressions", [*select.expressions, *(named(e, "sort") for e in extra)])
-        return end(self._compiler, self._one_grouping(select, frame), ending)
+        return end(self._compiler, self._one_grouping(select, frame), ending, self._context)
 
     def _grouping_sets(self, select: exp.Select, frame: Frame) -> Rows:
         def null_of(key: exp.Expr) -> exp.Expr:

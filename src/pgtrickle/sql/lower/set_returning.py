@@ -31,7 +31,9 @@ from pgtrickle.sql.lower.subqueries.correlation import Correlation, correlate
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.scalars import column_scalar, conjunction, parse_scalar
 from pgtrickle.sql.scope import Scope, Typed, typed_column
-from pgtrickle.sql.text.own_level import calls_any, replace_nodes
+from pgtrickle.sql.text.own_level import calls_any, is_subquery, replace_nodes
+
+ARGUMENTS = "__arguments"  # the table to which the values of subqueries in arguments belong
 
 
 def is_function(item: exp.Expr) -> bool:
@@ -41,6 +43,36 @@ def is_function(item: exp.Expr) -> bool:
     if isinstance(item, exp.Table):
         return bool(item.args.get("rows_from")) or not isinstance(item.this, exp.Identifier)
     return isinstance(item, exp.Unnest)
+
+
+def subqueries_of_call(item: exp.Expr) -> dict[str, exp.Expr]:
+    """Return the subqueries among the arguments of a function in FROM, each with a name."""
+    found: dict[str, exp.Expr] = {}
+    _replace_subqueries(item, found)
+    return found
+
+
+def with_values(item: exp.Expr) -> exp.Expr:
+    """Return a function in FROM that takes columns of ``ARGUMENTS`` in place of subqueries."""
+    return _replace_subqueries(item, {})
+
+
+def _replace_subqueries(item: exp.Expr, found: dict[str, exp.Expr]) -> exp.Expr:
+    def replace(node: exp.Expr) -> exp.Expr | None:
+        if not is_subquery(node):
+            return None
+        name = f"argument_{len(found) + 1}"
+        found[name] = node.copy()
+        return exp.column(
+            exp.to_identifier(name, quoted=True), table=exp.to_identifier(ARGUMENTS, quoted=True)
+        )
+
+    own = item.copy()
+    joins = own.args.pop("joins", None)
+    replaced = replace_nodes(own, replace)
+    if joins:
+        replaced.set("joins", joins)
+    return replaced
 
 
 def function_rows(compiler: Compiler, item: exp.Expr, correlation: Correlation | None) -> Rows:

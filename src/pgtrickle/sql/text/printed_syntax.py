@@ -24,6 +24,9 @@ _NORMAL_FORMS = frozenset({"NFC", "NFD", "NFKC", "NFKD"})
 PRINTED_AGGREGATES = ("JSON_ARRAYAGG", "JSON_OBJECTAGG")
 
 
+SEARCHED = "searched"  # the argument of a CTE that holds its SEARCH and CYCLE
+
+
 class Printed(exp.Expression, exp.Condition):
     """A text with expressions in it: ``texts`` has one part more than ``expressions``."""
 
@@ -57,7 +60,14 @@ def _write_not(generator: Generator, node: exp.Expr) -> str:
     return f"NOT {generator.sql(test)}"
 
 
+def _write_cte(generator: Generator, node: exp.CTE) -> str:
+    text = generator.cte_sql(node)
+    searched = node.args.get(SEARCHED)
+    return text if searched is None else f"{text} {searched.name}"
+
+
 Postgres.Generator.TRANSFORMS[exp.Not] = _write_not
+Postgres.Generator.TRANSFORMS[exp.CTE] = _write_cte
 for _table in (Postgres.Generator.TRANSFORMS, Generator.TRANSFORMS):
     _table[Printed] = _table[PrintedCall] = _table[PrintedAggregate] = _write
 # PostgreSQL prints bit(1) with its length; without one, "bit" is of any length, and bit is not.
@@ -94,6 +104,20 @@ class PrintedSyntaxParser(PostgresParser):
         },
         "SUBSTRING": lambda self: self._parse_similar() or self._parse_substring(),
     }
+
+    def _parse_cte(self) -> exp.CTE | exp.FunctionSpecification | None:
+        """Keep SEARCH and CYCLE behind a recursive query as they are printed."""
+        cte = super()._parse_cte()
+        start, first = self._index, self._curr
+        for word, end in (("SEARCH", "SET"), ("CYCLE", "USING")):
+            if not self._match_text_seq(word):
+                continue
+            while self._curr and not self._match_text_seq(end):
+                self._advance()
+            self._advance()  # the column that it adds
+        if cte is not None and self._index > start:
+            cte.set(SEARCHED, exp.Var(this=self._find_sql(first, self._prev)))
+        return cte
 
     def _parse_printed(self, name: str) -> exp.Expr:
         """Read a call from behind its opening parenthesis as far as the closing one."""

@@ -26,6 +26,7 @@ from pgtrickle.algebra.schema import column_names
 from pgtrickle.model.sql_type import BIGINT, BOOLEAN, Column, SqlType
 from pgtrickle.sql.lower.groups.grouping import has_aggregate
 from pgtrickle.sql.lower.half_built import Block, Compiler, Context, Frame, Rows
+from pgtrickle.sql.lower.subqueries.arrays import in_one_call
 from pgtrickle.sql.lower.subqueries.correlation import Correlation, correlate, references
 from pgtrickle.sql.lower.subqueries.quantified import as_value, find_quantified
 from pgtrickle.sql.refusal import Refusal
@@ -96,20 +97,7 @@ def _scalar(compiler: Compiler, query: exp.Expr, frame: Frame, context: Context)
 
 def _array(compiler: Compiler, query: exp.Expr, frame: Frame, context: Context) -> exp.Expr:
     """ARRAY(Q): the values of Q in its order, as an aggregate of one value each."""
-    select = query.copy()
-    if not isinstance(select, exp.Select) or select.args.get("distinct") or has_aggregate(select):
-        raise Refusal("ARRAY over anything but a plain SELECT", "array")
-    if any(select.args.get(one) for one in ("limit", "offset")):
-        raise Refusal("ARRAY over a SELECT with LIMIT", "array")
-    if not select.args.get("order"):
-        raise Refusal(
-            "ARRAY(SELECT ...) without ORDER BY", "array", hint="Write the order of the elements."
-        )
-    order = select.args["order"].copy()
-    [value] = select.expressions
-    call = exp.ArrayAgg(this=exp.Order(this=value.unalias().copy(), expressions=order.expressions))
-    select.set("order", None)
-    select.set("expressions", [exp.alias_(call, "array_agg")])
+    select = in_one_call(query)
     found = _scalar(compiler, select, frame, context)
     return exp.paren(exp.Coalesce(this=found, expressions=[exp.Literal.string("{}")]))
 
