@@ -14,7 +14,7 @@ COLUMNS = (
     Column("stream tables above their sources", 40, grows=True),
     Column("kind", 14),
     Column("state", 11),
-    Column("age/target", 11, right=True),
+    Column("age/target", 11, right=True, counts=True),
     Column("consumers", 9, rank=1, right=True),
 )
 _MOST = 5000  # lines: a graph may have more paths than any screen
