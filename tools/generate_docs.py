@@ -20,7 +20,7 @@ from dataclasses import Field, dataclass, fields
 from pathlib import Path
 
 from pgtrickle.errors import TrickleError
-from pgtrickle.model.metrics import OF_EACH_DAEMON, OF_THE_LEADER, SHOWN, Metric
+from pgtrickle.model.metrics import OF_A_RELAY, OF_EACH_DAEMON, OF_THE_LEADER, SHOWN, Metric
 from pgtrickle.model.remedies import REMEDIES
 from pgtrickle.settings import SESSION_SETTINGS, Settings, show_value, unit_of
 from tests.sql.expressions import FAMILIES, OUT_OF_REACH, Family
@@ -28,6 +28,7 @@ from tools.compatibility.page import compatibility_page
 from tools.constructs import Construct, read_examples
 from tools.error_examples import EXAMPLES
 from tools.man_page import man_page
+from tools.monitoring.page import FILES, monitoring_page
 from tools.options_reference import options_page
 from tools.sql_surface import sql_reference_page
 from tools.surface_reference import cli_page, python_page, verbs_page
@@ -258,28 +259,20 @@ _LEADER_METRICS_INTRODUCTION = (
     f" At most {SHOWN:,} stream tables, and as many sinks, have their own series:"
     " those furthest behind. Deliveries are counted from the first scrape on."
 )
+_NOT_RUN = "<!-- not run: for Prometheus, which the tests do not start -->"
 _SCRAPE_EXAMPLE = """\
 scrape_configs:
   - job_name: pgtrickle
     static_configs:
       - targets: ["127.0.0.1:8080"]"""
-_ALERT_EXAMPLE = """\
-groups:
-  - name: pgtrickle
-    rules:
-      - alert: NobodyLeads
-        expr: sum(pgtrickle_leading) < 1
-        for: 1m
-      - alert: DaemonIsStuck
-        expr: pgtrickle_ready < 1
-        for: 2m
-      - alert: StreamTableIsStale
-        expr: pgtrickle_staleness_seconds > 300
-      - alert: LakeIsAway
-        expr: pgtrickle_sinks{state="FAILED_RETRYABLE"} > 0
-        for: 10m
-      - alert: LakeGaveUp
-        expr: pgtrickle_sinks{state="FAILED_PERMANENT"} > 0"""
+_RELAY_METRICS_INTRODUCTION = (
+    "`pgtrickle relay run --health-port 9090` answers `/metrics` about its"
+    " [pipelines](relay.md#several-relays-and-metrics)."
+)
+_WATCH = (
+    "[Monitoring](monitoring.md) has dashboards for Grafana and alerts for Prometheus that use"
+    " these metrics."
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -291,7 +284,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for page, text in stale:
         sys.stdout.write(f"{page.relative_to(_ROOT)}: {'stale' if check else 'written'}\n")
         if not check:
-            page.parent.mkdir(exist_ok=True)
+            page.parent.mkdir(parents=True, exist_ok=True)
             page.write_text(text, encoding="utf-8")
     if check and stale:
         sys.stdout.write("Run: make docs\n")
@@ -301,7 +294,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def stale_pages() -> Iterator[tuple[Path, str]]:
     """Yield each page whose file differs from its generated text, with that text."""
     for name, write in PAGES.items():
-        page, text = _DOCS / name, write()
+        page, text = (_DOCS / name).resolve(), write()
         if not page.exists() or page.read_text(encoding="utf-8") != text:
             yield page, text
 
@@ -468,6 +461,7 @@ def metrics_page() -> str:
             "# Metrics",
             _NOTICE,
             _METRICS_INTRODUCTION,
+            _NOT_RUN,
             _fenced(_SCRAPE_EXAMPLE, "yaml"),
             "## Of each daemon",
             _DAEMON_METRICS_INTRODUCTION,
@@ -475,8 +469,11 @@ def metrics_page() -> str:
             "## Of the daemon that leads",
             _LEADER_METRICS_INTRODUCTION,
             _table(header, [*map(_metric_row, OF_THE_LEADER)]),
+            "## Of a relay",
+            _RELAY_METRICS_INTRODUCTION,
+            _table(header, [*map(_metric_row, OF_A_RELAY)]),
             "## What to watch",
-            _fenced(_ALERT_EXAMPLE, "yaml"),
+            _WATCH,
         ]
     )
 
@@ -592,6 +589,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "errors.md": errors_page,
     "configuration.md": configuration_page,
     "metrics.md": metrics_page,
+    "monitoring.md": lambda: _page(["# Monitoring", _NOTICE, *monitoring_page()]),
+    **FILES,
     "sql_reference.md": lambda: _page(["# SQL reference", _NOTICE, *sql_reference_page()]),
     "compatibility.md": lambda: _page(["# Coming from pg_trickle", _NOTICE, *compatibility_page()]),
     "reference/python.md": lambda: _page(["# Python reference", _NOTICE, *python_page()]),

@@ -209,6 +209,25 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "drop_relay_pipeline": "SELECT pgtrickle.drop_relay_pipeline('to_file')",
             "disable_outbox": "CALL pgtrickle.disable_outbox('revenue')",
         },
+        "Inboxes": {
+            "create_inbox": "CALL pgtrickle.create_inbox('payments_inbox', max_retries => 5)",
+            "inbox_status": "SELECT inbox, pending, dead_letters, trouble"
+            "\n  FROM pgtrickle.inbox_status()",
+            "inbox_health": 'SELECT inbox, "check", severity, detail'
+            "\n  FROM pgtrickle.inbox_health('payments_inbox')",
+            "enable_inbox_ordering": "CALL pgtrickle.enable_inbox_ordering('payments_inbox')",
+            "inbox_ordering_gaps": "SELECT aggregate, after_sequence, missing"
+            "\n  FROM pgtrickle.inbox_ordering_gaps('payments_inbox')",
+            "enable_inbox_priority": "CALL pgtrickle.enable_inbox_priority('payments_inbox',"
+            " urgent_from => 5)",
+            "inbox_is_my_partition": "SELECT event_id, payload FROM payments_inbox_pending"
+            "\n WHERE pgtrickle.inbox_is_my_partition(aggregate_id, 0, 4)",
+            "replay_inbox_messages": "SELECT pgtrickle.replay_inbox_messages('payments_inbox',"
+            " ARRAY['pay-17'])",
+            "disable_inbox_priority": "CALL pgtrickle.disable_inbox_priority('payments_inbox')",
+            "disable_inbox_ordering": "CALL pgtrickle.disable_inbox_ordering('payments_inbox')",
+            "drop_inbox": "CALL pgtrickle.drop_inbox('payments_inbox')",
+        },
         "Shadow builds": {
             "view_evolution_status": "SELECT state, rows_loaded, lag_changes, converged"
             "\n  FROM pgtrickle.view_evolution_status('revenue')",

@@ -26,6 +26,7 @@ from pgtrickle import (
     Trickle,
 )
 from pgtrickle.cli.main import app
+from pgtrickle.client.streams.inbox import InboxVerbs
 from pgtrickle.client.streams.relay import RelayVerbs
 from pgtrickle.client.table import Table
 from pgtrickle.model import words
@@ -36,6 +37,7 @@ SUBJECTS = {
     "capture": CaptureVerbs,
     "lake": LakeVerbs,
     "outbox": OutboxVerbs,
+    "inbox": InboxVerbs,
     "relay": RelayVerbs,
     "snapshots": SnapshotVerbs,
     "shadows": ShadowVerbs,

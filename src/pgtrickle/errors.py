@@ -563,5 +563,17 @@ class SecretMissingError(StreamError, code="ST827"):
     """A secret that the definition of a relay pipeline names is not there, or may not be used."""
 
 
+class InboxError(StreamError, code="ST840"):
+    """An inbox cannot be made or changed like this."""
+
+
+class InboxMissingError(StreamError, code="ST841"):
+    """There is no such inbox, or the role may not read it."""
+
+
+class InboxAlteredError(StreamError, code="ST842"):
+    """The table of an inbox is gone, lacks columns, or belongs to somebody else."""
+
+
 class InternalError(BugError, code="ST901"):
     """The package broke one of its own invariants."""

@@ -47,6 +47,7 @@ RELEASED = {
     18: "7a25bc6d656a45d0c660467364f48c75d16f0ad52c350943e147476ec4da0a94",
     19: "942c69204572bab2409bd611866b070cfc030060bec39bfe6f8b6ff54a525c2e",
     20: "a3746c2297a679690cb521c21f959763c684f1d145d88d90c890511806394a15",
+    21: "5bba72666fdfc13b6020bd76effb30c8e2902b48ff6b96987e745f2aaf216cdb",
 }
 ALL = [
     *(f"{migration.version:04d} {migration.description}" for migration in list_migrations()),

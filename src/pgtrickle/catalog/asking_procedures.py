@@ -94,6 +94,51 @@ _PROCEDURES = (
         "Take the outbox of a stream table away, with its entries and its consumer groups.",
     ),
     Procedure(
+        "create_inbox",
+        (
+            _NAME,
+            ('"schema"', "text", "NULL"),
+            ("max_retries", "int4", "3"),
+            ("with_dead_letter", "bool", "true"),
+            ("with_stats", "bool", "true"),
+            ("schedule_seconds", "int4", "5"),
+            ("retention_hours", "float8", "72"),
+        ),
+        "Create a table that receives messages once, with stream tables of those that wait and"
+        " those that have failed, and of figures.",
+    ),
+    Procedure(
+        "drop_inbox",
+        (_NAME, ("if_exists", "bool", "false")),
+        "Drop an inbox, with its stream tables and its messages.",
+    ),
+    Procedure(
+        "enable_inbox_ordering",
+        (
+            _NAME,
+            ("aggregate_column", "text", "'aggregate_id'"),
+            ("sequence_column", "text", "'sequence_num'"),
+            ("skip_dead_letters", "bool", "false"),
+        ),
+        "Give an inbox a stream table with the next message of each aggregate.",
+    ),
+    Procedure(
+        "disable_inbox_ordering",
+        (_NAME,),
+        "Take the order of an inbox away, with its stream table.",
+    ),
+    Procedure(
+        "enable_inbox_priority",
+        (
+            _NAME,
+            ("priority_column", "text", "'priority'"),
+            ("urgent_from", "float8", "10"),
+            ("schedule_seconds", "int4", "1"),
+        ),
+        "Give an inbox a stream table with the urgent messages, which is refreshed more often.",
+    ),
+    Procedure("disable_inbox_priority", (_NAME,), "Take the stream table of urgent messages away."),
+    Procedure(
         "promote_shadow",
         (_NAME,),
         "Put the query of a stream table's shadow in force, with its contents.",

@@ -11,6 +11,7 @@ from pgtrickle.catalog.access.standing import Standing
 from pgtrickle.client.guest_subjects import (
     GuestCapture,
     GuestDefinitions,
+    GuestInbox,
     GuestInsight,
     GuestLake,
     GuestOutbox,
@@ -80,6 +81,11 @@ class Guest(Visiting, Trickle):
     def outbox(self) -> GuestOutbox:
         """The verbs on outboxes."""
         return GuestOutbox(self._runtime, self._schema, self._means)
+
+    @cached_property
+    def inbox(self) -> GuestInbox:
+        """The verbs on inboxes."""
+        return GuestInbox(self._runtime, self._schema, self._means)
 
     @cached_property
     def relay(self) -> GuestRelay:

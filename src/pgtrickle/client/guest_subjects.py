@@ -16,6 +16,7 @@ from pgtrickle.client.projects import ProjectVerbs
 from pgtrickle.client.scheduler import SchedulerVerbs, check_watermark
 from pgtrickle.client.shadows import ShadowVerbs
 from pgtrickle.client.snapshots import SnapshotVerbs
+from pgtrickle.client.streams.inbox import InboxVerbs
 from pgtrickle.client.streams.outbox import OutboxVerbs
 from pgtrickle.client.streams.relay import RelayVerbs
 from pgtrickle.model.lake.catalog import ShownCatalog
@@ -26,6 +27,14 @@ from pgtrickle.model.scheduling.service_level import AgreedLevel, parse_sla
 from pgtrickle.model.scheduling.tier import Tier
 from pgtrickle.model.shadows.difference import ShadowDiff, read_difference
 from pgtrickle.model.stream_table import Action
+from pgtrickle.model.streams.inbox import (
+    INBOX_RETENTION_HOURS,
+    MAX_RETRIES,
+    SCHEDULE_SECONDS,
+    URGENT_FROM,
+    URGENT_SECONDS,
+    inbox_name,
+)
 from pgtrickle.model.streams.outbox import INLINE_THRESHOLD_ROWS, RETENTION_HOURS
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.model.text.shown import Listing
@@ -209,6 +218,81 @@ class GuestOutbox(_OfGuest, OutboxVerbs):
         """Ask for an outbox to be taken away."""
         found = self._means.ask("disable_outbox", self._get(name).name, if_exists=if_exists)
         return bool(found["ended"])
+
+
+class GuestInbox(_OfGuest, InboxVerbs):
+    """The verbs on inboxes, for a guest."""
+
+    def create_inbox(
+        self,
+        name: str,
+        schema: str | None = None,
+        *,
+        max_retries: int = MAX_RETRIES,
+        with_dead_letter: bool = True,
+        with_stats: bool = True,
+        schedule_seconds: int = SCHEDULE_SECONDS,
+        retention_hours: float = INBOX_RETENTION_HOURS,
+    ) -> Listing[str]:
+        """Ask for an inbox."""
+        found = self._means.ask(
+            "create_inbox",
+            inbox_name(name, self._schema if schema is None else schema),
+            max_retries=max_retries,
+            with_dead_letter=with_dead_letter,
+            with_stats=with_stats,
+            schedule_seconds=schedule_seconds,
+            retention_hours=retention_hours,
+        )
+        return Listing(found["stream_tables"])
+
+    def drop_inbox(self, name: str, *, if_exists: bool = False) -> Listing[str]:
+        """Ask for an inbox to be dropped."""
+        found = self._means.ask("drop_inbox", self._name(name), if_exists=if_exists)
+        return Listing(found["dropped"])
+
+    def enable_inbox_ordering(
+        self,
+        name: str,
+        aggregate_column: str = "aggregate_id",
+        sequence_column: str = "sequence_num",
+        *,
+        skip_dead_letters: bool = False,
+    ) -> str:
+        """Ask for an inbox to be ordered."""
+        found = self._means.ask(
+            "enable_inbox_ordering",
+            self._name(name),
+            aggregate_column=aggregate_column,
+            sequence_column=sequence_column,
+            skip_dead_letters=skip_dead_letters,
+        )
+        return str(found["stream_table"])
+
+    def disable_inbox_ordering(self, name: str) -> bool:
+        """Ask for the order of an inbox to be taken away."""
+        return bool(self._means.ask("disable_inbox_ordering", self._name(name))["ended"])
+
+    def enable_inbox_priority(
+        self,
+        name: str,
+        priority_column: str = "priority",
+        urgent_from: float = URGENT_FROM,
+        schedule_seconds: int = URGENT_SECONDS,
+    ) -> str:
+        """Ask for the urgent messages of an inbox apart."""
+        found = self._means.ask(
+            "enable_inbox_priority",
+            self._name(name),
+            priority_column=priority_column,
+            urgent_from=urgent_from,
+            schedule_seconds=schedule_seconds,
+        )
+        return str(found["stream_table"])
+
+    def disable_inbox_priority(self, name: str) -> bool:
+        """Ask for the urgent messages no more."""
+        return bool(self._means.ask("disable_inbox_priority", self._name(name))["ended"])
 
 
 class GuestRelay(_OfGuest, RelayVerbs):

@@ -1,7 +1,7 @@
 """The client: a connection to the stream tables of one database, with the verbs on them.
 
 What most programs need is a method of the client; the verbs on one subject are behind an attribute:
-``scheduler``, ``capture``, ``lake``, ``outbox``, ``relay``, ``snapshots``, ``shadows``,
+``scheduler``, ``capture``, ``lake``, ``outbox``, ``inbox``, ``relay``, ``snapshots``, ``shadows``,
 ``definitions``,
 ``projects`` and ``insight``.
 All have the names that they have in SQL (tools/verbs.py).
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from pgtrickle.client.scheduler import SchedulerVerbs
     from pgtrickle.client.shadows import ShadowVerbs
     from pgtrickle.client.snapshots import SnapshotVerbs
+    from pgtrickle.client.streams.inbox import InboxVerbs
     from pgtrickle.client.streams.outbox import OutboxVerbs
     from pgtrickle.client.streams.relay import RelayVerbs
     from pgtrickle.daemon import Daemon
@@ -187,6 +188,13 @@ class Trickle(Naming):
         from pgtrickle.client.lake import LakeVerbs
 
         return LakeVerbs(self._runtime, self._schema)
+
+    @cached_property
+    def inbox(self) -> InboxVerbs:
+        """The verbs on inboxes: receive messages once, and follow what becomes of them."""
+        from pgtrickle.client.streams.inbox import InboxVerbs
+
+        return InboxVerbs(self._runtime, self._schema)
 
     @cached_property
     def relay(self) -> RelayVerbs:

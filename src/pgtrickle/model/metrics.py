@@ -1,4 +1,4 @@
-"""Every metric that a daemon serves: its name, its labels and its meaning.
+"""Every metric that a daemon or a relay serves: its name, its labels and its meaning.
 
 Labels are few on purpose: a series that counts refreshes has no label for the stream table, and a
 metric with such a label has at most ``SHOWN`` of them.  Every sample has the label ``database``.
@@ -87,6 +87,11 @@ STREAM_TABLES = _gauge("pgtrickle_stream_tables", "Stream tables by their status
 STALENESS = _gauge(
     "pgtrickle_staleness_seconds",
     "The age of the contents of a stream table; absent before the first load.",
+    _TABLE,
+)
+SLA = _gauge(
+    "pgtrickle_sla_seconds",
+    "The age that the contents of a stream table must not exceed; absent without a service level.",
     _TABLE,
 )
 STRETCH = _gauge(
@@ -204,14 +209,31 @@ LAG_SECONDS = _gauge(
 )
 SNAPSHOT = _gauge("pgtrickle_sink_snapshot_id", "The lake snapshot of the last delivery.", _TABLE)
 
+# A relay reports these, each with the label ``pipeline``.
+_PIPELINE = "pipeline"
+RELAY_MESSAGES = _counter(
+    "pgtrickle_relay_messages_total", "Messages that receivers have taken.", _PIPELINE
+)
+RELAY_RETRIES = _counter("pgtrickle_relay_retries_total", "Attempts that failed.", _PIPELINE)
+RELAY_IN_FLIGHT = _gauge("pgtrickle_relay_in_flight", "Messages on their way.", _PIPELINE)
+RELAY_LAG_ENTRIES = _gauge("pgtrickle_relay_lag_entries", "Entries to be delivered.", _PIPELINE)
+RELAY_LAG_ROWS = _gauge("pgtrickle_relay_lag_rows", "Changes in these entries.", _PIPELINE)
+RELAY_LAG_SECONDS = _gauge("pgtrickle_relay_lag_seconds", "Age of the oldest of them.", _PIPELINE)
+RELAY_DEAD_LETTERS = _gauge("pgtrickle_relay_dead_letters", "Messages set aside.", _PIPELINE)
+RELAY_STATE = _gauge("pgtrickle_relay_state", "1 for the state of a pipeline.", _PIPELINE, "state")
+
 OF_EACH_DAEMON = (
     VERSION, LEADING, READY, LAST_ROUND, REFRESHES, FAILURES, DURATION, ROWS, RUNNING, QUEUED,
     ADMITTED, FALLING_BEHIND, NOT_READ,
 )  # fmt: skip
 OF_THE_LEADER = (
-    STREAM_TABLES, STALENESS, STRETCH, LATENCY, LAST_INFO, LAST_SECONDS, LAST_ROWS, PREDICTED,
+    STREAM_TABLES, STALENESS, SLA, STRETCH, LATENCY, LAST_INFO, LAST_SECONDS, LAST_ROWS, PREDICTED,
     ACTUAL, LOCK_FAILURES, ERRORS, BUFFER_ROWS, BUFFER_BYTES, CAPTURE_LAG, SLOT_LAG, LOCK_FALLBACKS,
     IMMEDIATE_STATEMENTS, IMMEDIATE_ROWS, QUERY_HITS, QUERY_MISSES, QUERY_ENTRIES, REQUESTS, SINKS,
     DELIVERIES, ATTEMPTS, DELIVERY_FAILURES, DELIVERED_ROWS, DELIVERED_BYTES, LAG_REFRESHES,
     LAG_SECONDS, SNAPSHOT,
+)  # fmt: skip
+OF_A_RELAY = (
+    RELAY_MESSAGES, RELAY_RETRIES, RELAY_IN_FLIGHT, RELAY_LAG_ENTRIES, RELAY_LAG_ROWS,
+    RELAY_LAG_SECONDS, RELAY_DEAD_LETTERS, RELAY_STATE,
 )  # fmt: skip

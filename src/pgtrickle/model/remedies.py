@@ -143,6 +143,9 @@ REMEDIES: Final = {
     "ST825": "Let sender and receiver run the same version, or one that reads both.",
     "ST826": "Nothing: this relay takes over when the other one ends.",
     "ST827": "Set the variable, or write the file, where the relay runs, and start it again.",
+    "ST840": "Give what the hint asks for: a number in its range, or a column that the table has.",
+    "ST841": "Look at `inbox_status()`; ask for SELECT on the table of the inbox.",
+    "ST842": "Undo what was done to the table, or drop the inbox and create it again.",
     "ST901": "Rebuild it: pgtrickle repair NAME. If that does not help, drop and create it"
     " again, and report the error: it is a bug in pgtrickle.",
 }

@@ -95,6 +95,9 @@ class Life:
         try:
             life.make_sources(life.lab)
             life.create()
+        except DifferentError as difference:
+            close(life.lab)
+            raise DifferentError("\n".join([*life.told, str(difference)])) from None
         except BaseException:
             close(life.lab)
             raise

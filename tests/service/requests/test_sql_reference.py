@@ -41,7 +41,9 @@ INNER = {
     *("write_definition_calls", "write_dump", "write_object", "write_removal", "write_scheduling"),
     *(
         "check_outbox",
+        "find_inbox",
         "first_outbox_id",
+        "inbox_trouble",
         "list_changes",
         "list_followable",
         "present_name",

@@ -25,6 +25,7 @@ class StreamTableFigures:
     stream_table: QualifiedName
     staleness_seconds: float | None  # None before the first load
     consecutive_errors: int
+    sla_seconds: float | None  # that must not be exceeded; None without a service level
     stretch: int  # a factor on its interval
     # Of the last refreshes, at most twenty; None without any that changed something.
     median_seconds: float | None
@@ -104,7 +105,8 @@ def count_stream_tables(connection: Connection[TupleRow]) -> dict[str, int]:
 _LIST_STREAM_TABLES = """
     SELECT s.pgt_schema, s.pgt_name,
            extract(epoch FROM pg_catalog.clock_timestamp() - s.data_timestamp)::float8,
-           s.consecutive_errors, COALESCE(p.stretch, 1), l.seconds[1], l.seconds[2],
+           s.consecutive_errors, v.deadline_seconds, COALESCE(p.stretch, 1), l.seconds[1],
+           l.seconds[2],
            l.lock_failures, r.action, COALESCE(r.cost ->> 'engine', 'spark'),
            extract(epoch FROM r.end_time - r.start_time)::float8, r.rows_inserted, r.rows_deleted,
            r.predicted_ms / 1000, r.actual_ms / 1000
@@ -113,6 +115,7 @@ _LIST_STREAM_TABLES = """
              ORDER BY t.data_timestamp NULLS LAST, t.pgt_id
              LIMIT %s) AS s
       LEFT JOIN pgtrickle.pgt_paces AS p USING (pgt_id)
+      LEFT JOIN pgtrickle.pgt_service_levels AS v USING (pgt_id)
      CROSS JOIN LATERAL (
                SELECT percentile_cont(ARRAY[0.5, 0.99]) WITHIN GROUP (ORDER BY h.seconds)
                           FILTER (WHERE h.done) AS seconds,

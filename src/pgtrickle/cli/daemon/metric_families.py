@@ -37,6 +37,7 @@ def catalog_families(figures: Figures) -> Iterator[Family]:
 
 def _of_tables(tables: list[tuple[str, StreamTableFigures]]) -> Iterator[Family]:
     yield _by_name(metrics.STALENESS, [(name, one.staleness_seconds) for name, one in tables])
+    yield _by_name(metrics.SLA, [(name, one.sla_seconds) for name, one in tables])
     yield _by_name(metrics.STRETCH, [(name, one.stretch) for name, one in tables])
     latency: dict[tuple[str, ...], float] = {}
     rows: dict[tuple[str, ...], float] = {}

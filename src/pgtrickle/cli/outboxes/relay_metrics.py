@@ -10,18 +10,18 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
+from pgtrickle.model import metrics
+from pgtrickle.model.metrics import Metric, MetricKind
 from pgtrickle.model.streams.relay import RelayStatus
 
-_COUNTERS: tuple[tuple[str, str, Callable[[RelayStatus], float]], ...] = (
-    ("pgtrickle_relay_messages", "Messages that receivers have taken.", lambda one: one.messages),
-    ("pgtrickle_relay_retries", "Attempts that failed.", lambda one: one.retries),
-)
-_GAUGES: tuple[tuple[str, str, Callable[[RelayStatus], float]], ...] = (
-    ("pgtrickle_relay_in_flight", "Messages on their way.", lambda one: one.in_flight),
-    ("pgtrickle_relay_lag_entries", "Entries to be delivered.", lambda one: one.lag_entries),
-    ("pgtrickle_relay_lag_rows", "Changes in these entries.", lambda one: one.lag_rows),
-    ("pgtrickle_relay_lag_seconds", "Age of the oldest of them.", lambda one: one.lag_seconds),
-    ("pgtrickle_relay_dead_letters", "Messages set aside.", lambda one: one.dead_letters),
+_VALUES: tuple[tuple[Metric, Callable[[RelayStatus], float]], ...] = (
+    (metrics.RELAY_MESSAGES, lambda one: one.messages),
+    (metrics.RELAY_RETRIES, lambda one: one.retries),
+    (metrics.RELAY_IN_FLIGHT, lambda one: one.in_flight),
+    (metrics.RELAY_LAG_ENTRIES, lambda one: one.lag_entries),
+    (metrics.RELAY_LAG_ROWS, lambda one: one.lag_rows),
+    (metrics.RELAY_LAG_SECONDS, lambda one: one.lag_seconds),
+    (metrics.RELAY_DEAD_LETTERS, lambda one: one.dead_letters),
 )
 STATES = (
     "new",
@@ -38,31 +38,30 @@ STATES = (
 )
 
 
-def write_page(found: Sequence[RelayStatus]) -> bytes:
+def write_page(found: Sequence[RelayStatus], database: str) -> bytes:
     """Return the metrics of pipelines."""
-    return generate_latest(_Page(found))
+    return generate_latest(_Page(found, database))
 
 
 @dataclass(frozen=True, slots=True)
 class _Page(Collector):
     found: Sequence[RelayStatus]
+    database: str
 
     def collect(self) -> Iterator[Family]:
         """Return it all."""
-        for name, meaning, value in _COUNTERS:
-            counter = CounterMetricFamily(name, meaning, labels=["pipeline"])
+        for metric, value in _VALUES:
+            family = _empty(metric)
             for one in self.found:
-                counter.add_metric([one.pipeline], value(one))
-            yield counter
-        for name, meaning, value in _GAUGES:
-            gauge = GaugeMetricFamily(name, meaning, labels=["pipeline"])
-            for one in self.found:
-                gauge.add_metric([one.pipeline], value(one))
-            yield gauge
-        state = GaugeMetricFamily(
-            "pgtrickle_relay_state", "1 for the state of a pipeline.", labels=["pipeline", "state"]
-        )
+                family.add_metric([self.database, one.pipeline], value(one))
+            yield family
+        state = _empty(metrics.RELAY_STATE)
         for one in self.found:
             for word in STATES:
-                state.add_metric([one.pipeline, word], float(one.state == word))
+                state.add_metric([self.database, one.pipeline, word], float(one.state == word))
         yield state
+
+
+def _empty(metric: Metric) -> CounterMetricFamily | GaugeMetricFamily:
+    kind = CounterMetricFamily if metric.kind is MetricKind.COUNTER else GaugeMetricFamily
+    return kind(metric.name, metric.doc, labels=["database", *metric.labels])

@@ -58,9 +58,10 @@ def deliver(
         connected(ctx, dsn) as trickle,
         stopped_by_signals() as stop,
     ):
+        database = trickle.daemon.figure_reader().database
 
         def page() -> bytes:
-            return write_page(trickle.relay.relay_status())
+            return write_page(trickle.relay.relay_status(), database)
 
         with serving_health(health, health_port, page, health_address) as port:
             if port is not None:

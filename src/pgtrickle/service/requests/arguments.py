@@ -48,6 +48,16 @@ _TYPES: Mapping[str, tuple[type, ...]] = MappingProxyType(
         "retention_hours": (int, float),
         "inline_threshold_rows": (int,),
         "if_exists": (bool,),
+        "schema": (str,),
+        "max_retries": (int,),
+        "with_dead_letter": (bool,),
+        "with_stats": (bool,),
+        "schedule_seconds": (int,),
+        "aggregate_column": (str,),
+        "sequence_column": (str,),
+        "skip_dead_letters": (bool,),
+        "priority_column": (str,),
+        "urgent_from": (int, float),
     }
 )
 

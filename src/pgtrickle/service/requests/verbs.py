@@ -24,6 +24,7 @@ from pgtrickle.options.changes import Changes, read_options
 from pgtrickle.options.option import OptionVerb
 from pgtrickle.options.stream_table import SINK_OPTIONS, options_of
 from pgtrickle.service.capturing.pause_and_repair import repair_stream_table
+from pgtrickle.service.inboxes import asked as inboxes
 from pgtrickle.service.insight.explain import explain_stream_table
 from pgtrickle.service.lease_waits import when_free
 from pgtrickle.service.lifecycle.alter import alter_stream_table
@@ -342,6 +343,34 @@ VERBS: Mapping[str, Verb] = MappingProxyType(
                 ("retention_hours", "inline_threshold_rows", "wait_seconds"),
             ),
             Verb("disable_outbox", outboxes.disable_outbox, _ONE, ("if_exists", "wait_seconds")),
+            Verb(
+                "create_inbox",
+                inboxes.create,
+                _ONE,
+                (
+                    "schema",
+                    "max_retries",
+                    "with_dead_letter",
+                    "with_stats",
+                    "schedule_seconds",
+                    "retention_hours",
+                ),
+            ),
+            Verb("drop_inbox", inboxes.drop, _ONE, ("if_exists",)),
+            Verb(
+                "enable_inbox_ordering",
+                inboxes.enable_ordering,
+                _ONE,
+                ("aggregate_column", "sequence_column", "skip_dead_letters"),
+            ),
+            Verb("disable_inbox_ordering", inboxes.disable_ordering, _ONE),
+            Verb(
+                "enable_inbox_priority",
+                inboxes.enable_priority,
+                _ONE,
+                ("priority_column", "urgent_from", "schedule_seconds"),
+            ),
+            Verb("disable_inbox_priority", inboxes.disable_priority, _ONE),
             Verb("promote_shadow", shadows.promote, _ONE),
             Verb("cancel_shadow", shadows.cancel, _ONE),
             Verb("compare_shadow", shadows.compare, _ONE, ("max_rows",)),

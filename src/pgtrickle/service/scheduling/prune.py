@@ -15,6 +15,7 @@ from pgtrickle.catalog.refreshes.history import prune_refreshes
 from pgtrickle.catalog.snapshots.entries import list_snapshots
 from pgtrickle.errors import TrickleError
 from pgtrickle.model.table_snapshot import ListedSnapshot
+from pgtrickle.service.inboxes.prune import prune_inboxes
 from pgtrickle.service.lifecycle.replacing.successors import discard_abandoned
 from pgtrickle.service.lifecycle.snapshots.drop import drop_snapshot, sweep_lost_snapshots
 from pgtrickle.service.outboxes.prune import prune_old_entries
@@ -93,7 +94,8 @@ def pruning_history(runtime: Runtime) -> Iterator[None]:
     """Prune repeatedly, from a thread, during a block.
 
     Also drop abandoned successors, which prevent their buffers from being trimmed, what is left of
-    snapshots whose tables are gone, and entries of outboxes whose time is over.
+    snapshots whose tables are gone, entries of outboxes and messages of inboxes
+    whose time is over.
     """
     done = threading.Event()
     chores: tuple[Callable[[], object], ...] = (
@@ -103,6 +105,7 @@ def pruning_history(runtime: Runtime) -> Iterator[None]:
         lambda: prune_record_of_deliveries(runtime, done),
         lambda: drop_old_snapshots(runtime, done),
         lambda: prune_old_entries(runtime, done),
+        lambda: prune_inboxes(runtime, done),
     )
 
     def prune() -> None:

@@ -1,0 +1,1 @@
+"""Inboxes: tables that receive messages once, with their stream tables."""

@@ -1,0 +1,1 @@
+"""The files of ``monitoring/``, read by the programs for which they are made."""

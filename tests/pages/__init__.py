@@ -1,0 +1,1 @@
+"""The pages of the documentation, read and followed as a reader would."""

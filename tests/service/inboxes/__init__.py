@@ -1,0 +1,1 @@
+"""Inboxes: messages once, in order, and what becomes of them."""

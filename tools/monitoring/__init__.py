@@ -1,0 +1,1 @@
+"""Dashboards and alerts, from one description: ``make docs`` writes the files."""
