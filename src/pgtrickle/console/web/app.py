@@ -182,9 +182,10 @@ class Site:
             raise HTTPException(403, "this console only shows: it was started with --read-only")
         name, schedule = (_short(str(given.get(one, ""))) for one in ("name", "schedule"))
         trickle, query = visitor_of(request).trickle, str(given.get("query", ""))
-        options = {"schedule": schedule} if schedule else {}
         try:
-            made = await run_in_threadpool(trickle.create_stream_table, name, query, **options)
+            made = await run_in_threadpool(
+                trickle.create_stream_table, name, query, schedule or "calculated"
+            )
         except TrickleError as error:
             return JSONResponse({"done": False, "text": tell(error)})
         rows = "" if made is None else f" with {made.rows_inserted:,} rows"
