@@ -94,7 +94,7 @@ def _line(
         Cell(branch + cell(name).text),
         cell(kind),
         states.get(name, Cell("")),
-        cell(freshness),
+        Cell(freshness, order=None if table is None else table.age_s),
         cell(consumers.get(name, "")),
     )
     return Line(cells, name)
