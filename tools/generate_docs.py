@@ -20,7 +20,14 @@ from dataclasses import Field, dataclass, fields
 from pathlib import Path
 
 from pgtrickle.errors import TrickleError
-from pgtrickle.model.metrics import OF_A_RELAY, OF_EACH_DAEMON, OF_THE_LEADER, SHOWN, Metric
+from pgtrickle.model.metrics import (
+    OF_A_RELAY,
+    OF_EACH_DAEMON,
+    OF_INBOUND,
+    OF_THE_LEADER,
+    SHOWN,
+    Metric,
+)
 from pgtrickle.model.remedies import REMEDIES
 from pgtrickle.settings import SESSION_SETTINGS, Settings, show_value, unit_of
 from tests.sql.expressions import FAMILIES, OUT_OF_REACH, Family
@@ -471,7 +478,7 @@ def metrics_page() -> str:
             _table(header, [*map(_metric_row, OF_THE_LEADER)]),
             "## Of a relay",
             _RELAY_METRICS_INTRODUCTION,
-            _table(header, [*map(_metric_row, OF_A_RELAY)]),
+            _table(header, [*map(_metric_row, (*OF_A_RELAY, *OF_INBOUND))]),
             "## What to watch",
             _WATCH,
         ]

@@ -226,6 +226,18 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             " ARRAY['pay-17'])",
             "disable_inbox_priority": "CALL pgtrickle.disable_inbox_priority('payments_inbox')",
             "disable_inbox_ordering": "CALL pgtrickle.disable_inbox_ordering('payments_inbox')",
+            "create_inbound_pipeline": "SELECT pgtrickle.create_inbound_pipeline('payments',"
+            " 'payments_inbox', 'redis',\n"
+            '    options => \'{"url": "redis://redis.example.com", "stream": "payments"}\')',
+            "inbound_status": "SELECT pipeline, state, messages, duplicates, error"
+            "\n  FROM pgtrickle.inbound_status()",
+            "pause_inbound": "SELECT pgtrickle.pause_inbound('payments')",
+            "resume_inbound": "SELECT pgtrickle.resume_inbound('payments')",
+            "inbound_dead_letters": "SELECT message_id, error"
+            "\n  FROM pgtrickle.inbound_dead_letters('payments')",
+            "replay_inbound_dead_letters": "SELECT"
+            " pgtrickle.replay_inbound_dead_letters('payments')",
+            "drop_inbound_pipeline": "SELECT pgtrickle.drop_inbound_pipeline('payments')",
             "drop_inbox": "CALL pgtrickle.drop_inbox('payments_inbox')",
         },
         "Shadow builds": {

@@ -26,6 +26,7 @@ from pgtrickle import (
     Trickle,
 )
 from pgtrickle.cli.main import app
+from pgtrickle.client.streams.inbound import InboundVerbs
 from pgtrickle.client.streams.inbox import InboxVerbs
 from pgtrickle.client.streams.relay import RelayVerbs
 from pgtrickle.client.table import Table
@@ -37,6 +38,7 @@ SUBJECTS = {
     "capture": CaptureVerbs,
     "lake": LakeVerbs,
     "outbox": OutboxVerbs,
+    "inbound": InboundVerbs,
     "inbox": InboxVerbs,
     "relay": RelayVerbs,
     "snapshots": SnapshotVerbs,

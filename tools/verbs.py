@@ -92,6 +92,26 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("relay.relay_dead_letters", "relay dead-letters", "relay_dead_letters"),
         Verb("relay.replay_dead_letters", "relay replay", "replay_dead_letters"),
     ),
+    "Inbound pipelines": (
+        Verb(
+            "inbound.create_inbound_pipeline",
+            "",
+            "create_inbound_pipeline",
+            "in the shell, a file",
+        ),
+        Verb("inbound.drop_inbound_pipeline", "inbound drop", "drop_inbound_pipeline"),
+        Verb("inbound.run_inbound", "inbound run", "", "a relay is a process"),
+        Verb("inbound.validate_inbound", "inbound validate", "", "secrets are where it runs"),
+        Verb("inbound.test_inbound", "inbound test", "", "brokers are reached where it runs"),
+        Verb("inbound.inbound_status", "inbound status", "inbound_status"),
+        Verb("inbound.inbound_status", "inbound list", "inbound_status"),
+        Verb("inbound.pause_inbound", "inbound pause", "pause_inbound"),
+        Verb("inbound.resume_inbound", "inbound resume", "resume_inbound"),
+        Verb("inbound.inbound_dead_letters", "inbound dead-letters", "inbound_dead_letters"),
+        Verb(
+            "inbound.replay_inbound_dead_letters", "inbound replay", "replay_inbound_dead_letters"
+        ),
+    ),
     "Shadow builds": (
         Verb("shadows.view_evolution_status", "shadow status", "view_evolution_status"),
         Verb("shadows.compare_shadow", "shadow compare", "compare_shadow"),

@@ -109,6 +109,12 @@ def connect(
                 check_tables(connection)
             return Guest(found.dsn, runtime, stack.pop_all(), schema, standing, trusting)
         runtime.gap = found.find_gap()
+        if settings.tells_others:
+            from pgtrickle.service.observing.open import open_observers
+
+            runtime.observers = open_observers(settings, found.dsn, runtime.database)
+            for observer in runtime.observers:
+                stack.callback(observer.close)
         return Trickle(found.dsn, runtime, stack.pop_all(), schema=schema, applied=applied)
 
 

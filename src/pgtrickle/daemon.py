@@ -11,21 +11,26 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import Protocol
 
 from pgtrickle.catalog.capture.health import list_held_back
 from pgtrickle.catalog.graph import get_schedule_token
 from pgtrickle.catalog.migrate import check_primary, check_version
+from pgtrickle.catalog.relay.states import list_states
 from pgtrickle.catalog.scheduling.holds import list_holds
 from pgtrickle.catalog.settings_table import list_unknown_parameters
 from pgtrickle.errors import CatalogOutdatedError, CatalogTooNewError, TrickleError
 from pgtrickle.model.lake.sink import SinkNews
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import StreamTable
+from pgtrickle.model.streams.relay import RelayStatus
 from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.relay.beside import RelayBeside
+from pgtrickle.relay.run import Relay
 from pgtrickle.scheduler.admission import Admission, Saturation
 from pgtrickle.scheduler.loop import Loop, Watcher
 from pgtrickle.scheduler.pace import Cycle, Pace
@@ -53,7 +58,7 @@ from pgtrickle.service.scheduling.prune import prune_history, pruning_history
 from pgtrickle.service.scheduling.service_levels import watching_service_levels
 from pgtrickle.service.sinks.ducklake.news import SinkWatch
 from pgtrickle.service.sinks.ducklake.tend import tend_lake
-from pgtrickle.settings import UnknownSetting
+from pgtrickle.settings import Settings, UnknownSetting
 
 logger = logging.getLogger(__name__)
 
@@ -111,7 +116,12 @@ class LogWatcher:
             name or "pgtrickle",
             error,
             seconds,
-            extra={"stream_table": name, "code": error.code, "retry_in_seconds": seconds},
+            extra={
+                "stream_table": name,
+                "code": error.code,
+                "retry_in_seconds": seconds,
+                **({} if error.trace_id is None else {"trace_id": error.trace_id}),
+            },
         )
 
     def resumed(self, name: str) -> None:
@@ -170,10 +180,11 @@ class Daemon:
         attendant: Attendant | None = None,
         *,
         once: bool = False,
+        relay: RelayBeside | None = None,
     ) -> None:
         """Refresh stream tables when they are due, and execute requests, until ``stop`` is set.
 
-        With ``once``, make one pass and return.
+        With ``once``, make one pass and return.  A ``relay`` delivers meanwhile, or after the pass.
         """
         self.check_primary()
         attendant = attendant or Unattended()
@@ -197,8 +208,11 @@ class Daemon:
                 _await(executor.submit(loop.run_once, stop), stop)
                 _await(executor.submit(self.follow_shadows, stop), stop)
                 _await(executor.submit(run_due_tests, self._runtime), stop)
+                if relay is not None:
+                    _await(executor.submit(relay.deliver, stop), stop)
             else:
-                self._run_in(executor, loop, stop, attendant)
+                with nullcontext() if relay is None else relay.running(stop):
+                    self._run_in(executor, loop, stop, attendant)
 
     def _run_in(
         self,
@@ -252,6 +266,20 @@ class Daemon:
     def kill_engine(self) -> None:
         """End Spark at once, whatever it does for this process."""
         self._runtime.engine.kill()
+
+    def relay_beside(self, file: Path | None = None) -> RelayBeside:
+        """Return a relay of the pipelines of the catalog and of a file, for ``run``."""
+        return RelayBeside(Relay(self._runtime, file))
+
+    def relay_status(self) -> list[RelayStatus]:
+        """Return what the pipelines of relays do."""
+        with self._runtime.connection() as connection:
+            return list_states(connection, None)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings as they are now."""
+        return self._runtime.settings
 
     @property
     def shutdown_seconds(self) -> float:

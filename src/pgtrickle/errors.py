@@ -54,6 +54,7 @@ class TrickleError(Exception):
         self.detail = detail
         self.hint = hint
         self.sqlstate: str | None = None  # of the PostgreSQL error, if it was one
+        self.trace_id: str | None = None  # of the refresh that it ended, if that was traced
         self.suspended = ""  # the stream table that the scheduler suspended because of it
 
 
@@ -523,6 +524,10 @@ class OffsetRefusedError(StreamError, code="ST804"):
     """A consumer commits entries that are not leased to it, or not any more."""
 
 
+class OutboxValueError(StreamError, code="ST805"):
+    """A row is too large for the JSON of its outbox; the refresh changes nothing."""
+
+
 class PipelineError(StreamError, code="ST820"):
     """The definition of a relay pipeline cannot be used."""
 
@@ -535,6 +540,7 @@ class SinkUnavailableError(StreamError, code="ST822"):
     """The receiver of a relay pipeline cannot be reached, or cannot take messages now."""
 
     retry = Retry.BACKOFF
+    delivered = 0  # messages that were sent and arrived before the first that did not
 
 
 class SinkSetupError(StreamError, code="ST823"):
@@ -563,6 +569,12 @@ class SecretMissingError(StreamError, code="ST827"):
     """A secret that the definition of a relay pipeline names is not there, or may not be used."""
 
 
+class DeadLettersFullError(StreamError, code="ST828"):
+    """A relay pipeline has as many dead letters as it may have, and stops before the next one."""
+
+    retry = Retry.BACKOFF
+
+
 class InboxError(StreamError, code="ST840"):
     """An inbox cannot be made or changed like this."""
 
@@ -573,6 +585,26 @@ class InboxMissingError(StreamError, code="ST841"):
 
 class InboxAlteredError(StreamError, code="ST842"):
     """The table of an inbox is gone, lacks columns, or belongs to somebody else."""
+
+
+class OriginUnavailableError(StreamError, code="ST843"):
+    """The broker of an inbound pipeline cannot be reached, or does not answer now."""
+
+    retry = Retry.BACKOFF
+
+
+class OriginSetupError(StreamError, code="ST844"):
+    """The broker of an inbound pipeline refuses everything: credentials, topic, queue or rights."""
+
+    retry = Retry.BACKOFF
+
+
+class MessageUnreadableError(StreamError, code="ST845"):
+    """A message of an inbound pipeline cannot be read: it is no JSON, or lacks its id."""
+
+
+class PlaceLostError(StreamError, code="ST846"):
+    """The broker of an inbound pipeline no longer has the messages that come next."""
 
 
 class InternalError(BugError, code="ST901"):

@@ -34,7 +34,10 @@ EXTRA_OF: Final[Mapping[str, str]] = MappingProxyType(
         "redis": "redis",
         "boto3": "sqs",
         "nats": "nats",
+        "aio_pika": "rabbitmq",
         "confluent_kafka": "kafka",
+        "opentelemetry": "otel",
+        "openlineage": "lineage",
     }
 )
 _WORK: Final = MappingProxyType(
@@ -45,9 +48,12 @@ _WORK: Final = MappingProxyType(
         "console": "show its console in a terminal",
         "webhook": "deliver changes by HTTP",
         "redis": "deliver changes to Redis",
-        "sqs": "deliver changes to SQS",
+        "sqs": "deliver changes to SQS or SNS",
         "nats": "deliver changes to NATS",
         "kafka": "deliver changes to Kafka",
+        "rabbitmq": "deliver changes to RabbitMQ",
+        "otel": "send traces and metrics to a collector",
+        "lineage": "send events to a catalog of lineage",
         "ui": "serve its console as a page",
         "connect": "be a client of Spark Connect, or use pandas",
     }

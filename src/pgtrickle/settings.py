@@ -416,6 +416,27 @@ class Settings:
         50,
         600_000,
     )
+    otel_endpoint: str = _setting(
+        "",
+        "The address of a collector of OpenTelemetry that takes OTLP by gRPC, such as"
+        " http://127.0.0.1:4317: each refresh is sent as a trace, and `pgtrickle run` sends its"
+        " metrics; empty: nothing is sent. It needs the extra pgtrickle[otel].",
+        restart=True,
+    )
+    otel_metrics_seconds: float = _setting(
+        60.0,
+        "How often `pgtrickle run` sends its metrics to that collector; 0: never.",
+        0,
+        86400,
+        restart=True,
+    )
+    openlineage_url: str = _setting(
+        "",
+        "The address of a catalog that takes events of OpenLineage over HTTP, such as"
+        " http://127.0.0.1:5000: each refresh that changes something is sent as a run; empty:"
+        " nothing is sent. It needs the extra pgtrickle[lineage].",
+        restart=True,
+    )
     requests_per_caller: int = _setting(
         100,
         "How many requests of one role may wait at a time, kept in the settings table; roles that"
@@ -507,6 +528,11 @@ class Settings:
     )
 
     @property
+    def tells_others(self) -> bool:
+        """Whether somebody outside the database is told of refreshes."""
+        return bool(self.otel_endpoint or self.openlineage_url)
+
+    @property
     def lake_file_mode(self) -> int:
         """The mode of new files in the lake."""
         return int(self.ducklake_file_mode, 8)
@@ -536,9 +562,17 @@ _LONGEST_VALUE = 8192  # as in the table
 # Kept as written: secrets in them are looked up at each connection.
 _EXPANDED_LATER = frozenset({"ducklake_catalog_dsn"})
 # The database cannot hold a setting that is needed before the connection is made,
-# nor may it name a file of this machine, nor declare which role is trusted.
+# nor may it name a file of this machine, nor declare which role is trusted, nor to whom this
+# process tells what it does.
 _NOT_STORED = frozenset(
-    {"dsn", "connection_timeout_seconds", "spark_auth_secret_file", "trusted_owner"}
+    {
+        "dsn",
+        "connection_timeout_seconds",
+        "openlineage_url",
+        "otel_endpoint",
+        "spark_auth_secret_file",
+        "trusted_owner",
+    }
 )
 _SECRET = re.compile(r"\$\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
 _UNITS = MappingProxyType(
@@ -660,7 +694,8 @@ def load_settings(
     """
     settings = Settings()
     for one in fields(Settings):
-        text = environment.get(f"PGTRICKLE_{one.name.upper()}", stored.get(one.name))
+        kept = None if one.name in _NOT_STORED else stored.get(one.name)
+        text = environment.get(f"PGTRICKLE_{one.name.upper()}", kept)
         if text is not None:
             if one.name not in _EXPANDED_LATER:
                 text = expand_secrets(text, environment)

@@ -48,6 +48,9 @@ RELEASED = {
     19: "942c69204572bab2409bd611866b070cfc030060bec39bfe6f8b6ff54a525c2e",
     20: "a3746c2297a679690cb521c21f959763c684f1d145d88d90c890511806394a15",
     21: "5bba72666fdfc13b6020bd76effb30c8e2902b48ff6b96987e745f2aaf216cdb",
+    22: "50ba38bff7e09de2b0111776d1938b630c066b1dceff81862fa71e8e410b107d",
+    23: "f75c179305a789337e3898a4d19879c23117f22b872f636b9d9efedb8af8e1ea",
+    24: "dae6db21313a40c761403c047d2aff6269bd05c5e1b62e97a287674585dc7a7f",
 }
 ALL = [
     *(f"{migration.version:04d} {migration.description}" for migration in list_migrations()),

@@ -127,4 +127,6 @@ def test_extras_bring_the_modules_that_errors_say_they_bring() -> None:
         extra = EXTRA_OF[name.replace("-", "_")]
         assert any(one.startswith(name) for one in extras[extra]), name
         assert not any(one.startswith(name) for one in project["dependencies"])
-    assert extras["all"] == ["pgtrickle[spark,embedded,console,ui,webhook,redis,nats,sqs,kafka]"]
+    assert extras["all"] == [
+        "pgtrickle[spark,embedded,console,ui,webhook,redis,nats,sqs,kafka,rabbitmq,otel,lineage]"
+    ]

@@ -23,6 +23,7 @@ OF_TESTS: dict[str, tuple[str, str]] = {
     "docs/reference/python.md": ("", "tests/docs/test_generated_docs.py"),
     "docs/shadow-builds.md": ("console", "tests/cli/test_shadows.py"),
     "docs/snapshots.md": ("console", "tests/cli/test_snapshots.py"),
+    "docs/tutorials/kafka-exactly-once.md": ("", "tests/relay/test_tutorial.py"),
     "docs/sql_reference.md": ("sql", "tests/service/requests/test_sql_reference.py"),
 }
 _REASON = 12  # letters, at least

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -130,3 +132,20 @@ def test_shell_completes_commands_and_words() -> None:
         asked = {"COMP_WORDS": words, "COMP_CWORD": str(at), "_PGTRICKLE_COMPLETE": "complete_bash"}
         answer = CliRunner().invoke(app, [], env=asked, prog_name="pgtrickle")
         assert set(answer.stdout.split()) == wanted
+
+
+def test_bash_completes_with_the_script_that_the_command_prints() -> None:
+    if (bash := shutil.which("bash")) is None:
+        pytest.skip("there is no bash")
+    program = str(Path(sys.executable).with_name("pgtrickle"))
+    line = (
+        f'eval "$({program} --show-completion)"; COMP_WORDS=({program} ver); COMP_CWORD=1;'
+        ' _pgtrickle_completion "$0"; echo "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(
+        [bash, "-c", line, program],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["verify", "version"]

@@ -60,7 +60,7 @@ def check_annotation(annotation: Any, option: Option, verb: OptionVerb) -> None:
     words = {one.casefold() for one in found if isinstance(one, str)}
     resets = {option.reset} - {""} if verb is ALTER or option.name == "sink" else set()
     if option.choices:
-        assert words == {one.casefold() for one in option.choices}
+        assert words == {one.casefold() for one in option.words(verb)}
     else:
         assert words >= resets
         assert words <= resets | {"ducklake"}
@@ -157,7 +157,7 @@ def test_shell_has_the_words_the_default_and_the_meaning_of_an_option(
     assert flag.opts == [f"--{option.name.replace('_', '-')}"]
     assert flag.help == option.help(verb)
     assert default == (option.word if verb is CREATE else None)
-    assert choices == list(option.choices)
+    assert choices == list(option.words(verb))
 
 
 def test_requests_take_the_options():

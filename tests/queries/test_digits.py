@@ -91,3 +91,21 @@ def test_state_of_another_form_is_built_anew(lab: Lab) -> None:
 
     assert "another form" in (report.reason or "")
     assert text_differences(lab, "made") == []
+
+
+@pytest.mark.parametrize("every", ["", " ALL"])
+def test_except_shows_the_digits_of_its_left_side(lab: Lab, every: str) -> None:
+    lab.run(
+        "CREATE TABLE l (id int PRIMARY KEY, m numeric)",
+        "CREATE TABLE r (id int PRIMARY KEY, m numeric)",
+        "INSERT INTO l VALUES (1, 0.5), (2, 0.5), (3, 2)",
+        "INSERT INTO r VALUES (1, 0.50), (2, 2.00)",
+    )
+    query = f"SELECT m FROM l EXCEPT{every} SELECT m FROM r"
+    lab.create("made", query)
+    shown = f"SELECT m::text FROM ({query}) AS q", "SELECT m::text FROM made"
+    assert lab.rows(shown[0]) == lab.rows(shown[1])
+
+    for change in ("DELETE FROM r WHERE id = 1", "INSERT INTO r VALUES (3, 0.500), (4, 7)"):
+        lab.window(change)
+        assert lab.rows(shown[0]) == lab.rows(shown[1])

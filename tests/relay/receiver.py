@@ -22,11 +22,15 @@ class Receiver:
         self.rows: Counter[str] = Counter()
         self.place: Place | None = None
         self.repeated = 0
+        self.late: list[str] = []  # dead letters that were replayed
 
     def take(self, texts: Iterable[str | bytes]) -> list[Received]:
         """Apply messages; one that was seen before changes nothing."""
         received = [decode(text, self.envelope) for text in texts]
         for one in received:
+            if one.replayed:
+                self.late.append(one.id)
+                continue
             if self.place is not None and one.place <= self.place:
                 self.repeated += 1
                 continue

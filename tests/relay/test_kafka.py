@@ -29,17 +29,22 @@ def topic(broker: str, request: pytest.FixtureRequest) -> str:
     return make_topic(broker, f"changes-{abs(hash(request.node.name))}")
 
 
-def make_topic(broker: str, name: str) -> str:
-    """Create a topic with three partitions and small messages."""
+def make_topic(broker: str, name: str, partitions: int = 3) -> str:
+    """Create a topic with small messages."""
     config = {"max.message.bytes": "20000"}
     admin = AdminClient({"bootstrap.servers": broker})
-    [made] = admin.create_topics([NewTopic(name, 3, 1, config=config)]).values()
+    [made] = admin.create_topics([NewTopic(name, partitions, 1, config=config)]).values()
     made.result(30)
     return name
 
 
 def read(broker: str, topic: str) -> list[tuple[bytes | None, bytes | None]]:
     """Return the committed records of a topic, each partition in its order."""
+    return [(key, value) for _, key, value in read_all(broker, topic)]
+
+
+def read_all(broker: str, topic: str) -> list[tuple[int, bytes | None, bytes | None]]:
+    """Return the same, each with its partition."""
     consumer = Consumer(
         {
             "bootstrap.servers": broker,
@@ -49,7 +54,7 @@ def read(broker: str, topic: str) -> list[tuple[bytes | None, bytes | None]]:
             "enable.partition.eof": True,
         }
     )
-    found: list[tuple[bytes | None, bytes | None]] = []
+    found: list[tuple[int, bytes | None, bytes | None]] = []
     try:
         consumer.assign([TopicPartition(topic, number, 0) for number in range(3)])
         ended: set[int | None] = set()
@@ -59,7 +64,7 @@ def read(broker: str, topic: str) -> list[tuple[bytes | None, bytes | None]]:
             if record.error() is not None:
                 ended.add(record.partition())
             else:
-                found.append((record.key(), record.value()))
+                found.append((record.partition() or 0, record.key(), record.value()))
     finally:
         consumer.close()
     return found

@@ -1,4 +1,4 @@
-"""A FIFO queue of SQS gets each message once within its window, and each key in order."""
+"""A FIFO queue of SQS gets each message once within its window; so does one behind a FIFO topic."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.relay.shop import deliver, open_shop, status, write
 
 
 @pytest.fixture
-def queue() -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Yield a client, and the options of a pipeline to a queue."""
+def queue() -> Iterator[tuple[Any, str, dict[str, dict[str, Any]]]]:
+    """Yield a client, a queue, and the options of pipelines that lead there."""
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
@@ -30,9 +30,23 @@ def queue() -> Iterator[tuple[Any, dict[str, Any]]]:
     }
     client = boto3.client("sqs", **options)
     made = client.create_queue(QueueName="changes.fifo", Attributes={"FifoQueue": "true"})
+    topics = boto3.client("sns", **options)
+    topic = topics.create_topic(Name="changes.fifo", Attributes={"FifoTopic": "true"})["TopicArn"]
+    topics.subscribe(
+        TopicArn=topic,
+        Protocol="sqs",
+        Endpoint="arn:aws:sqs:eu-west-1:123456789012:changes.fifo",
+        Attributes={"RawMessageDelivery": "true"},
+    )
+    url = made["QueueUrl"]
     try:
-        yield client, {**options, "queue_url": made["QueueUrl"]}
+        yield (
+            client,
+            url,
+            {"sqs": {**options, "queue_url": url}, "sns": {**options, "topic_arn": topic}},
+        )
     finally:
+        topics.close()
         client.close()
         server.stop()
 
@@ -47,14 +61,16 @@ def read(client: Any, url: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", ["keyed", "duplicates"])
+@pytest.mark.parametrize(
+    ("sink", "name"), [("sqs", "keyed"), ("sqs", "duplicates"), ("sns", "keyed")]
+)
 def test_a_queue_gets_each_message_once(
-    postgres_lab: Lab, queue: tuple[Any, dict[str, Any]], name: str
+    postgres_lab: Lab, queue: tuple[Any, str, dict[str, dict[str, Any]]], sink: str, name: str
 ):
-    lab, draw = postgres_lab, random.Random(f"sqs {name}")
-    client, options = queue
+    lab, draw = postgres_lab, random.Random(f"{sink} {name}")
+    client, url, options = queue
     open_shop(lab, name)
-    lab.trickle.relay.create_relay_pipeline("p", name, "sqs", options, sink_max_inflight=25)
+    lab.trickle.relay.create_relay_pipeline("p", name, sink, options[sink], sink_max_inflight=25)
     receiver = Receiver()
     for number in range(3):
         deliver(lab)
@@ -62,10 +78,22 @@ def test_a_queue_gets_each_message_once(
         # As a relay leaves it that died before it could record its place.
         lab.run("UPDATE pgtrickle.pgt_relay_states SET outbox_id = NULL, sent_outbox_id = NULL")
         deliver(lab)
-        texts = read(client, options["queue_url"])
+        texts = read(client, url)
         keys = [decode(text, Envelope.PLAIN) for text in texts]
         assert len({one.id for one in keys}) == len(keys)
         receiver.take(sorted(texts, key=lambda text: decode(text, Envelope.PLAIN).place))
         receiver.check(lab, name)
         write(lab, draw, number)
         lab.trickle.refresh_stream_table(name)
+
+
+def test_a_topic_that_is_missing_is_told(
+    postgres_lab: Lab, queue: tuple[Any, str, dict[str, dict[str, Any]]]
+):
+    lab, (_, _, options) = postgres_lab, queue
+    open_shop(lab, "keyed")
+    given = {**options["sns"], "topic_arn": options["sns"]["topic_arn"].replace("changes", "none")}
+    lab.trickle.relay.create_relay_pipeline("p", "keyed", "sns", given)
+    deliver(lab)
+    assert status(lab).error_code == "ST823"
+    assert "s3cret" not in str(status(lab))

@@ -130,6 +130,7 @@ class Aggregate:
     child: Node
     keys: tuple[Column, ...]
     calls: tuple[AggregateCall, ...]
+    shown_by: str | None = None  # a boolean column: rows whose keys tell the digits to show
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,7 @@ COMMANDS = {
     "shadow": "stream_tables.shadow:shadow",
     "outbox": "outboxes.outbox:outbox",
     "consumers": "outboxes.consumers:consumers",
+    "inbound": "outboxes.inbound:inbound",
     "inbox": "outboxes.inbox:inbox",
     "relay": "outboxes.relay:relay",
     "scheduler": "scheduling.scheduler:scheduler",

@@ -55,7 +55,7 @@ def flag_of(option: Option, verb: OptionVerb) -> Parameter:
     names = [f"--{option.name.replace('_', '-')}"]
     kind: Any = option.kind
     if option.choices:
-        kind = _choice(option)
+        kind = _choice(option, verb)
         default = None if default is None else kind(default)
         facts["case_sensitive"] = False
     elif option.kind is bool:
@@ -74,9 +74,9 @@ def flag_of(option: Option, verb: OptionVerb) -> Parameter:
     )
 
 
-def _choice(option: Option) -> Any:
+def _choice(option: Option, verb: OptionVerb) -> Any:
     """Return an enum of the words that an option takes, which typer lists."""
-    return Enum(option.name, [(word, word) for word in option.choices])
+    return Enum(option.name, [(word, word) for word in option.words(verb)])
 
 
 def _number_or(reset: str) -> Callable[[str | None], Any]:

@@ -11,6 +11,7 @@ from pgtrickle.catalog.access.standing import Standing
 from pgtrickle.client.guest_subjects import (
     GuestCapture,
     GuestDefinitions,
+    GuestInbound,
     GuestInbox,
     GuestInsight,
     GuestLake,
@@ -81,6 +82,11 @@ class Guest(Visiting, Trickle):
     def outbox(self) -> GuestOutbox:
         """The verbs on outboxes."""
         return GuestOutbox(self._runtime, self._schema, self._means)
+
+    @cached_property
+    def inbound(self) -> GuestInbound:
+        """The verbs on inbound pipelines."""
+        return GuestInbound(self._runtime, self._schema, self._means)
 
     @cached_property
     def inbox(self) -> GuestInbox:

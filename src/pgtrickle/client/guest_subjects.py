@@ -16,6 +16,7 @@ from pgtrickle.client.projects import ProjectVerbs
 from pgtrickle.client.scheduler import SchedulerVerbs, check_watermark
 from pgtrickle.client.shadows import ShadowVerbs
 from pgtrickle.client.snapshots import SnapshotVerbs
+from pgtrickle.client.streams.inbound import InboundVerbs
 from pgtrickle.client.streams.inbox import InboxVerbs
 from pgtrickle.client.streams.outbox import OutboxVerbs
 from pgtrickle.client.streams.relay import RelayVerbs
@@ -299,6 +300,10 @@ class GuestRelay(_OfGuest, RelayVerbs):
     """The verbs on relays, for a guest, who may see what they do."""
 
 
+class GuestInbound(_OfGuest, InboundVerbs):
+    """The verbs on inbound pipelines, for a guest, who may see what they do."""
+
+
 class GuestShadows(_OfGuest, ShadowVerbs):
     """The verbs on shadow builds, for a guest."""
 
@@ -366,6 +371,17 @@ _OWNERS_VERBS: dict[type[_OfGuest], tuple[str, ...]] = {
         "run_relay",
         "test_relay",
         "validate_relay",
+    ),
+    GuestInbound: (
+        "create_inbound_pipeline",
+        "drop_inbound_pipeline",
+        "inbound_dead_letters",
+        "pause_inbound",
+        "replay_inbound_dead_letters",
+        "resume_inbound",
+        "run_inbound",
+        "test_inbound",
+        "validate_inbound",
     ),
     GuestDefinitions: ("restore_definitions",),
     GuestProjects: ("plan_project", "apply_project", "diff_project"),

@@ -1,9 +1,8 @@
 """The client: a connection to the stream tables of one database, with the verbs on them.
 
 What most programs need is a method of the client; the verbs on one subject are behind an attribute:
-``scheduler``, ``capture``, ``lake``, ``outbox``, ``inbox``, ``relay``, ``snapshots``, ``shadows``,
-``definitions``,
-``projects`` and ``insight``.
+``scheduler``, ``capture``, ``lake``, ``outbox``, ``relay``, ``inbox``, ``inbound``,
+``snapshots``, ``shadows``, ``definitions``, ``projects`` and ``insight``.
 All have the names that they have in SQL (tools/verbs.py).
 
 Each verb imports its use case when it is called: most processes only look at the catalog, and need
@@ -17,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from enum import Enum
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self, TypeVar, Unpack, overload
 
 from pgtrickle.catalog.migrate import migrate
@@ -32,6 +32,7 @@ from pgtrickle.model.words import (
     AnyCdcMode,
     AnyConsistency,
     AnyEngine,
+    AnyEngineOrDefault,
     AnyFuseMode,
     AnyRefreshMode,
     AnySchedulePolicy,
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from pgtrickle.client.scheduler import SchedulerVerbs
     from pgtrickle.client.shadows import ShadowVerbs
     from pgtrickle.client.snapshots import SnapshotVerbs
+    from pgtrickle.client.streams.inbound import InboundVerbs
     from pgtrickle.client.streams.inbox import InboxVerbs
     from pgtrickle.client.streams.outbox import OutboxVerbs
     from pgtrickle.client.streams.relay import RelayVerbs
@@ -153,15 +155,20 @@ class Trickle(Naming):
         *,
         once: bool = False,
         watcher: Watcher | None = None,
+        relay: bool = False,
+        relay_file: str | Path | None = None,
     ) -> None:
         """Keep stream tables fresh, as ``pgtrickle run`` does, until ``stop`` is set or Ctrl-C.
 
         Blocks; from a thread, give it an event to stop it by.  With ``once`` it makes one pass.
+        With ``relay`` it delivers the pipelines of the catalog too, and those of a ``relay_file``.
         A ``watcher`` is told of each refresh and failure; without one, failures go to the log.
         """
         from pgtrickle.daemon import LogWatcher
 
-        self.daemon.run(stop or threading.Event(), watcher or LogWatcher(), once=once)
+        daemon, file = self.daemon, None if relay_file is None else Path(relay_file)
+        beside = daemon.relay_beside(file) if relay or file is not None else None
+        daemon.run(stop or threading.Event(), watcher or LogWatcher(), once=once, relay=beside)
 
     @property
     def daemon(self) -> Daemon:
@@ -188,6 +195,13 @@ class Trickle(Naming):
         from pgtrickle.client.lake import LakeVerbs
 
         return LakeVerbs(self._runtime, self._schema)
+
+    @cached_property
+    def inbound(self) -> InboundVerbs:
+        """The verbs on inbound pipelines: what relays receive into inboxes."""
+        from pgtrickle.client.streams.inbound import InboundVerbs
+
+        return InboundVerbs(self._runtime, self._schema)
 
     @cached_property
     def inbox(self) -> InboxVerbs:
@@ -434,7 +448,7 @@ class Trickle(Naming):
         query: str | None = None,
         cdc_mode: AnyCdcMode | None = None,
         max_delta_fraction: Fraction | None = None,
-        engine: AnyEngine | None = None,
+        engine: AnyEngineOrDefault | None = None,
         tier: AnyTier | None = None,
         fuse: AnyFuseMode | None = None,
         fuse_ceiling: int | None = None,
@@ -465,7 +479,7 @@ class Trickle(Naming):
         - ``max_delta_fraction``: Share of changed rows, 0 to 1, above which AUTO recomputes
           in full; default: the setting differential_max_change_ratio.
         - ``engine``: What computes its refreshes: spark, postgres, or the quicker one
-          (auto); without one, the setting engine decides.
+          (auto); without one, the setting engine decides; default: the setting engine.
         - ``tier``: How much it matters: a factor on its schedule.
         - ``fuse``: Whether very many changes wait for a decision: off, on above a ceiling,
           or auto.

@@ -121,7 +121,7 @@ def layout_of(aggregate: Aggregate, scales: Mapping[str, str] | None = None) -> 
     builder = _Builder(scales or {})
     results = tuple(builder.result(call) for call in aggregate.calls)
     key_scales = tuple(
-        (key.name, builder.most_digits(key.name, None, measured=""))
+        (key.name, builder.most_digits(key.name, aggregate.shown_by, measured=""))
         for key in aggregate.keys
         if key.name in builder.scales
     )

@@ -14,6 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from pgtrickle.demo.board import Board
 from pgtrickle.demo.summary import Summary, percentile
 from pgtrickle.errors import TrickleError
 from pgtrickle.model.lake.sink import SinkNews
@@ -28,6 +29,7 @@ class Display:
     """Shows the steps, each refresh as it happens, and the summary."""
 
     def __init__(self, console: Console, summary: Summary) -> None:
+        self.board: Board | None = None
         self._console = console
         self._summary = summary
         self._began = time.monotonic()
@@ -77,6 +79,11 @@ class Display:
         """Show that errors are over which had suspended a stream table."""
         self._print(Text(f"[{self.elapsed:5.1f} s] {name}: works again"))
 
+    def told(self, table: Table) -> None:
+        """Print a table, where nothing moves."""
+        if self._live is None:
+            self._print(table)
+
     def fell_behind(self, cycle: Cycle) -> None:
         """Do nothing."""
 
@@ -109,10 +116,12 @@ class Display:
     def _render(self) -> Group:
         changes = self._summary.changes
         heading = Text(
-            f"{self.elapsed:5.1f} s   the shop: {changes.transactions} transactions,"
+            f"{self.elapsed:5.1f} s   {changes.transactions} transactions,"
             f" +{changes.inserted} ~{changes.updated} -{changes.deleted} rows",
             style="bold",
         )
+        if self.board is not None:
+            return Group(Text(), heading, self.board.drawn(), _totals(self._summary))
         return Group(Text(), heading, _listing(self._latest), _totals(self._summary))
 
 

@@ -1,11 +1,12 @@
-"""The demo from beginning to end."""
+"""A demo from beginning to end."""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from importlib import import_module
 from pathlib import Path
 
 import psycopg
@@ -14,77 +15,132 @@ from psycopg.conninfo import make_conninfo
 from rich.console import Console
 
 from pgtrickle.client.trickle import Trickle
-from pgtrickle.demo.generator import Generator
+from pgtrickle.demo.board import Board
 from pgtrickle.demo.live import Display
-from pgtrickle.demo.shop import DEFINITIONS, load_shop
+from pgtrickle.demo.page import page_of
+from pgtrickle.demo.show import Show
 from pgtrickle.demo.summary import Summary
 from pgtrickle.embedded.server import start_embedded
 from pgtrickle.scheduler.loop import Loop
+from pgtrickle.settings import POSTGRES
 
 _DATABASE_PREFIX = "pgtrickle_demo_"
+SHOWS = {
+    "shop": "business:Shop",
+    "leaderboard": "leaderboard:Leaderboard",
+    "auction": "auction:Auction",
+    "loop": "lake_loop:LakeLoop",
+    "snapshot": "snapshot:Accident",
+}
 
 
 def run_demo(
     connect: Callable[..., AbstractContextManager[Trickle]],
+    name: str = "shop",
     *,
-    seconds: float,
-    orders: int,
+    seconds: float | None,
+    size: int | None,
     seed: int,
     console: Console,
 ) -> Summary:
-    """Run the shop and its stream tables on an embedded server of their own."""
+    """Run a demo and its stream tables on an embedded server of their own."""
+    show = _find(name)
+    size = size or show.size
     summary = Summary()
     display = Display(console, summary)
     display.step("starting PostgreSQL")
     home = Path(os.environ.get("PGTRICKLE_HOME") or ".pgtrickle") / "demo"
-    with start_embedded(home) as server, _fresh_database(server.dsn) as dsn:
-        display.step(f"loading {orders:,} orders")
+    with start_embedded(home) as server, _fresh_database(server.dsn) as dsn, show.open(home):
+        display.step(f"loading {size:,} {show.rows}")
         with psycopg.connect(dsn, autocommit=True) as connection:
-            load_shop(connection, orders=orders)
+            show.load(connection, size)
         with connect(dsn, init=True) as trickle:
-            _create(trickle, display)
-            _do_business(trickle, display, summary, seconds=seconds, orders=orders, seed=seed)
-            _verify(trickle, display, summary)
+            _create(trickle, show, display)
+            show.prepare(trickle, display)
+            _do_business(
+                trickle,
+                show,
+                display,
+                summary,
+                seconds=show.seconds if seconds is None else seconds,
+                size=size,
+                seed=seed,
+            )
+            _verify(trickle, show, display, summary)
+            summary.shown = show.close(trickle, display)
             display.step("stopping")
     summary.seconds = display.elapsed
     display.finish()
     return summary
 
 
-def _create(trickle: Trickle, display: Display) -> None:
-    display.step("starting Spark, which takes some seconds")
-    for definition in DEFINITIONS:
+def _find(name: str) -> Show:
+    module, kind = SHOWS[name].split(":")
+    show: Show = getattr(import_module(f"pgtrickle.demo.{module}"), kind)()
+    return show
+
+
+def _create(trickle: Trickle, show: Show, display: Display) -> None:
+    if {one.name: one.value for one in trickle.list_settings()}["engine"] != POSTGRES:
+        display.step("starting Spark, which takes some seconds")
+    for definition in show.definitions:
         display.step(f"creating {definition.name}: {definition.kind}")
-        report = trickle.create_stream_table(definition.name, definition.query, schedule="1s")
+        report = trickle.create_stream_table(
+            definition.name, definition.query, schedule="1s", **definition.options
+        )
         if report is not None:
             display.refreshed(report)
 
 
 def _do_business(
-    trickle: Trickle, display: Display, summary: Summary, *, seconds: float, orders: int, seed: int
+    trickle: Trickle,
+    show: Show,
+    display: Display,
+    summary: Summary,
+    *,
+    seconds: float,
+    size: int,
+    seed: int,
 ) -> None:
-    display.step(f"changing orders, products and customers for {seconds:.0f} seconds")
-    generator = Generator(trickle.dsn, seed, orders, summary.changes)
+    display.step(f"changing {show.rows} and what belongs to them for {seconds:.0f} seconds")
+    generator = show.writer(trickle.dsn, seed, size, summary.changes)
     closing_time = threading.Event()
     timer = threading.Timer(seconds, closing_time.set)
     timer.daemon = True
-    generator.start()
-    timer.start()
-    try:
-        with display.live():
-            Loop(trickle.daemon, display).run(closing_time)
-    finally:
-        timer.cancel()
-        generator.stop()
+    with ExitStack() as stack:
+        if show.board is not None:
+            stack.enter_context(_shown_board(trickle.dsn, show, display))
+        generator.start()
+        stack.callback(generator.stop)
+        timer.start()
+        stack.callback(timer.cancel)
+        stack.enter_context(display.live())
+        Loop(trickle.daemon, display).run(closing_time)
 
 
-def _verify(trickle: Trickle, display: Display, summary: Summary) -> None:
-    display.step("the shop is closed: refreshing what is left")
-    for definition in DEFINITIONS:
+@contextmanager
+def _shown_board(dsn: str, show: Show, display: Display) -> Iterator[None]:
+    title, query = show.board or ("", "")
+    board = Board(dsn, title, query, display.told)
+    with ExitStack() as stack:
+        if show.page:
+            address = stack.enter_context(page_of(board))
+            display.step(f"the page: {address}" if address else "no page: it needs pgtrickle[ui]")
+        display.board = board
+        board.start()
+        try:
+            yield
+        finally:
+            board.stop()
+
+
+def _verify(trickle: Trickle, show: Show, display: Display, summary: Summary) -> None:
+    display.step("no more changes: refreshing what is left")
+    for definition in show.definitions:
         display.refreshed(trickle.refresh_stream_table(definition.name))
-    for definition in DEFINITIONS:
-        display.step(f"verifying {definition.name} against PostgreSQL's own answer")
-        report = trickle.verify_stream_table(definition.name)
+    for one in trickle.list_stream_tables():
+        display.step(f"verifying {one.name.name} against PostgreSQL's own answer")
+        report = trickle.verify_stream_table(one.name.sql)
         summary.of(report.stream_table).verified = report
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from psycopg import Connection
+
+from pgtrickle.demo.show import Definition
 
 CUSTOMERS = 2_000
 PRODUCTS = 500
@@ -59,15 +59,6 @@ _INDEXES = """
     CREATE INDEX ON orders (product_id);
     ANALYZE customers, products, orders;
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """A stream table of the demo."""
-
-    name: str
-    kind: str
-    query: str
 
 
 BIG_ORDERS = Definition(

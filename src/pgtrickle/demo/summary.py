@@ -58,11 +58,12 @@ class Summary:
     changes: Changes = field(default_factory=Changes)
     errors: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    shown: bool = True  # whether what is shown at the end was right
 
     @property
     def ok(self) -> bool:
-        """Whether every stream table equals PostgreSQL's own answer."""
-        return bool(self.tables) and all(table.ok for table in self.tables.values())
+        """Whether every stream table equals PostgreSQL's own answer, and the end was right."""
+        return self.shown and bool(self.tables) and all(table.ok for table in self.tables.values())
 
     def of(self, name: str) -> TableSummary:
         """Return the numbers of one stream table."""

@@ -22,7 +22,14 @@ from pgtrickle.delta.cut import (
 from pgtrickle.delta.layout import WEIGHT
 from pgtrickle.delta.reads import Read
 from pgtrickle.immediate.blueprint import Blueprint, unnested, variable
-from pgtrickle.immediate.locking import SLOTS, LockMode, group_keys, keeps_rows_apart
+from pgtrickle.immediate.locking import (
+    SLOTS,
+    LockMode,
+    changes_rows_in_place,
+    group_keys,
+    keeps_rows_apart,
+    shown_keys,
+)
 from pgtrickle.model.sql_type import BIGINT, BOOLEAN, Column
 from pgtrickle.model.text.names import quote_identifier, quote_literal
 from pgtrickle.plan.stages import StagePlan, changes_reads, changing_scans, plan_stage
@@ -30,7 +37,7 @@ from pgtrickle.postgres_engine.changes import Changes, consolidated
 from pgtrickle.postgres_engine.stage import distinct_values, write_stage
 from pgtrickle.sql.emit import changes_view
 from pgtrickle.sql.translate import Dialect
-from pgtrickle.storage.apply import write_delete, write_insert, write_result
+from pgtrickle.storage.apply import write_delete, write_insert, write_result, write_update
 from pgtrickle.storage.definitions import column_definitions
 from pgtrickle.storage.identity import row_hash
 from pgtrickle.storage.merge import AggregateMerge
@@ -71,8 +78,8 @@ class Following:
             f"    {name} {type_} := '{{}}';" for name, type_ in self._variables.items()
         )
         body = "\n".join(f"    {line}" for line in self._lines)
-        numbers = "    __pgt_expected bigint;\n    __pgt_number bigint;"
-        return f"DECLARE\n{numbers}\n{declared}\nBEGIN\n{body}\nEND;"
+        numbers = "".join(f"    __pgt_{one} bigint;\n" for one in ("expected", "number", "moved"))
+        return f"DECLARE\n{numbers}{declared}\nBEGIN\n{body}\nEND;"
 
     def _add(self, *lines: str) -> None:
         self._lines += lines
@@ -184,14 +191,27 @@ class Following:
     def _merge(self, stage: StatefulStage) -> None:
         self._add(f"IF pg_catalog.cardinality({variable(f'{stage.name}_staged')}) > 0 THEN")
         if self.blueprint.locking.mode is LockMode.GROUP:
-            turns = f"pgtrickle.take_turns({self.blueprint.id}, {variable('slots')})"
-            self._add(f"PERFORM {turns};")
+            self._take_turns()
             self._check_again()
         if isinstance(stage, AggregateStage):
             self._merge_aggregate(stage)
         else:
             self._merge_recompute(stage)
         self._add("END IF;")
+
+    def _take_turns(self) -> None:
+        """Wait for the groups; most often there is one, and its turn is taken without more ado."""
+        number, slots = self.blueprint.id, variable("slots")
+        self._add(
+            f"IF pg_catalog.cardinality({slots}) > 1 THEN",
+            f"    PERFORM pgtrickle.take_turns({number}, {slots});",
+            "ELSE",
+            "    UPDATE pgtrickle.pgt_immediate_turns AS t",
+            "       SET xid = pg_catalog.pg_current_xact_id()",
+            f"     WHERE t.pgt_id = {number} AND t.slot = {slots}[1]",
+            "       AND t.xid IS DISTINCT FROM pg_catalog.pg_current_xact_id();",
+            "END IF;",
+        )
 
     def _check_again(self) -> None:
         """While a turn is waited for, others may change what the texts after it mean."""
@@ -213,8 +233,15 @@ class Following:
         for values in stage.layout.values:
             self._add(f"{merge.merge_values(values)};")
         negative, endless = merge.impossible_counts()
+        in_place = not self.blueprint.has_outbox and changes_rows_in_place(self.blueprint.query)
+        moved = {"moved": merge.count_moved()} if in_place else {}
         self._array(
-            touched, merge.touched_columns, merge.touched(), expected=negative, number=endless
+            touched,
+            merge.touched_columns,
+            merge.touched(grouped=in_place),
+            expected=negative,
+            number=endless,
+            **moved,
         )
         self._add(
             "IF __pgt_expected > 0 THEN",
@@ -225,14 +252,34 @@ class Following:
             f" change takes back', {quote_literal(str(self.blueprint.name))}",
             "        USING ERRCODE = 'ST405', HINT = 'Keep these values out with WHERE.';",
             "END IF;",
-            f"{merge.merge_groups()};",
         )
+        if in_place:
+            self._change_in_place(merge, touched)
+        self._add(f"{merge.merge_groups()};")
         if self._read_once(name):
             self._changes[name] = f"({merge.changes()})"
             return
         shown = (Column(one.name, one.type) for one in stage.layout.shown)
         self._array(changes, (*stage.layout.keys, *shown, _WEIGHT), merge.changes())
         self._changes[name] = unnested(changes)
+
+    def _change_in_place(self, merge: AggregateMerge, touched: str) -> None:
+        """Let groups that were there, and stay, show another row; that is all there is to do."""
+        blueprint, rows = self.blueprint, self.blueprint.query.rows
+        versions = merge.shown_row(old=True), merge.shown_row(old=False)
+        fixed = shown_keys(blueprint.query)
+        update = write_update(blueprint.name, rows.outputs, fixed, unnested(touched), versions)
+        self._add(
+            f"IF __pgt_moved = 0 AND pgtrickle.changes_in_place({blueprint.relid}) THEN",
+            f"{merge.update_groups()};",
+            f"{update};",
+            "GET DIAGNOSTICS __pgt_number = ROW_COUNT;",
+            f"IF __pgt_number <> pg_catalog.cardinality({variable(touched)}) THEN",
+            f"    {_missing(blueprint)}",
+            "END IF;",
+            "RETURN;",
+            "END IF;",
+        )
 
     def _read_once(self, stage: str) -> bool:
         """Tell whether only the contents follow the changes of a stage."""

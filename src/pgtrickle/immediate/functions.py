@@ -248,7 +248,10 @@ class _Writer:
         images = [(f"__{image.lower()}", weight) for image, weight in self.event.images]
         joint = self.blueprint.locking.joint
         number, last = self._number, "__pgt_last"
-        ended = f"{last} := pgtrickle.end_write({number});" if joint else ""
+        ended = (
+            f"IF NOT pgtrickle.is_immediate_ready({number}, 0) THEN RETURN NULL; END IF;\n"
+            f"    {last} := pgtrickle.end_write({number});"
+        )
         several = (
             f"IF {last} <> 1 THEN\n"
             f"        INSERT INTO {self.blueprint.pending(self.relid)}\n"
@@ -258,12 +261,13 @@ class _Writer:
             "        RETURN NULL;\n"
             "    END IF;"
         )
-        return self._text(images, ended, several if joint else "")
+        return self._text(images, ended if joint else "", several if joint else "")
 
     def _text(self, images: list[tuple[str, int]], ended: str, instead: str) -> str:
         """Write a function that collects the rows of some relations and follows them."""
         blueprint, number = self.blueprint, self._number
         held = blueprint.source_type(self.relid)
+        entered = ended or self._locked()
         names = [quote_identifier(name) for name in blueprint.used[self.relid]]
         rows = " UNION ALL ".join(
             f"SELECT ROW({', '.join([*names, f'{weight}'])})::{held} FROM {relation}"
@@ -275,21 +279,10 @@ class _Writer:
 DECLARE
     {variable("rows")} {held}[];
     __pgt_last integer := 1;
-    __pgt_misfit text;
     __pgt_number bigint;
 BEGIN
-    IF NOT pgtrickle.is_immediate_ready({number}, {self._entered()}) THEN
-        RETURN NULL;
-    END IF;
-    {ended}
-    IF pg_catalog.lower(pg_catalog.current_setting('pg_trickle.enabled', true))
-       IN ('off', 'false', 'no', '0') THEN
-        PERFORM pgtrickle.defer_immediate({number}, 'pg_trickle.enabled was off');
-        RETURN NULL;
-    END IF;
-    __pgt_misfit := pgtrickle.find_misfit({number});
-    IF __pgt_misfit IS NOT NULL THEN
-        PERFORM pgtrickle.defer_immediate({number}, __pgt_misfit);
+    {entered}
+    IF NOT pgtrickle.may_follow({number}) THEN
         RETURN NULL;
     END IF;
     {variable("rows")} := ARRAY({rows} LIMIT {blueprint.max_rows + 1});
@@ -305,10 +298,22 @@ BEGIN
     RETURN NULL;
 END"""
 
-    def _entered(self) -> str:
-        """Name the relation to lock: whoever says that it is not ready waits for that."""
-        exclusive = self.blueprint.locking.mode is LockMode.EXCLUSIVE
-        return "0" if exclusive else f"{self.blueprint.relid}"
+    def _locked(self) -> str:
+        """Lock the contents: whoever says that they are not ready waits for that.
+
+        Who has the turn of all needs no lock.  A table that was renamed is found by its number.
+        """
+        blueprint, number = self.blueprint, self._number
+        if blueprint.locking.mode is LockMode.EXCLUSIVE:
+            return ""
+        name, relid = blueprint.name.sql, blueprint.relid
+        return (
+            f"IF pg_catalog.to_regclass({quote_literal(name)}) = {relid}::pg_catalog.oid THEN\n"
+            f"        LOCK TABLE ONLY {name} IN ROW EXCLUSIVE MODE;\n"
+            f"    ELSIF NOT pgtrickle.is_immediate_ready({number}, {relid}) THEN\n"
+            "        RETURN NULL;\n"
+            "    END IF;"
+        )
 
     def _before_truncate(self) -> str:
         """All rows go.  A table of a tree fires for itself: only rows of its own count."""

@@ -38,6 +38,10 @@ _RECORD_SOURCE = """
             (pgtrickle.describe_immediate_shape(%(relid)s, %(columns)s)
              || COALESCE(pgtrickle.describe_files(%(relid)s), ''))::pg_catalog.text)
 """
+_STAMP = """
+    UPDATE pgtrickle.pgt_immediate SET stamp = pgtrickle.stamp_immediate(pgt_id)
+     WHERE pgt_id = %(id)s
+"""
 _FORGET_OPEN = "DELETE FROM pgtrickle.pgt_immediate_open WHERE pgt_id = %(id)s"
 _LIST_FUNCTIONS = """
     SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text
@@ -113,6 +117,7 @@ def install_immediate(
     names = [column.name for column in blueprint.columns]
     own = {"id": blueprint.id, "relid": blueprint.relid, "columns": names}
     connection.execute(_RECORD_SOURCE, own)
+    connection.execute(_STAMP, {"id": blueprint.id})
     for table, _ in wanted.tables:
         connection.execute(trusted(f"DELETE FROM {table}"))
     # Of statements during which it became not ready: none is running now.

@@ -12,10 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from pgtrickle.algebra.nodes import SourceKind
+from pgtrickle.algebra.nodes import Scan, SourceKind
 from pgtrickle.algebra.schema import scans_of
 from pgtrickle.delta.cut import AggregateStage, StagedQuery, StatefulStage
 from pgtrickle.model.sql_type import Column
+from pgtrickle.model.text.comparable import LOOKS_DIFFERENT, comparable
 from pgtrickle.sql.scalars import bare_column
 
 # Groups share so many turns: more make fewer writers wait in vain, and the table larger.
@@ -78,4 +79,31 @@ def keeps_rows_apart(query: StagedQuery) -> bool:
     shown = {bare_column(output.scalar) for output in query.rows.outputs}
     return isinstance(stage, AggregateStage) and shown.issuperset(
         key.name for key in stage.layout.keys
+    )
+
+
+def changes_rows_in_place(query: StagedQuery) -> bool:
+    """Tell whether a change of a group makes one row of the contents another.
+
+    The state has nothing but sums, and each group shows one row, with its key and something else.
+    """
+    if not keeps_rows_apart(query) or choose_locking(query).mode is not LockMode.GROUP:
+        return False
+    [stage], body, outputs = query.stateful, query.rows.body, query.rows.outputs
+    if not isinstance(stage, AggregateStage) or not isinstance(body, Scan) or body.predicate:
+        return False
+    layout = stage.layout
+    sums_only = not layout.values and not layout.looked_up and not layout.key_scales
+    alike = all(
+        key.type.base not in LOOKS_DIFFERENT and comparable(key.name, key.type) == key.name
+        for key in layout.keys
+    )
+    return sums_only and alike and len(shown_keys(query)) < len(outputs)
+
+
+def shown_keys(query: StagedQuery) -> frozenset[str]:
+    """Return the columns of the contents that show a key of the only stage."""
+    keys = {key.name for stage in query.stateful for key in group_keys(stage)}
+    return frozenset(
+        output.name for output in query.rows.outputs if bare_column(output.scalar) in keys
     )

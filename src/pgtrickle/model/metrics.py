@@ -221,6 +221,20 @@ RELAY_LAG_ROWS = _gauge("pgtrickle_relay_lag_rows", "Changes in these entries.",
 RELAY_LAG_SECONDS = _gauge("pgtrickle_relay_lag_seconds", "Age of the oldest of them.", _PIPELINE)
 RELAY_DEAD_LETTERS = _gauge("pgtrickle_relay_dead_letters", "Messages set aside.", _PIPELINE)
 RELAY_STATE = _gauge("pgtrickle_relay_state", "1 for the state of a pipeline.", _PIPELINE, "state")
+INBOUND_MESSAGES = _counter(
+    "pgtrickle_inbound_messages_total", "Messages that were new to inboxes.", _PIPELINE
+)
+INBOUND_DUPLICATES = _counter(
+    "pgtrickle_inbound_duplicates_total", "Messages that inboxes had already.", _PIPELINE
+)
+INBOUND_RETRIES = _counter("pgtrickle_inbound_retries_total", "Attempts that failed.", _PIPELINE)
+INBOUND_LAG = _gauge("pgtrickle_inbound_lag", "Messages to be received, if known.", _PIPELINE)
+INBOUND_DEAD_LETTERS = _gauge(
+    "pgtrickle_inbound_dead_letters", "Messages that cannot be read.", _PIPELINE
+)
+INBOUND_STATE = _gauge(
+    "pgtrickle_inbound_state", "1 for the state of an inbound pipeline.", _PIPELINE, "state"
+)
 
 OF_EACH_DAEMON = (
     VERSION, LEADING, READY, LAST_ROUND, REFRESHES, FAILURES, DURATION, ROWS, RUNNING, QUEUED,
@@ -232,6 +246,10 @@ OF_THE_LEADER = (
     IMMEDIATE_STATEMENTS, IMMEDIATE_ROWS, QUERY_HITS, QUERY_MISSES, QUERY_ENTRIES, REQUESTS, SINKS,
     DELIVERIES, ATTEMPTS, DELIVERY_FAILURES, DELIVERED_ROWS, DELIVERED_BYTES, LAG_REFRESHES,
     LAG_SECONDS, SNAPSHOT,
+)  # fmt: skip
+OF_INBOUND = (
+    INBOUND_MESSAGES, INBOUND_DUPLICATES, INBOUND_RETRIES, INBOUND_LAG, INBOUND_DEAD_LETTERS,
+    INBOUND_STATE,
 )  # fmt: skip
 OF_A_RELAY = (
     RELAY_MESSAGES, RELAY_RETRIES, RELAY_IN_FLIGHT, RELAY_LAG_ENTRIES, RELAY_LAG_ROWS,

@@ -132,6 +132,7 @@ REMEDIES: Final = {
     " follow the changes after it.",
     "ST803": "Name a consumer group that is yours, or create one under another name.",
     "ST804": "Poll again: another consumer has the entries now, or they were committed.",
+    "ST805": "Let the query shorten the value, or end the outbox: pgtrickle outbox disable NAME.",
     "ST820": "Correct it as the hint says, and check it: pgtrickle relay validate.",
     "ST821": "Check the name: pgtrickle relay list.",
     "ST822": "Nothing, unless it persists: the relay tries again by itself. Try the receiver with:"
@@ -143,9 +144,14 @@ REMEDIES: Final = {
     "ST825": "Let sender and receiver run the same version, or one that reads both.",
     "ST826": "Nothing: this relay takes over when the other one ends.",
     "ST827": "Set the variable, or write the file, where the relay runs, and start it again.",
+    "ST828": "Let the receiver accept them, then: pgtrickle relay replay PIPELINE.",
     "ST840": "Give what the hint asks for: a number in its range, or a column that the table has.",
     "ST841": "Look at `inbox_status()`; ask for SELECT on the table of the inbox.",
     "ST842": "Undo what was done to the table, or drop the inbox and create it again.",
+    "ST843": "Start the broker, or wait: the relay tries again by itself.",
+    "ST844": "Check the credentials, the topic or queue, and the rights of the pipeline.",
+    "ST845": "Correct what the pipeline says of its messages, then replay the dead letters.",
+    "ST846": "Let it begin again: `pgtrickle inbound resume NAME --again`.",
     "ST901": "Rebuild it: pgtrickle repair NAME. If that does not help, drop and create it"
     " again, and report the error: it is a bug in pgtrickle.",
 }

@@ -20,6 +20,7 @@ AnyRefreshMode: TypeAlias = RefreshMode | Literal["AUTO", "DIFFERENTIAL", "FULL"
 AnyStatus: TypeAlias = Status | Literal["ACTIVE", "SUSPENDED"] | str
 AnyCdcMode: TypeAlias = CdcMode | Literal["auto", "trigger", "wal"] | str
 AnyEngine: TypeAlias = EngineMode | Literal["spark", "auto", "postgres"] | str
+AnyEngineOrDefault: TypeAlias = AnyEngine | Literal["default"]
 AnyTier: TypeAlias = Tier | Literal["hot", "warm", "cold", "frozen"] | str
 AnyConsistency: TypeAlias = DiamondConsistency | Literal["atomic", "none"] | str
 AnySchedulePolicy: TypeAlias = DiamondSchedulePolicy | Literal["fastest", "slowest"] | str

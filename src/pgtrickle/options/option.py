@@ -51,6 +51,11 @@ class Option:
             return self.doc
         return f"{self.doc.removesuffix('.')}; {self.reset}: {self.reset_doc}."
 
+    def words(self, verb: OptionVerb) -> tuple[str, ...]:
+        """Return the words to choose from, if it has such."""
+        back = (self.reset,) if self.reset and verb is OptionVerb.ALTER else ()
+        return (*self.choices, *back) if self.choices else ()
+
     @property
     def word(self) -> Any:
         """The word that ``create`` uses if the option is left out, or None."""

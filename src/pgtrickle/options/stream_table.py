@@ -154,6 +154,8 @@ class StreamTableOptions:
         " setting engine decides.",
         read=parse_engine,
         choices=words_of(EngineMode),
+        reset=DEFAULT,
+        reset_doc="the setting engine",
     )
     tier: Tier = option(
         Tier.HOT,

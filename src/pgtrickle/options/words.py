@@ -12,6 +12,7 @@ from pgtrickle.model.words import (
     AnyCdcMode,
     AnyConsistency,
     AnyEngine,
+    AnyEngineOrDefault,
     AnyFuseMode,
     AnyRefreshMode,
     AnySchedulePolicy,
@@ -53,7 +54,7 @@ class AlterOptions(TypedDict, total=False):
     status: AnyStatus | None
     cdc_mode: AnyCdcMode | None
     max_delta_fraction: Fraction | None
-    engine: AnyEngine | None
+    engine: AnyEngineOrDefault | None
     tier: AnyTier | None
     fuse: AnyFuseMode | None
     fuse_ceiling: int | None

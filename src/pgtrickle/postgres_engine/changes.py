@@ -15,6 +15,7 @@ from pgtrickle.delta.layout import WEIGHT
 from pgtrickle.delta.reads import Read
 from pgtrickle.model.text.names import quote_identifier
 from pgtrickle.model.text.trusted import trusted
+from pgtrickle.storage.copying import copy_between
 from pgtrickle.storage.counted import identities, representatives
 
 _WEIGHT = quote_identifier(WEIGHT)
@@ -52,7 +53,7 @@ def collect_changes(
         if source is writer:
             rows += writer.execute(trusted(f"INSERT INTO {table} {found}")).rowcount
         else:
-            rows += _copy(source, found, writer, table)
+            rows += copy_between(source, f"({found})", writer, table)
     if rows > _GUESSED_ROWS:
         _analyze(writer, table)
     return Changes(read, table, rows)
@@ -79,14 +80,3 @@ def consolidated(read: Read, query: str) -> str:
         f"SELECT {representatives(read.columns)}pg_catalog.sum({_WEIGHT})::int8 AS {_WEIGHT}"
         f" FROM ({query}) AS changes{grouped} HAVING pg_catalog.sum({_WEIGHT}) <> 0"
     )
-
-
-def _copy(source: Connection, query: str, writer: Connection, table: str) -> int:
-    with (
-        source.cursor().copy(trusted(f"COPY ({query}) TO STDOUT (FORMAT binary)")) as rows,
-        writer.cursor() as cursor,
-    ):
-        with cursor.copy(trusted(f"COPY {table} FROM STDIN (FORMAT binary)")) as copy:
-            for block in rows:
-                copy.write(block)
-        return cursor.rowcount

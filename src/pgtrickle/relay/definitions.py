@@ -117,6 +117,12 @@ def _read_word(name: str, key: str, kind: type[Enum], given: object) -> Enum:
     try:
         return kind(given)
     except ValueError as error:
+        if kind is Envelope and given == "avro":
+            raise PipelineError(
+                f"the pipeline {name} cannot have the envelope 'avro': no schema registry is known",
+                hint="Avro needs one, which no receiver has yet. Choose debezium_schema: JSON with"
+                " its schema.",
+            ) from error
         raise PipelineError(
             f"{key} of the pipeline {name} cannot be {str(given)[:40]!r}",
             hint=f"Choose one of {', '.join(one.value for one in kind)}.",

@@ -12,9 +12,11 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
 from typing import Any, Final
+from urllib.parse import quote
 
 from pgtrickle.errors import EnvelopeError
 from pgtrickle.model.version import VERSION
+from pgtrickle.relay.connect_schema import write_row, write_schema
 from pgtrickle.relay.messages import Message, Op, Place, read_id
 
 FORMAT_VERSION: Final = 1  # of the plain form; a reader refuses later ones
@@ -33,12 +35,14 @@ class Envelope(Enum):
 
     PLAIN = "plain"
     DEBEZIUM = "debezium"
+    DEBEZIUM_SCHEMA = "debezium_schema"  # with the schema of the rows in each message
     CLOUDEVENTS = "cloudevents"
 
 
 CONTENT_TYPES: Final = {
     Envelope.PLAIN: "application/json",
     Envelope.DEBEZIUM: "application/json",
+    Envelope.DEBEZIUM_SCHEMA: "application/json",
     Envelope.CLOUDEVENTS: "application/cloudevents+json",
 }
 
@@ -54,6 +58,7 @@ class Received:
     before: dict[str, Any] | None
     after: dict[str, Any] | None
     schema_version: int
+    replayed: bool = False  # it was a dead letter, and comes later than its place
 
     @property
     def id(self) -> str:
@@ -78,8 +83,23 @@ def decode(text: str | bytes, envelope: Envelope) -> Received:
         ) from error
 
 
-def _object(**parts: str) -> str:
-    return "{" + ", ".join(f'"{name}": {value}' for name, value in parts.items()) + "}"
+def _object(parts: dict[str, str] | None = None, /, **more: str) -> str:
+    every = (parts or {}) | more
+    return "{" + ", ".join(f'"{name}": {value}' for name, value in every.items()) + "}"
+
+
+def _replayed(message: Message) -> dict[str, str]:
+    return {"replayed": "true"} if message.replayed else {}
+
+
+def _check_version(version: object) -> None:
+    """Raise ST825 for a later version of the form than this reader knows."""
+    if version != FORMAT_VERSION:
+        raise EnvelopeError(
+            f"the message has version {str(version)[:20]} of its form, this reader knows"
+            f" {FORMAT_VERSION}",
+            hint="Read it with the version of pgtrickle that wrote it, or a later one.",
+        )
 
 
 def _text(value: str | None) -> str:
@@ -101,15 +121,12 @@ def _write_plain(message: Message) -> str:
         after=message.after or "null",
         data_timestamp=_moment(message.data_timestamp),
         schema_version=str(message.schema.version),
+        **_replayed(message),
     )
 
 
 def _read_plain(document: dict[str, Any]) -> Received:
-    if document["version"] != FORMAT_VERSION:
-        raise EnvelopeError(
-            f"the message has version {str(document['version'])[:20]} of its form, this reader"
-            f" knows {FORMAT_VERSION}",
-        )
+    _check_version(document["version"])
     return _received(document["id"], Op(document["op"]), document, document)
 
 
@@ -123,10 +140,42 @@ def _received(id_: str, op: Op, rows: dict[str, Any], facts: dict[str, Any]) -> 
         rows["before"],
         rows["after"],
         int(facts["schema_version"]),
+        facts.get("replayed") is True,
     )
 
 
+_SOURCE_TYPES: Final = (
+    ("version", "string"),
+    ("connector", "string"),
+    ("name", "string"),
+    ("ts_ms", "int64"),
+    ("snapshot", "string"),
+    ("db", "string"),
+    ("sequence", "string"),
+    ("schema", "string"),
+    ("table", "string"),
+    ("key", "string"),
+    ("schema_version", "int32"),
+    ("format_version", "int32"),
+    ("replayed", "boolean"),
+)
+
+
 def _write_debezium(message: Message) -> str:
+    before, after = message.before or "null", message.after or "null"
+    payload = _payload(message, before, after, message.key or "null")
+    return _object(schema="null", payload=payload)
+
+
+def _write_debezium_schema(message: Message) -> str:
+    schema = message.schema
+    before, after = write_row(message.before, schema), write_row(message.after, schema)
+    payload = _payload(message, before, after, _text(message.key))
+    described = write_schema(schema, str(message.stream), _SOURCE_TYPES)
+    return _object(schema=described, payload=payload)
+
+
+def _payload(message: Message, before: str, after: str, key: str) -> str:
     stream, at = message.stream, message.data_timestamp
     millis = "null" if at is None else str(int(at.timestamp() * 1000))
     source = _object(
@@ -139,18 +188,19 @@ def _write_debezium(message: Message) -> str:
         sequence=_text(message.id),
         schema=_text(stream.schema),
         table=_text(stream.name),
-        key=message.key or "null",
+        key=key,
         schema_version=str(message.schema.version),
+        format_version=str(FORMAT_VERSION),
+        **_replayed(message),
     )
-    payload = _object(
-        before=message.before or "null",
-        after=message.after or "null",
+    return _object(
+        before=before,
+        after=after,
         source=source,
         op=_text(_DEBEZIUM_OPS[message.op]),
         ts_ms=millis,
         transaction="null",
     )
-    return _object(schema="null", payload=payload)
 
 
 def _read_debezium(document: dict[str, Any]) -> Received:
@@ -158,6 +208,9 @@ def _read_debezium(document: dict[str, Any]) -> Received:
     source = payload["source"]
     if source["connector"] != "pgtrickle":
         raise EnvelopeError("the message is of another connector")
+    _check_version(source["format_version"])
+    if isinstance(source["key"], str):  # as messages with a schema have it
+        source["key"] = json.loads(source["key"], parse_float=Decimal)
     op = next(op for op, word in _DEBEZIUM_OPS.items() if word == payload["op"])
     return _received(source["sequence"], op, payload, source)
 
@@ -167,14 +220,16 @@ def _write_cloudevent(message: Message) -> str:
     parts = {
         "specversion": _text("1.0"),
         "id": _text(message.id),
-        "source": _text(f"/pgtrickle/{stream.database}/{stream}"),
+        "source": _text(f"/pgtrickle/{quote(stream.database, '')}/{quote(str(stream), '')}"),
         "type": _text(f"{_CLOUD_TYPE}{message.op.value}"),
         "datacontenttype": _text("application/json"),
+        "dataversion": _text(str(FORMAT_VERSION)),
         "data": _object(
             key=message.key or "null",
             before=message.before or "null",
             after=message.after or "null",
             schema_version=str(message.schema.version),
+            **_replayed(message),
         ),
     }
     if message.data_timestamp is not None:
@@ -187,6 +242,7 @@ def _write_cloudevent(message: Message) -> str:
 def _read_cloudevent(document: dict[str, Any]) -> Received:
     if document["specversion"] != "1.0":
         raise EnvelopeError(f"the event has version {str(document['specversion'])[:20]}, not 1.0")
+    _check_version(int(document["dataversion"]))
     op = Op(document["type"].removeprefix(_CLOUD_TYPE))
     return _received(document["id"], op, document["data"], document["data"])
 
@@ -194,10 +250,12 @@ def _read_cloudevent(document: dict[str, Any]) -> Received:
 _WRITERS: Final[dict[Envelope, Callable[[Message], str]]] = {
     Envelope.PLAIN: _write_plain,
     Envelope.DEBEZIUM: _write_debezium,
+    Envelope.DEBEZIUM_SCHEMA: _write_debezium_schema,
     Envelope.CLOUDEVENTS: _write_cloudevent,
 }
 _READERS: Final[dict[Envelope, Callable[[dict[str, Any]], Received]]] = {
     Envelope.PLAIN: _read_plain,
     Envelope.DEBEZIUM: _read_debezium,
+    Envelope.DEBEZIUM_SCHEMA: _read_debezium,
     Envelope.CLOUDEVENTS: _read_cloudevent,
 }

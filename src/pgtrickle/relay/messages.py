@@ -5,6 +5,7 @@ Rows and keys are kept as the JSON texts that PostgreSQL wrote: no number passes
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from datetime import datetime
@@ -83,6 +84,39 @@ class Schema:
     key: tuple[str, ...] | None
 
 
+_FLOATS = frozenset({"double precision", "real"})
+
+
+def write_key(key: str | None, schema: Schema) -> str | None:
+    """Return a key in the one form that equal keys have: receivers compare texts.
+
+    >>> schema = Schema(1, (("a", "numeric"), ("b", "text"), ("c", "real")), ("a", "b", "c"))
+    >>> write_key('{"a": 1.00, "b": "2.0", "c": "-0"}', schema)
+    '{"a": 1, "b": "2.0", "c": 0}'
+    """
+    if key is None or not ("." in key or "-0" in key):
+        return key
+    types = dict(schema.columns)
+    values = json.loads(key, parse_float=Number, parse_int=Number)
+    parts = []
+    for name, value in values.items():
+        match value:
+            case Number():
+                written = value.rstrip("0").rstrip(".") if "." in value else str(value)
+            case "-0" if types.get(name) in _FLOATS:
+                written = "0"
+            case _:
+                written = json.dumps(value, ensure_ascii=False)
+        parts.append(f"{json.dumps(name, ensure_ascii=False)}: {written}")
+    return "{" + ", ".join(parts) + "}"
+
+
+class Number(str):
+    """A number of JSON as it was written."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """One message; ``key``, ``before`` and ``after`` are JSON texts."""
@@ -95,6 +129,7 @@ class Message:
     before: str | None
     after: str | None
     data_timestamp: datetime | None
+    replayed: bool = False  # a dead letter: it comes later than its place, which stays where it is
 
     @property
     def id(self) -> str:

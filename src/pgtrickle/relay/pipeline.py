@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from pgtrickle.catalog.relay.pages import (
     add_letter,
+    has_room,
     keep_letter,
     list_dead_keys,
     list_wanted_letters,
@@ -24,10 +25,12 @@ from pgtrickle.catalog.relay.pages import (
 from pgtrickle.catalog.relay.states import Held
 from pgtrickle.errors import (
     ChangesGoneError,
+    DeadLettersFullError,
     InternalError,
     MessageRefusedError,
     RelayHeldError,
     Retry,
+    SinkUnavailableError,
     TrickleError,
 )
 from pgtrickle.relay.backoff import pause
@@ -41,6 +44,7 @@ logger = logging.getLogger(__name__)
 
 _LOOK_AGAIN = 5.0  # seconds, while another relay has the pipeline, or somebody must act
 _FINAL = frozenset({"blocked", "needs_snapshot", "failed", "waiting", "paused"})
+MAX_DEAD_LETTERS = 10_000  # of a pipeline
 _ATTEMPTS_ONCE = 6  # of a pipeline that is to end by itself
 
 
@@ -108,6 +112,8 @@ class Pipeline:
                 self.doing.state, seconds = "blocked", float("inf")
             case MessageRefusedError():
                 self.doing.state = "retrying"
+            case DeadLettersFullError():
+                self.doing.state, seconds = "blocked", _LOOK_AGAIN
             case _ if error.retry is Retry.NEVER:
                 self.doing.state, seconds = "failed", max(seconds, _LOOK_AGAIN)
             case _:
@@ -219,6 +225,11 @@ class Pipeline:
             self._set_aside(source, poison, refused)
             self._failures = 0
             return messages[refused.delivered + 1 :]
+        except SinkUnavailableError as error:
+            if done := messages[: error.delivered]:  # so that it does not get them again
+                self._record(source, done)
+                self._attempts = self._failures = 0
+            raise
         self.doing.in_flight = 0
         self._attempts = self._failures = 0
         self._record(source, messages)
@@ -228,8 +239,14 @@ class Pipeline:
         source.advance(done[-1].place, done[-1], len(done))
 
     def _set_aside(self, source: Source, message: Message, error: TrickleError) -> None:
-        place = message.place
+        place, name = message.place, self.definition.name
         with source.transaction() as session:
+            if not has_room(session, name, MAX_DEAD_LETTERS):
+                raise DeadLettersFullError(
+                    f"the pipeline {name} has {MAX_DEAD_LETTERS:,} dead letters, and keeps no more",
+                    hint="Let the receiver accept them, then: pgtrickle relay replay PIPELINE. It"
+                    " goes on by itself when there is room.",
+                )
             values: dict[str, object] = {
                 "pipeline": self.definition.name,
                 "pgt_id": message.stream.pgt_id,

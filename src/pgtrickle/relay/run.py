@@ -54,6 +54,7 @@ class Relay:
     _threads: dict[str, threading.Thread] = field(default_factory=dict)
     _wakes: dict[str, int] = field(default_factory=dict)
     error: TrickleError | None = None  # why definitions were not read again
+    _interrupted: threading.Event = field(default_factory=threading.Event)
 
     def run(
         self,
@@ -61,15 +62,20 @@ class Relay:
         *,
         once: bool = False,
         each_round: Callable[[], None] = lambda: None,
+        patient: bool = False,
     ) -> set[str]:
         """Deliver until ``stop`` is set; with ``once``, until everything is delivered.
 
-        Return the names of the pipelines.
+        Return the names of the pipelines.  Raise ST820 if they cannot be read at the beginning,
+        unless it is ``patient``: then it looks again.
         """
-        self._follow(load_definitions(self.runtime, self.file), once=once)
+        if patient:
+            self._look()
+        else:
+            self._follow(load_definitions(self.runtime, self.file), once=once)
         done = set(self.pipelines)
         try:
-            while not stop.wait(0.05 if once else _ROUND):
+            while not (stop.wait(0.05 if once else _ROUND) or self._interrupted.is_set()):
                 if once:
                     if not any(one.is_alive() for one in self._threads.values()):
                         break
@@ -80,6 +86,10 @@ class Relay:
         finally:
             self._end(list(self.pipelines))
         return done
+
+    def interrupt(self) -> None:
+        """End it at its next round, though nobody has stopped it."""
+        self._interrupted.set()
 
     def _look(self) -> None:
         """Follow the definitions as they are now; those that cannot be read change nothing."""

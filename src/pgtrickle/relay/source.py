@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 
 from psycopg import Connection
 from psycopg.rows import TupleRow
@@ -31,7 +31,7 @@ from pgtrickle.model.streams.outbox import OutboxPosition
 from pgtrickle.model.text.names import quote_identifier, quote_literal
 from pgtrickle.model.text.trusted import trusted
 from pgtrickle.relay.definitions import Definition, Start
-from pgtrickle.relay.messages import Message, Op, Place, Schema, Stream
+from pgtrickle.relay.messages import Message, Op, Place, Schema, Stream, write_key
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.session import BEGIN_SNAPSHOT, Session
 from pgtrickle.storage.outbox_changes import json_value
@@ -176,13 +176,15 @@ class Source:
         after: str | None,
     ) -> Message:
         schema = self.schema(head.schema_version)
-        return Message(self.stream, schema, place, op, key, before, after, head.data_timestamp)
+        told = write_key(key, schema)
+        return Message(self.stream, schema, place, op, told, before, after, head.data_timestamp)
 
     def replayed(self, letter: Letter) -> Message:
         """Return the message of a dead letter."""
         at = Place(letter.outbox_id, letter.in_contents, letter.row_number)
         head = Head(letter.outbox_id, False, letter.data_timestamp, letter.schema_version)  # noqa: FBT003
-        return self._message(head, at, Op(letter.op), letter.key, letter.before, letter.after)
+        found = self._message(head, at, Op(letter.op), letter.key, letter.before, letter.after)
+        return replace(found, replayed=True)
 
     @contextmanager
     def contents(self, place: Place | None, most: int) -> Iterator[Iterator[Page]]:

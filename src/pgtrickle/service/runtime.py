@@ -33,6 +33,7 @@ from pgtrickle.transit.pg_errors import error_for
 
 if TYPE_CHECKING:  # a use case that only reads the catalog needs neither Arrow nor the compiler
     from pgtrickle.ports import Engine
+    from pgtrickle.service.observing.observer import Observer
     from pgtrickle.sql.translate import Dialect
     from pgtrickle.transit.arrow_reader import ReadConnections
 
@@ -104,6 +105,7 @@ class Runtime:
     gap: TrickleError | None = None  # why the catalog cannot be used
     remembered: Remembered = field(default_factory=Remembered)
     clock: Callable[[datetime], datetime] = _as_told  # the current time, given the server's
+    observers: tuple[Observer, ...] = ()  # who are told of refreshes
     live: LiveSettings | None = None  # what the settings follow; None: the caller has fixed them
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from psycopg import Connection
@@ -236,6 +236,37 @@ def write_insert(name: QualifiedName, columns: Sequence[Column], rows: str) -> s
     return (
         f"INSERT INTO {name.sql} AS stored ({names})\n"
         f"SELECT {names} FROM {rows}, pg_catalog.generate_series(1, {WEIGHT}) WHERE {WEIGHT} > 0"
+    )
+
+
+def write_update(
+    name: QualifiedName,
+    outputs: Sequence[Output],
+    fixed: Collection[str],
+    rows: str,
+    versions: tuple[str, str],
+) -> str:
+    """Write the statement that makes old rows new ones, found by index; ``fixed`` stay the same.
+
+    ``versions`` are the queries for the old and the new row over one of ``rows``.
+    """
+    before, after = (
+        f"LATERAL (SELECT {', '.join(map(_computed, outputs))} FROM ({version}) AS shown)"
+        for version in versions
+    )
+    names = [(quote_identifier(one.name), f"__new_{n}") for n, one in enumerate(outputs)]
+    both = ", ".join(f"before.{name}, after.{name} AS {new}" for name, new in names)
+    changed = [
+        f"{name} = d.{new}"
+        for (name, new), one in zip(names, outputs, strict=True)
+        if one.name not in fixed
+    ]
+    columns = [one.column for one in outputs]
+    return (
+        f"UPDATE {name.sql} AS stored SET {', '.join(changed)}\n"
+        f"  FROM (SELECT {both}\n"
+        f"          FROM {rows} AS t,\n{before} AS before,\n{after} AS after) AS d\n"
+        f" WHERE {identical_row(columns, 'stored', 'd')}"
     )
 
 

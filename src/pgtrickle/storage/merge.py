@@ -193,8 +193,11 @@ class AggregateMerge:
             f"  FROM ({self._added_up(grouped=grouped)}) AS d{exists}"
         )
 
-    def touched(self) -> str:
-        """Collect the touched groups with their old and new state, each in its columns."""
+    def touched(self, *, grouped: bool = False) -> str:
+        """Collect the touched groups with their old and new state, each in its columns.
+
+        ``grouped``: each has a single staged row.
+        """
         columns = [self._touched_key(key) for key in self._keys]
         columns.append("stored.ctid AS __row")
         for name in self._sums:
@@ -211,7 +214,7 @@ class AggregateMerge:
         listed = ",\n       ".join(columns)
         return (
             f"SELECT {listed}\n"
-            f"  FROM ({self._added_up()}) AS d\n"
+            f"  FROM ({self._added_up(grouped=grouped)}) AS d\n"
             f"  LEFT JOIN {self.groups.sql} AS stored ON {same_row(self._keys, 'stored', 'd')}"
         )
 
@@ -254,6 +257,10 @@ class AggregateMerge:
             f"count(*) FILTER (WHERE {endless or 'false'})",
         )
 
+    def count_moved(self) -> str:
+        """Write the number of touched groups that are new, or have lost their rows."""
+        return f"count(*) FILTER (WHERE __row IS NULL OR {quote_identifier(COUNT)} = 0)"
+
     def _lookup(self, result: Result) -> str:
         lookup = result.lookup
         if lookup is None:
@@ -289,6 +296,20 @@ class AggregateMerge:
             f" WHEN NOT MATCHED{exists} THEN INSERT ({names}) VALUES ({values})"
         )
 
+    def update_groups(self) -> str:
+        """Write the new state of touched groups that were there, and stay."""
+        updates = ", ".join(
+            f"{quote_identifier(name)} = t.{quote_identifier(name)}" for name in self._sums
+        )
+        return (
+            f"UPDATE {self.groups.sql} AS stored SET {updates}\n"
+            f"  FROM {self.touched_table} AS t WHERE stored.ctid = t.__row"
+        )
+
+    def shown_row(self, *, old: bool) -> str:
+        """Write the row that a touched group shows, or showed, as a query within one over it."""
+        return self._shown("", [], old=old)
+
     def changes(self) -> str:
         """Keep the rows that the groups showed before and show now, with their weights."""
         before = self._result_rows(-1, "__row IS NOT NULL", old=True)
@@ -297,6 +318,10 @@ class AggregateMerge:
         return f"{before}\nUNION ALL\n{after}"
 
     def _result_rows(self, weight: int, condition: str, *, old: bool) -> str:
+        source = f" FROM {self.touched_table} WHERE {condition}"
+        return self._shown(source, [f"{weight} AS {quote_identifier(WEIGHT)}"], old=old)
+
+    def _shown(self, source: str, weight: list[str], *, old: bool) -> str:
         memory = [*self._sums, *(result.name for result in self._layout.looked_up)]
         shown = {key.name for key in self._shown_keys} if old else set()
         inner = [
@@ -312,10 +337,8 @@ class AggregateMerge:
             f"{result_sql(result.name, result.sql)} AS {quote_identifier(result.name)}"
             for result in self._layout.shown
         ]
-        outer.append(f"{weight} AS {quote_identifier(WEIGHT)}")
         return (
-            f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(inner)}"
-            f" FROM {self.touched_table} WHERE {condition}) AS memory"
+            f"SELECT {', '.join(outer + weight)} FROM (SELECT {', '.join(inner)}{source}) AS memory"
         )
 
 

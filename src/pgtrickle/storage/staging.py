@@ -17,6 +17,7 @@ from psycopg import Connection
 from pgtrickle.model.sql_type import Column
 from pgtrickle.model.text.names import QualifiedName, quote_identifier
 from pgtrickle.model.text.trusted import trusted
+from pgtrickle.storage.copying import copy_between
 from pgtrickle.storage.definitions import column_definitions
 
 _SCHEMA = "pgtrickle_state"
@@ -79,9 +80,8 @@ def share_rows(
     drop_shared_staging(connection, table)
     columns = writer.execute(_COLUMNS, {"table": f"pg_temp.{source}"}).fetchall()
     listed = ", ".join(f"{name} {type_}" for name, type_ in columns)
-    with connection.transaction():
-        connection.execute(trusted(f"CREATE UNLOGGED TABLE {table.sql} ({listed})"))
-        _copy(writer, source, connection, table)
+    created = f"CREATE UNLOGGED TABLE {table.sql} ({listed})"
+    copy_between(writer, source, connection, table.sql, created=created)
     connection.execute(trusted(f"ANALYZE {table.sql}"))
     return table
 
@@ -93,22 +93,10 @@ def share_values(
     table = shared_staging_table(stream_table_id, f"keys_{number}")
     drop_shared_staging(connection, table)
     query = f"SELECT DISTINCT k FROM unnest({array}) AS k"
-    with connection.transaction():
-        connection.execute(trusted(f"CREATE UNLOGGED TABLE {table.sql} AS {query} WITH NO DATA"))
-        _copy(reader, f"({query})", connection, table)
+    created = f"CREATE UNLOGGED TABLE {table.sql} AS {query} WITH NO DATA"
+    copy_between(reader, f"({query})", connection, table.sql, created=created)
     connection.execute(trusted(f"ANALYZE {table.sql}"))
     return table
-
-
-def _copy(reader: Connection, source: str, connection: Connection, table: QualifiedName) -> None:
-    with (
-        reader.cursor().copy(trusted(f"COPY {source} TO STDOUT (FORMAT binary)")) as rows,
-        connection.cursor().copy(
-            trusted(f"COPY {table.sql} FROM STDIN (FORMAT binary, FREEZE)")
-        ) as copy,
-    ):
-        for block in rows:
-            copy.write(block)
 
 
 def create_parts_table(connection: Connection, stream_table_id: int) -> QualifiedName:

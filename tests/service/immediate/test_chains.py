@@ -179,6 +179,9 @@ def test_switching_while_others_write(lab: Lab) -> None:
         for one in writers:
             one.join()
     assert errors == []
+    lab.value("SELECT pg_stat_clear_snapshot()::text")
+    deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+    assert lab.value(deadlocks) == 0
     for name in lab.queries:
         lab.trickle.refresh_stream_table(name)
     check(lab)

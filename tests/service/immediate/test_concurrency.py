@@ -154,7 +154,7 @@ def test_the_lock_of_each_query(lab: Lab) -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["copied", "bare", "lows", "grouped"])
+@pytest.mark.parametrize("name", ["copied", "sums", "bare", "lows", "grouped"])
 def test_many_writers(lab: Lab, name: str) -> None:
     lab.run(*_TABLES)
     lab.create(name, _QUERIES[name], "IMMEDIATE")

@@ -46,6 +46,16 @@ def test_lost_table_without_its_schema_is_dropped_by_name(lost: Lab) -> None:
     assert lost.leftovers() == []
 
 
+def test_refresh_without_changes_tells_of_the_loss(lost: Lab) -> None:
+    with lost.unwatched():
+        lost.run("DROP TABLE reports.made")
+
+    for _ in range(2):
+        with pytest.raises(StreamTableNotFoundError, match="lost its table") as caught:
+            lost.trickle.refresh_stream_table("reports.made")
+        assert "pgtrickle drop reports.made" in caught.value.hint
+
+
 def test_lost_table_with_readers_is_offered_with_the_command(lost: Lab) -> None:
     lost.create("reader", "SELECT n FROM reports.made")
     lost.run("DROP SCHEMA reports CASCADE", "CREATE SCHEMA reports")

@@ -52,6 +52,9 @@ def test_stream_table_has_an_engine_of_its_own(shop: Lab) -> None:
     assert "PostgreSQL" not in change(shop, 2)
     shop.trickle.alter_stream_table("sums", engine="postgres")
     assert "computed by PostgreSQL" in change(shop, 3)
+    shop.trickle.alter_stream_table("sums", engine="default")
+    assert shop.trickle.get_stream_table("sums").engine is None
+    assert "PostgreSQL" not in change(shop, 4)
     assert shop.trickle.verify_stream_table("sums").ok
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import psycopg
 import pytest
@@ -13,6 +14,7 @@ import pgtrickle
 from pgtrickle.catalog.refreshes.leases import renew_lease
 from pgtrickle.errors import Retry, StandbyError, StatusForbidsError
 from pgtrickle.model.definitions.dump import WrittenDump
+from pgtrickle.service.lifecycle.definitions.yaml_text import parse_yaml
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.engines import Borrowed
 from tests.fixtures.restartable import OwnServer
@@ -75,6 +77,7 @@ def test_restored_stream_table_is_altered_before_its_first_refresh(
     dsn = make_conninfo(own_server.dsn, dbname="altered")
     own_server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", dsn, "-f", str(dump))
     copy = open_lab(dsn)
+    assert defined(copy) == ["public.counts", "public.best"]
     copy.queries["counts"] = "SELECT k, count(*) + 1 AS n FROM t GROUP BY k"
 
     copy.trickle.alter_stream_table("counts", query=copy.queries["counts"])
@@ -84,8 +87,17 @@ def test_restored_stream_table_is_altered_before_its_first_refresh(
         "SELECT pgt_relid = 'counts'::regclass FROM pgtrickle.pgt_stream_tables"
         " WHERE pgt_name = 'counts'"
     )
+    assert defined(copy) == ["public.counts", "public.best"]
     copy.refresh("best", "REINITIALIZE")
     goes_on(copy)
+
+
+def defined(lab: Lab) -> list[str]:
+    """Return the stream tables in the order in which a dump makes them."""
+    text = lab.trickle.definitions.dump_definitions(format="yaml")
+    assert isinstance(text, str)
+    document: Any = parse_yaml(text)
+    return [item["name"] for item in document["items"]]
 
 
 def snapshots_came_along(copy: Lab, saved: list[Row]) -> None:

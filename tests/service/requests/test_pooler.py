@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import psycopg
@@ -39,15 +39,28 @@ def forget_requests() -> None:
 @pytest.fixture(scope="module")
 def pooled() -> Iterator[str]:
     """Start a pooler with six connections to a server; yield how to reach it."""
+    with _pooler("transaction", 6) as dsn:
+        yield dsn
+
+
+@pytest.fixture
+def in_sessions() -> Iterator[str]:
+    """Start a pooler whose clients have connections of their own; yield how to reach it."""
+    with _pooler("session", 40) as dsn:
+        yield dsn
+
+
+@contextmanager
+def _pooler(mode: str, size: int) -> Iterator[str]:
     with plain_server(BINARIES) as server, enterable_directory() as directory:
         directory.chmod(0o777)  # for its socket, whoever it runs as
         file = directory / "pgbouncer.ini"
         host = conninfo_to_dict(server)["host"]
         file.write_text(
             f"[databases]\n* = host={host} port=5432 user=owner\n"
-            "[pgbouncer]\npool_mode = transaction\nauth_type = any\n"
+            f"[pgbouncer]\npool_mode = {mode}\nauth_type = any\n"
             f"listen_addr =\nlisten_port = 6432\nunix_socket_dir = {directory}\n"
-            "default_pool_size = 6\nmax_client_conn = 200\n"
+            f"default_pool_size = {size}\nmax_client_conn = 200\n"
         )
         file.chmod(0o644)
         process = subprocess.Popen(
@@ -95,6 +108,27 @@ def test_daemon_and_callers_work_through_the_pooler(pooled: str, duckdb_engine: 
             lab.check("counts")
         lab.run("CALL pgtrickle.drop_stream_table('counts')")
         assert lab.leftovers() == []
+
+
+def test_notices_are_heard_through_a_pooler_of_sessions(
+    in_sessions: str, duckdb_engine: DuckDbEngine
+):
+    with (
+        pgtrickle.connect(in_sessions, engine=Borrowed(duckdb_engine), init=True) as trickle,
+        _serving(trickle),
+        psycopg.connect(in_sessions, autocommit=True) as connection,
+    ):
+        lab = Lab(trickle, connection)
+        lab.run("CREATE TABLE t (id int PRIMARY KEY, k int)", "INSERT INTO t VALUES (1, 1), (2, 1)")
+        query = "SELECT k, count(*) AS n FROM t GROUP BY k"
+        lab.queries["counts"] = query
+        lab.run(f"CALL pgtrickle.create_stream_table('counts', '{query}')")
+        lab.run("LISTEN pg_trickle_refresh", "INSERT INTO t VALUES (3, 2)")
+        done = lab.value("CALL pgtrickle.refresh_stream_table('counts')")
+        assert done["action"] == "DIFFERENTIAL"
+        [notice] = connection.notifies(timeout=30, stop_after=1)
+        assert "public.counts" in notice.payload
+        lab.check("counts")
 
 
 def test_client_asks_through_the_pooler(pooled: str, duckdb_engine: DuckDbEngine):

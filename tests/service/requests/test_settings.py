@@ -67,6 +67,8 @@ def test_the_table_has_every_setting_that_may_be_stored(admin: psycopg.Connectio
         "dsn",
         "connection_timeout_seconds",
         "spark_auth_secret_file",  # a file of the machine is not for the database to name
+        "openlineage_url",  # nor to whom this process tells what it does
+        "otel_endpoint",
         "trusted_owner",  # nor does a catalog say whom to trust
     }
 

@@ -44,6 +44,7 @@ INNER = {
         "find_inbox",
         "first_outbox_id",
         "inbox_trouble",
+        "lies_here",
         "list_changes",
         "list_followable",
         "present_name",
@@ -59,6 +60,8 @@ OWNERS = {
     *("drain", "undrain", "quiesce", "resume_all"),
     *("create_relay_pipeline", "drop_relay_pipeline", "pause_relay", "resume_relay"),
     *("relay_dead_letters", "replay_dead_letters"),
+    *("create_inbound_pipeline", "drop_inbound_pipeline", "pause_inbound", "resume_inbound"),
+    *("inbound_dead_letters", "replay_inbound_dead_letters"),
 }
 # What has to happen before an example.
 BEFORE = {

@@ -69,6 +69,7 @@ class Refresh(Shown):
     error_message: str | None
     error_hint: str | None = None  # what whoever met the error was told to do
     changed_rows: int | None = None  # of the sources; None where an earlier version wrote it
+    trace_id: str | None = None  # under which it was told to others; None: it was not
 
 
 _NO_COSTS = CostRecord()
@@ -77,7 +78,7 @@ _INSERT = """
         (pgt_id, start_time, end_time, data_timestamp, action, status, reason, initiated_by,
          rows_inserted, rows_deleted, delta_row_count, reads, timings, predicted_ms,
          predicted_differential_ms, predicted_full_ms, actual_ms, rows_read, bytes_read, cost,
-         error_code, error_message, error_hint, changed_rows)
+         error_code, error_message, error_hint, changed_rows, trace_id)
     VALUES
         (%(stream_table_id)s,
          -- The caller's clock may run ahead of the server's: a refresh never ends before it began.
@@ -88,7 +89,7 @@ _INSERT = """
          %(rows_inserted)s, %(rows_deleted)s, %(delta_row_count)s, %(reads)s, %(timings)s,
          %(predicted_ms)s, %(predicted_differential_ms)s, %(predicted_full_ms)s, %(actual_ms)s,
          %(rows_read)s, %(bytes_read)s, %(cost)s, %(error_code)s, %(error_message)s,
-         %(error_hint)s, %(changed_rows)s)
+         %(error_hint)s, %(changed_rows)s, %(trace_id)s)
     RETURNING refresh_id
 """
 
@@ -110,6 +111,7 @@ class RefreshRecord:
     timings_ms: Mapping[str, float] = field(default_factory=dict)
     costs: CostRecord = _NO_COSTS
     error: TrickleError | None = None
+    trace_id: str | None = None
 
 
 def insert_refresh(
@@ -133,6 +135,7 @@ def insert_refresh(
         "error_message": None if error is None else str(error),
         "error_hint": None if error is None else error.hint or None,
         "changed_rows": record.changed_rows,
+        "trace_id": record.trace_id,
         **_read_values(record.reads),
         **_cost_values(record.costs),
     }
@@ -167,7 +170,7 @@ _SELECT = """
            h.start_time, h.end_time, h.data_timestamp, h.rows_inserted, h.rows_deleted,
            h.delta_row_count, h.reads, h.timings, h.predicted_ms, h.predicted_differential_ms,
            h.predicted_full_ms, h.actual_ms, h.rows_read, h.bytes_read, h.error_code,
-           h.error_message, h.error_hint, h.changed_rows
+           h.error_message, h.error_hint, h.changed_rows, h.trace_id
       FROM pgtrickle.pgt_refresh_history AS h
       JOIN pgtrickle.pgt_stream_tables AS s ON s.pgt_id = h.pgt_id
 """
@@ -227,6 +230,7 @@ def _read(row: TupleRow) -> Refresh:
         error_message=row[22],
         error_hint=row[23],
         changed_rows=row[24],
+        trace_id=row[25],
     )
 
 

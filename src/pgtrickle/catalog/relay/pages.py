@@ -267,6 +267,19 @@ _WANTED = """
 """
 
 
+_HAS_ROOM = """
+    SELECT count(*) < %(most)s
+      FROM (SELECT FROM pgtrickle.pgt_relay_dead_letters AS d
+             WHERE d.pipeline = %(pipeline)s LIMIT %(most)s) AS held
+"""
+
+
+def has_room(connection: Connection[TupleRow], pipeline: str, most: int) -> bool:
+    """Tell whether a pipeline has fewer dead letters than it may have."""
+    found = connection.execute(_HAS_ROOM, {"pipeline": pipeline, "most": most})
+    return bool(found.fetchall()[0][0])
+
+
 def list_wanted_letters(
     connection: Connection[TupleRow], pipeline: str, pgt_id: int
 ) -> list[Letter]:
@@ -285,8 +298,19 @@ def remove_letter(connection: Connection[TupleRow], letter: Letter) -> None:
 
 def keep_letter(connection: Connection[TupleRow], letter: Letter, code: str, error: str) -> None:
     """Note that a dead letter was refused again, and that its key waits with it."""
-    connection.execute(
-        "UPDATE pgtrickle.pgt_relay_dead_letters SET replay_at = NULL, error_code = %(code)s,"
-        " error = %(error)s WHERE dead_letter_id = %(id)s",
-        {"id": letter.dead_letter_id, "code": code, "error": error},
+    connection.execute(_KEEP_LETTER, {"id": letter.dead_letter_id, "code": code, "error": error})
+
+
+# Later ones of its key may be beyond those that were listed.
+_KEEP_LETTER = """
+    WITH kept AS (
+        UPDATE pgtrickle.pgt_relay_dead_letters
+           SET replay_at = NULL, error_code = %(code)s, error = %(error)s
+         WHERE dead_letter_id = %(id)s
+        RETURNING pipeline, pgt_id, key
     )
+    UPDATE pgtrickle.pgt_relay_dead_letters AS d SET replay_at = NULL
+      FROM kept AS k
+     WHERE d.pipeline = k.pipeline AND d.pgt_id = k.pgt_id AND d.key = k.key
+       AND d.dead_letter_id <> %(id)s
+"""

@@ -84,6 +84,8 @@ def take(
     return Held(place, sent, row[6], row[7])
 
 
+# A lease that has run out is kept by its holder until another relay takes it: who takes it writes
+# his name, which is the fence.  A relay on a slow machine would lose it again and again otherwise.
 _KEEP = """
     UPDATE pgtrickle.pgt_relay_states
        SET held_until = pg_catalog.clock_timestamp()
@@ -92,7 +94,6 @@ _KEEP = """
            state = %(state)s, retries = retries + %(retries)s, in_flight = %(in_flight)s,
            error_code = %(code)s, error = %(error)s, hint = %(hint)s
      WHERE pipeline = %(pipeline)s AND holder = %(holder)s
-       AND held_until >= pg_catalog.clock_timestamp()
     RETURNING paused, wake
 """
 
@@ -123,7 +124,6 @@ _ADVANCE = """
            messages = messages + %(messages)s,
            sent_at = CASE WHEN %(messages)s > 0 THEN pg_catalog.clock_timestamp() ELSE sent_at END
      WHERE pipeline = %(pipeline)s AND holder = %(holder)s
-       AND held_until >= pg_catalog.clock_timestamp()
 """
 
 

@@ -56,6 +56,27 @@ $$;
 COMMENT ON FUNCTION pgtrickle.is_immediate_ready(bigint, oid) IS
     'Whether writers keep a stream table up to date.';
 
+-- Triggers of others may tell a row that is updated from one that is deleted and one that is inserted.
+-- The caller holds a lock against new ones; one that is newer than a snapshot would not be seen.
+CREATE OR REPLACE FUNCTION pgtrickle.changes_in_place(relation oid)
+RETURNS boolean
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN current_setting('transaction_isolation') = 'read committed'
+       AND EXISTS (SELECT FROM pg_class AS c
+                    WHERE c.oid = relation AND NOT c.relhasrules AND NOT c.relrowsecurity)
+       AND NOT EXISTS (SELECT FROM pg_trigger AS t
+                        WHERE t.tgrelid = relation AND t.tgenabled <> 'D'
+                          AND (t.tgqual IS NOT NULL
+                               OR t.tgfoid <> 'pgtrickle.refuse_write()'::regprocedure));
+END
+$$;
+
+COMMENT ON FUNCTION pgtrickle.changes_in_place(oid) IS
+    'Whether nobody but the guard of a stream table can see how a row becomes another.';
+
 CREATE OR REPLACE FUNCTION pgtrickle.begin_write(stream_table bigint)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE
@@ -251,6 +272,35 @@ COMMENT ON FUNCTION pgtrickle.find_unseen_rival(bigint) IS
     'Which function or operator of an IMMEDIATE stream table may be hidden by one that is newer than'
     ' the snapshot.';
 
+-- Every change of a column that is used gives its row in pg_attribute another xmin.  A tree of tables,
+-- row security and types that are not built in are looked at more closely: for them there is no stamp.
+CREATE OR REPLACE FUNCTION pgtrickle.stamp_immediate(stream_table bigint)
+RETURNS text
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    -- Nothing is sorted: another order is another text, and then everything is compared.
+    RETURN (
+        SELECT string_agg(
+                   concat_ws(' ', c.oid::regclass, c.relowner,
+                             ARRAY(SELECT a.xmin FROM pg_attribute AS a
+                                    WHERE a.attrelid = c.oid AND a.attname = ANY (s.columns::name[])
+                                      AND a.attnum > 0)),
+                   E'\n')
+          FROM pgtrickle.pgt_immediate_sources AS s
+          JOIN pg_class AS c ON c.oid = s.source_relid
+         WHERE s.pgt_id = stream_table
+        HAVING bool_and(starts_with(s.shape, '{"",') AND NOT c.relhassubclass
+                        AND NOT c.relrowsecurity AND has_table_privilege(c.oid, 'SELECT')
+                        AND has_schema_privilege(c.relnamespace, 'USAGE')));
+END
+$$;
+
+COMMENT ON FUNCTION pgtrickle.stamp_immediate(bigint) IS
+    'A text that changes with whatever the functions of an IMMEDIATE stream table take for granted of'
+    ' its sources; NULL if no short text says it.';
+
 CREATE OR REPLACE FUNCTION pgtrickle.find_misfit(stream_table bigint)
 RETURNS text
 LANGUAGE plpgsql STABLE
@@ -325,6 +375,48 @@ $$;
 COMMENT ON FUNCTION pgtrickle.defer_immediate(bigint, text) IS
     'Let no writer follow its changes any more: the next refresh computes the stream table anew.';
 
+CREATE OR REPLACE FUNCTION pgtrickle.may_follow(stream_table bigint)
+RETURNS boolean
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    one    record;
+    misfit text;
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        -- What the snapshot shows may be over: to lock the row fails if it is.
+        PERFORM FROM pgtrickle.pgt_immediate AS i WHERE i.pgt_id = stream_table FOR KEY SHARE;
+    END IF;
+    SELECT i.ready, i.stamp,
+           -- Most queries name nothing but tables and what comes with PostgreSQL, which nobody replaces.
+           s.function_hashes = '{}' AND NOT s.bound ? 'again'
+           AND NOT s.bound @? '$.objects[*] ? (@.class != "relation")' AS plain
+      INTO one
+      FROM pgtrickle.pgt_immediate AS i JOIN pgtrickle.pgt_stream_tables AS s USING (pgt_id)
+     WHERE i.pgt_id = stream_table;
+    IF one.ready IS NOT TRUE THEN
+        RETURN false;
+    END IF;
+    IF lower(current_setting('pg_trickle.enabled', true)) IN ('off', 'false', 'no', '0') THEN
+        misfit := 'pg_trickle.enabled was off';
+    ELSIF one.plain AND one.stamp = pgtrickle.stamp_immediate(stream_table) THEN
+        RETURN true;
+    ELSE
+        misfit := pgtrickle.find_misfit(stream_table);
+    END IF;
+    IF misfit IS NULL THEN
+        RETURN true;
+    END IF;
+    PERFORM pgtrickle.defer_immediate(stream_table, misfit);
+    RETURN false;
+END
+$$;
+
+COMMENT ON FUNCTION pgtrickle.may_follow(bigint) IS
+    'Whether writers keep a stream table up to date and its functions can follow a change; if these'
+    ' cannot, it is not ready any more.';
+
 CREATE OR REPLACE FUNCTION pgtrickle.refuse_or_defer(stream_table bigint)
 RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -364,7 +456,8 @@ AS $$
            CASE WHEN i.ready THEN m.misfit ELSE i.reason END, i.lock_mode, i.lock_reason,
            coalesce(pg_sequence_last_value(
                         to_regclass(format('pgtrickle_state.st_%s_statements', i.pgt_id))) + 1, 0),
-           pg_stat_get_tuples_inserted(s.pgt_relid), pg_stat_get_tuples_deleted(s.pgt_relid)
+           pg_stat_get_tuples_inserted(s.pgt_relid) + pg_stat_get_tuples_updated(s.pgt_relid),
+           pg_stat_get_tuples_deleted(s.pgt_relid) + pg_stat_get_tuples_updated(s.pgt_relid)
       FROM pgtrickle.pgt_immediate AS i
       JOIN pgtrickle.pgt_stream_tables AS s USING (pgt_id)
      CROSS JOIN LATERAL pgtrickle.find_misfit(i.pgt_id) AS m (misfit)

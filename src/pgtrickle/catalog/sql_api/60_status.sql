@@ -142,13 +142,15 @@ CREATE OR REPLACE FUNCTION pgtrickle.get_refresh_history(
 RETURNS TABLE (refresh_id bigint, action text, status text, reason text, initiated_by text,
                start_time timestamptz, end_time timestamptz, data_timestamp timestamptz,
                rows_inserted bigint, rows_deleted bigint, rows_read bigint,
-               duration_ms double precision, error_code text, error_message text)
+               duration_ms double precision, error_code text, error_message text,
+               trace_id text)
 LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT h.refresh_id, h.action, h.status, h.reason, h.initiated_by, h.start_time, h.end_time,
            h.data_timestamp, h.rows_inserted, h.rows_deleted, h.rows_read,
-           extract(epoch FROM h.end_time - h.start_time) * 1000, h.error_code, h.error_message
+           extract(epoch FROM h.end_time - h.start_time) * 1000, h.error_code, h.error_message,
+           h.trace_id
       FROM pgtrickle.pgt_refresh_history AS h
      WHERE h.pgt_id = pgtrickle.find_stream_table($1, $3)
      ORDER BY h.start_time DESC, h.refresh_id DESC

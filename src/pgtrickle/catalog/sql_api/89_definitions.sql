@@ -381,10 +381,21 @@ DECLARE
 BEGIN
     -- By relation, what it reads of the others: stream tables, and the views between them.
     WITH RECURSIVE tables AS (
-        SELECT s.pgt_relid AS relid, s.pgt_id FROM pgtrickle.pgt_stream_tables AS s
+        SELECT s.pgt_relid AS relid, s.pgt_id, s.pgt_schema, s.pgt_name,
+               s.frontier IS NULL OR pgtrickle.lies_here(s.frontier) AS settled
+          FROM pgtrickle.pgt_stream_tables AS s
          WHERE s.pgt_schema <> 'pgtrickle_state'
     ), arrows (reader, source) AS (
-        SELECT t.relid, d.source_relid FROM pgtrickle.pgt_dependencies AS d JOIN tables AS t USING (pgt_id)
+        -- What was not refreshed since the database was restored has the oids of the other database.
+        SELECT t.relid, coalesce(named.relid, d.source_relid)
+          FROM pgtrickle.pgt_dependencies AS d
+          JOIN tables AS t USING (pgt_id)
+          LEFT JOIN LATERAL (
+               SELECT coalesce((SELECT o.relid FROM tables AS o
+                                 WHERE o.pgt_schema = d.source_schema AND o.pgt_name = d.source_name),
+                               (SELECT c.oid FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+                                 WHERE n.nspname = d.source_schema AND c.relname = d.source_name))
+               ) AS named (relid) ON NOT t.settled
     ), views (relid) AS (
         SELECT a.source FROM arrows AS a JOIN pg_class AS c ON c.oid = a.source AND c.relkind = 'v'
          UNION

@@ -20,12 +20,12 @@ BEGIN
     ELSIF jsonb_typeof($4) IS DISTINCT FROM 'object' THEN
         RAISE EXCEPTION 'the options of the pipeline "%" are no object', $1
               USING ERRCODE = 'ST820', HINT = 'Give jsonb such as {"path": "/srv/changes.jsonl"}.';
-    ELSIF $5 NOT IN ('plain', 'debezium', 'cloudevents')
+    ELSIF $5 NOT IN ('plain', 'debezium', 'debezium_schema', 'cloudevents')
        OR $6 NOT IN ('snapshot', 'earliest', 'latest')
        OR $7 NOT IN ('block', 'dead_letter_key', 'dead_letter') THEN
         RAISE EXCEPTION 'the pipeline "%" has an unknown envelope, start or on_poison', $1
               USING ERRCODE = 'ST820',
-                    HINT = 'envelope: plain, debezium, cloudevents; start: snapshot, earliest, latest; '
+                    HINT = 'envelope: plain, debezium, debezium_schema, cloudevents; start: snapshot, earliest, latest; '
                            'on_poison: block, dead_letter_key, dead_letter.';
     END IF;
     INSERT INTO pgtrickle.pgt_relay_pipelines AS p (pipeline, pgt_id, definition)

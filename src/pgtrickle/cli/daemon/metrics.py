@@ -10,26 +10,27 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import accumulate
 
-from prometheus_client import generate_latest
 from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.core import (
     Metric as Family,
 )
-from prometheus_client.registry import Collector
 
 from pgtrickle import __version__
 from pgtrickle.cli.daemon.metric_families import catalog_families, family
+from pgtrickle.cli.daemon.metrics_text import PageWriter
 from pgtrickle.cli.daemon.probes import Health
+from pgtrickle.cli.outboxes.relay_metrics import relay_families
 from pgtrickle.errors import RefreshCancelledError, TrickleError
 from pgtrickle.model import metrics
 from pgtrickle.model.lake.sink import SinkNews
 from pgtrickle.model.metrics import Metric
 from pgtrickle.model.report import RefreshReport
+from pgtrickle.model.streams.relay import RelayStatus
 from pgtrickle.scheduler.loop import Loop
 from pgtrickle.scheduler.pace import Cycle
 from pgtrickle.service.insight.metric_values import Figures
@@ -56,11 +57,13 @@ class Metrics:
     health: Health
     loop: Loop | None = None  # while there is one
     figures: Callable[[], Figures] | None = None  # while there is a database
+    relays: Callable[[], Sequence[RelayStatus]] | None = None  # if it runs a relay
     database: str = ""  # its name
     _counts: dict[str, Counter[tuple[str, ...]]] = field(
         default_factory=lambda: defaultdict(Counter)
     )
     _durations: dict[str, _Durations] = field(default_factory=lambda: defaultdict(_Durations))
+    _writer: PageWriter = field(default_factory=PageWriter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def refreshed(self, report: RefreshReport) -> None:
@@ -98,13 +101,17 @@ class Metrics:
 
     def page(self) -> bytes:
         """Return all of it as it is now; a database that does not answer leaves its part out."""
+        return self._writer.write([*self._own(), *self._read()], self.database)
+
+    def families(self) -> list[Family]:
+        """Return the same as values, each sample with the label of the database."""
         families = [*self._own(), *self._read()]
         for one in families:
             of_database = {"database": self.database}
             one.samples = [
                 sample._replace(labels=of_database | sample.labels) for sample in one.samples
             ]
-        return generate_latest(_Page(families))
+        return families
 
     def _own(self) -> Iterator[Family]:
         health, loop = self.health, self.loop
@@ -133,24 +140,17 @@ class Metrics:
         return family
 
     def _read(self) -> Iterator[Family]:
-        figures = None
+        figures, relays = None, None
         try:
             if self.figures is not None and self.health.leading:
                 figures = self.figures()
+            if self.relays is not None and self.health.leading:
+                relays = self.relays()
         except TrickleError:
             with self._lock:
                 self._add(metrics.NOT_READ)
         yield family(metrics.NOT_READ, {(): self._counts[metrics.NOT_READ.name][()]})
         if figures is not None:
             yield from catalog_families(figures)
-
-
-@dataclass(frozen=True, slots=True)
-class _Page(Collector):
-    """What is asked for, made before."""
-
-    families: list[Family]
-
-    def collect(self) -> Iterator[Family]:
-        """Return it all."""
-        return iter(self.families)
+        if relays is not None:
+            yield from relay_families(relays, self.database)

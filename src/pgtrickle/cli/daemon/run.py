@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,10 +18,12 @@ from pgtrickle.cli.daemon.leave_on_time import leaving_on_time
 from pgtrickle.cli.daemon.log_lines import LogFormat, logging_lines
 from pgtrickle.cli.daemon.page import serving_page
 from pgtrickle.cli.daemon.probes import LOOPBACK, Health, serving_health
+from pgtrickle.cli.daemon.sent_metrics import sending_metrics
 from pgtrickle.cli.daemon.stop_signals import stopped_by_signals
 from pgtrickle.cli.documents import error_document, report_document, sink_news_document
 from pgtrickle.cli.lake.sink import sink_line
 from pgtrickle.cli.options import Dsn, Json
+from pgtrickle.cli.outboxes.undelivered import is_undelivered, undelivered_line
 from pgtrickle.cli.output import errors_as_exit_codes, print_error, print_json, stderr, stdout
 from pgtrickle.cli.setup import Setup
 from pgtrickle.cli.stream_tables.refresh import describe
@@ -29,6 +31,7 @@ from pgtrickle.errors import RefreshCancelledError, StandbyError, TrickleError
 from pgtrickle.model.lake.sink import SinkNews
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import Action
+from pgtrickle.model.streams.relay import RelayStatus
 from pgtrickle.scheduler.loop import Loop, Watcher
 from pgtrickle.scheduler.pace import Cycle
 from pgtrickle.settings import load_settings
@@ -74,6 +77,13 @@ def run(
         bool,
         typer.Option("--ui-sign-in", help="Roles of the database sign in there, without a token."),
     ] = False,
+    relay: Annotated[
+        bool, typer.Option("--relay", help="Deliver pipelines too, as pgtrickle relay run does.")
+    ] = False,
+    relay_config: Annotated[
+        Path | None,
+        typer.Option(help="Deliver those of this file too.", show_default=False),
+    ] = None,
     log_format: Annotated[
         LogFormat | None,
         typer.Option(case_sensitive=False, help="Write a log to standard error, line by line."),
@@ -86,6 +96,7 @@ def run(
     A stream table with the schedule 'calculated' is due as often as its consumers. A failed refresh
     is repeated, after longer and longer pauses. After a signal, running refreshes may finish within
     half of shutdown_seconds; a second signal does not wait for them.
+    With --relay it delivers what outboxes record, too; with --once, after the pass.
     If several daemons run on one database, one of them works; when it dies, another takes over
     within ten seconds. On a standby the daemon waits for the promotion.
     With --json, each refresh is one line of JSON; with --log-format json, so is every line of both
@@ -119,10 +130,22 @@ def run(
                 leaving.seconds = daemon.shutdown_seconds
                 leaving.cancel, leaving.kill = daemon.cancel_refreshes, daemon.kill_engine
                 attendant = _Attendant(metrics, _Lead(logged=log_format is not None))
-                with serving_page(
-                    trickle, None if once else ui_port, ui_token_file, sign_in=ui_sign_in
+                beside = None
+                if relay or relay_config is not None:
+                    beside = daemon.relay_beside(relay_config)
+                    metrics.relays = daemon.relay_status
+                    attendant.checks.append(beside.find_problem)
+                metrics.database = daemon.figure_reader().database
+                with (
+                    serving_page(
+                        trickle, None if once else ui_port, ui_token_file, sign_in=ui_sign_in
+                    ),
+                    sending_metrics(daemon.settings, metrics),
                 ):
-                    daemon.run(stop, _Both(printer, metrics), attendant, once=once)
+                    watcher = _Both(printer, metrics)
+                    daemon.run(stop, watcher, attendant, once=once, relay=beside)
+                if once and beside is not None:
+                    printer.undelivered(daemon.relay_status())
     if once and printer.failures:
         raise typer.Exit(1)
 
@@ -180,6 +203,7 @@ class _Attendant:
 
     metrics: Metrics
     lead: _Lead
+    checks: list[Callable[[], str | None]] = field(default_factory=list)
 
     def begins(self, loop: Loop, figures: FigureReader) -> None:
         self.metrics.loop, self.metrics.figures = loop, figures.read
@@ -192,6 +216,7 @@ class _Attendant:
         health.checks = [leadership.find_problem]
         if self.metrics.loop is not None:
             health.checks.append(self.metrics.loop.find_problem)
+        health.checks += self.checks
 
     def passes(self, leadership: Leadership) -> None:
         self.metrics.health.round("leading" if leadership.leads else "standing by")
@@ -268,6 +293,16 @@ class _Printer:
         else:
             told = f"{name or 'pgtrickle'}: next attempt in {seconds:.0f} s"
         stderr().print(told, markup=False, soft_wrap=True)
+
+    def undelivered(self, found: Sequence[RelayStatus]) -> None:
+        """Tell which pipelines a relay that was to deliver everything could not."""
+        for one in filter(is_undelivered, found):
+            self.failures += 1
+            if self.as_json:
+                document = {"pipeline": one.pipeline, "state": one.state, "code": one.error_code}
+                print_json(document, indent=None)
+            else:
+                stderr().print(undelivered_line(one), markup=False)
 
     def resumed(self, name: str) -> None:
         if self.as_json:

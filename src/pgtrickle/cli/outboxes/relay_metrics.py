@@ -50,16 +50,21 @@ class _Page(Collector):
 
     def collect(self) -> Iterator[Family]:
         """Return it all."""
-        for metric, value in _VALUES:
-            family = _empty(metric)
-            for one in self.found:
-                family.add_metric([self.database, one.pipeline], value(one))
-            yield family
-        state = _empty(metrics.RELAY_STATE)
-        for one in self.found:
-            for word in STATES:
-                state.add_metric([self.database, one.pipeline, word], float(one.state == word))
-        yield state
+        return relay_families(self.found, self.database)
+
+
+def relay_families(found: Sequence[RelayStatus], database: str) -> Iterator[Family]:
+    """Yield the metrics of pipelines."""
+    for metric, value in _VALUES:
+        family = _empty(metric)
+        for one in found:
+            family.add_metric([database, one.pipeline], value(one))
+        yield family
+    state = _empty(metrics.RELAY_STATE)
+    for one in found:
+        for word in STATES:
+            state.add_metric([database, one.pipeline, word], float(one.state == word))
+    yield state
 
 
 def _empty(metric: Metric) -> CounterMetricFamily | GaugeMetricFamily:

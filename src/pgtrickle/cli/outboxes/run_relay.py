@@ -13,9 +13,8 @@ from pgtrickle.cli.daemon.probes import LOOPBACK, Health, serving_health
 from pgtrickle.cli.daemon.stop_signals import stopped_by_signals
 from pgtrickle.cli.documents import values_document
 from pgtrickle.cli.options import Dsn, Json
+from pgtrickle.cli.outboxes.undelivered import is_undelivered, undelivered_line
 from pgtrickle.cli.output import errors_as_exit_codes, print_json, stderr
-from pgtrickle.model.streams.relay import RelayStatus
-from pgtrickle.model.text.printable import printable_line
 
 
 def deliver(
@@ -76,16 +75,10 @@ def deliver(
                 once=once,
                 each_round=lambda: health.round("leading"),
             )
-        failed = [one for one in found if once and _failed(one)]
+        failed = [one for one in found if once and is_undelivered(one)]
         for one in failed:
-            told = f"{one.pipeline}: {one.state}; {one.error_code or ''} {one.error or ''}"
-            stderr().print(printable_line(told), markup=False)
+            stderr().print(undelivered_line(one), markup=False)
         if as_json:
             print_json({"pipelines": [values_document(one) for one in found]})
     if failed:
         raise typer.Exit(1)
-
-
-def _failed(one: RelayStatus) -> bool:
-    """Tell whether a relay that was to deliver everything did not."""
-    return one.error_code is not None or one.paused or one.relay is not None

@@ -1,7 +1,8 @@
-"""``pgtrickle demo``: a small shop whose stream tables maintain themselves."""
+"""``pgtrickle demo``: stream tables that maintain themselves, to look at."""
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Annotated
 
 import typer
@@ -11,14 +12,39 @@ from pgtrickle.cli.output import errors_as_exit_codes, print_json, stderr, stdou
 from pgtrickle.cli.setup import Setup
 
 
+class DemoName(Enum):
+    """The demos."""
+
+    SHOP = "shop"
+    LEADERBOARD = "leaderboard"
+    AUCTION = "auction"
+    LOOP = "loop"
+    SNAPSHOT = "snapshot"
+
+
 def demo(
     ctx: typer.Context,
-    seconds: Annotated[float, typer.Option(min=1, max=3600, help="How long to make changes.")] = 20,
-    orders: Annotated[int, typer.Option(min=1000, help="How many orders to begin with.")] = 100_000,
+    name: Annotated[
+        DemoName,
+        typer.Argument(
+            help="shop; leaderboard: the best of 10,000 players, also on a page; auction: Nexmark;"
+            " loop: into a lake and back; snapshot: take, lose, restore, verify."
+        ),
+    ] = DemoName.SHOP,
+    seconds: Annotated[
+        float | None,
+        typer.Option(min=1, max=3600, help="How long to make changes; 20, snapshot: 5."),
+    ] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            "--rows", "--orders", min=1000, help="How many orders, games or bids to begin with."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Makes the changes repeatable.")] = 1,
     as_json: Json = False,
 ) -> None:
-    """Run a small shop on an embedded server, keep three stream tables fresh and verify them.
+    """Run a small show on an embedded server: changing rows, stream tables that follow, a check.
 
     Needs nothing but Java, and ends by itself. Exits 1 if a stream table differs from
     PostgreSQL's own answer.
@@ -30,8 +56,9 @@ def demo(
     with errors_as_exit_codes(ctx, as_json=as_json):
         summary = run_demo(
             ctx.ensure_object(Setup).connect,
+            name.value,
             seconds=seconds,
-            orders=orders,
+            size=rows,
             seed=seed,
             console=console,
         )

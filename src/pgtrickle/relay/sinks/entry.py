@@ -15,7 +15,9 @@ from pgtrickle.relay.sinks.sink import Sink
 _LIBRARIES: Final = {
     "kafka": "confluent_kafka",
     "nats": "nats",
+    "rabbitmq": "aio_pika",
     "redis": "redis",
+    "sns": "boto3",
     "sqs": "boto3",
     "webhook": "urllib3",
 }
@@ -28,6 +30,8 @@ KINDS: Final = {
     "kafka": "kafka:KafkaSink",
     "nats": "nats_streams:NatsSink",
     "sqs": "sqs:SqsSink",
+    "sns": "sns:SnsSink",
+    "rabbitmq": "rabbitmq:RabbitSink",
 }
 
 

@@ -103,10 +103,10 @@ class KafkaSink:
                 self._produce(producer, message)
             producer.flush(self._seconds)
             self._check_delivered()
-            last = messages[-1].id
-            place = [TopicPartition(self._topic, 0, 0, last)]
-            metadata = consumer.consumer_group_metadata()
-            producer.send_offsets_to_transaction(place, metadata, self._seconds)
+            if not messages[-1].replayed:  # then its place is an older one
+                place = [TopicPartition(self._topic, 0, 0, messages[-1].id)]
+                metadata = consumer.consumer_group_metadata()
+                producer.send_offsets_to_transaction(place, metadata, self._seconds)
             producer.commit_transaction(self._seconds)
         except KafkaException as error:
             raise self._refused(producer, error.args[0], messages) from None

@@ -5,14 +5,14 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Final
 
 from pgtrickle.errors import EnvelopeError, PipelineError, SinkSetupError, SinkUnavailableError
 from pgtrickle.relay.definitions import Definition
-from pgtrickle.relay.envelopes import decode, encode
+from pgtrickle.relay.envelopes import Received, decode, encode
 from pgtrickle.relay.messages import Message, Place, Schema, Stream
 from pgtrickle.relay.sinks.sink import Guarantee, Options
 
@@ -47,22 +47,29 @@ class FileSink:
             handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
             self._file = os.fdopen(handle, "r+b")
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            last = _cut_to_last_line(self._file)
+            received = self._find_last(self._file)
         except BlockingIOError as error:
             raise SinkUnavailableError(f"another process writes {self._path}") from error
         except OSError as error:
             raise SinkSetupError(
                 f"the file {self._path} cannot be written: {error.strerror}"
             ) from error
-        if last is None:
+        if received is None:
             return None
-        received = decode(last, self._envelope)
         if received.pgt_id != stream.pgt_id:
             raise EnvelopeError(
                 f"the file {self._path} holds messages of another stream table",
                 hint="Give the pipeline a file of its own.",
             )
         return received.place
+
+    def _find_last(self, file: BinaryIO) -> Received | None:
+        """Return the last message that is no dead letter; those tell no place."""
+        for line in _last_lines(file, _cut_to_last_line(file)):
+            received = decode(line, self._envelope)
+            if not received.replayed:
+                return received
+        return None
 
     def send(self, messages: Sequence[Message]) -> None:
         """Append messages, and wait for the disk."""
@@ -88,20 +95,33 @@ class FileSink:
             self._file = None
 
 
-def _cut_to_last_line(file: BinaryIO) -> bytes | None:
-    """Return the last whole line, after which the file then ends; None if there is none."""
-    end = file.seek(0, os.SEEK_END)
-    tail, start = b"", end
-    while start > 0 and tail.count(b"\n") < 2:
-        start = max(0, start - _BLOCK)
+def _cut_to_last_line(file: BinaryIO) -> int:
+    """Return where the last whole line ends; the file then ends there too."""
+    start = file.seek(0, os.SEEK_END)
+    while start > 0:
+        block, start = start, max(0, start - _BLOCK)
         file.seek(start)
-        tail = file.read(end - start)
-    whole = tail.rfind(b"\n") + 1
-    file.truncate(start + whole)
-    file.seek(start + whole)
-    if not whole:
-        return None
-    return tail[:whole].rstrip(b"\n").rpartition(b"\n")[2]
+        found = file.read(block - start).rfind(b"\n")
+        if found >= 0:
+            start += found + 1
+            break
+    file.truncate(start)
+    file.seek(start)
+    return start
+
+
+def _last_lines(file: BinaryIO, end: int) -> Iterator[bytes]:
+    """Yield whole lines, the last one first; the file stays at its end."""
+    tail, start = b"", end
+    while start > 0:
+        block, start = start, max(0, start - _BLOCK)
+        file.seek(start)
+        first, *lines = (file.read(block - start) + tail).split(b"\n")
+        file.seek(end)
+        yield from (one for one in reversed(lines) if one)
+        tail = first
+    if tail:
+        yield tail
 
 
 class StdoutSink:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import nats
 from nats.aio.client import Client
@@ -27,9 +27,12 @@ from pgtrickle.errors import (
 from pgtrickle.relay.definitions import Definition
 from pgtrickle.relay.envelopes import encode
 from pgtrickle.relay.messages import Message, Place, Schema, Stream, read_id
+from pgtrickle.relay.sinks.loop_thread import LoopThread
 from pgtrickle.relay.sinks.sink import Guarantee, Options, refusal
 
 T = TypeVar("T")
+
+_PLACE: Final = "Pgtrickle-Place"
 
 
 class NatsSink:
@@ -52,18 +55,19 @@ class NatsSink:
             self._login["user_credentials"] = credentials
         taken.end()
         self._envelope = definition.envelope
-        self._loop: asyncio.Runner | None = None
+        self._loop: LoopThread | None = None
         self._client: Client | None = None
         self._stream: JetStreamContext | None = None
-        self._last: str | None = None
+        self._last: str | None = None  # id of the last message of the stream
+        self._place: str | None = None  # of the last one that is no dead letter
 
     def open(self, stream: Stream, schema: Schema) -> Place | None:  # noqa: ARG002 - a sink's
         """Connect, and look at the last message of the stream."""
-        self._loop = asyncio.Runner()
-        self._last = self._run(self._connect())
-        if self._last is None:
+        self._loop = LoopThread("relay to NATS")
+        self._last, self._place = self._run(self._connect())
+        if self._place is None:
             return None
-        pgt_id, place = read_id(self._last)
+        pgt_id, place = read_id(self._place)
         if pgt_id != stream.pgt_id:
             raise EnvelopeError(
                 f"the stream of {self._subject} holds messages of another stream table",
@@ -71,7 +75,7 @@ class NatsSink:
             )
         return place
 
-    async def _connect(self) -> str | None:
+    async def _connect(self) -> tuple[str | None, str | None]:
         self._client = await nats.connect(
             self._url,
             allow_reconnect=False,
@@ -84,10 +88,11 @@ class NatsSink:
             self._named = await self._stream.find_stream_name_by_subject(self._subject)
         info: StreamInfo = await self._stream.stream_info(self._named)
         if not info.state.messages:
-            return None
+            return None, None
         last = await self._stream.get_msg(self._named, info.state.last_seq)
-        id_: str = (last.headers or {}).get("Nats-Msg-Id", "")
-        return id_
+        headers = last.headers or {}
+        id_ = headers.get("Nats-Msg-Id", "")
+        return id_, headers.get(_PLACE, id_) or None
 
     def send(self, messages: Sequence[Message]) -> None:
         """Publish messages without waiting between them; the server keeps their order."""
@@ -98,6 +103,8 @@ class NatsSink:
             if isinstance(answer, BaseException):
                 raise self._error_for(answer)
             self._last = messages[number].id
+            if not messages[number].replayed:
+                self._place = self._last
 
     async def _publish(self, messages: Sequence[Message]) -> list[Any]:
         stream = self._stream
@@ -108,6 +115,8 @@ class NatsSink:
             headers = {"Nats-Msg-Id": message.id}
             if before is not None:
                 headers["Nats-Expected-Last-Msg-Id"] = before
+            if message.replayed:  # the next relay finds there how far this one got
+                headers[_PLACE] = self._place or ""
             body = encode(message, self._envelope).encode()
             sent.append(
                 stream.publish(
@@ -122,7 +131,7 @@ class NatsSink:
             work.close()
             raise SinkUnavailableError("NATS is not connected")
         try:
-            return self._loop.run(work)
+            return self._loop.run(work, 3 * self._seconds + 1)
         except (Error, OSError, TimeoutError) as error:
             raise self._error_for(error) from None  # its text may quote the URL
 
@@ -150,7 +159,7 @@ class NatsSink:
         if self._loop is not None:
             if self._client is not None:
                 try:
-                    self._loop.run(self._client.close())
+                    self._loop.run(self._client.close(), self._seconds + 1)
                 except (Error, OSError, TimeoutError):
                     self._client = None
             self._loop.close()

@@ -111,6 +111,8 @@ class PostgresSink:
         with self._errors(), connection.transaction():
             for batch in _split(messages):
                 self._write(connection, batch)
+            if last.replayed:  # its place is an older one
+                return
             connection.execute(
                 trusted(_RECORD.replace("{places}", self._places.replace("%", "%%"))), values
             )

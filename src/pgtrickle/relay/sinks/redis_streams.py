@@ -102,6 +102,9 @@ class RedisSink:
 
     def send(self, messages: Sequence[Message]) -> None:
         """Append messages in one transaction of Redis; what it has is left out."""
+        if any(one.replayed for one in messages):
+            self._send_late(messages)
+            return
         new = [one for one in messages if self._last is None or one.place > self._last]
         if not new:
             return
@@ -118,6 +121,16 @@ class RedisSink:
         except RedisError as error:
             raise self._error_for(error) from None
         self._last = new[-1].place
+
+    def _send_late(self, letters: Sequence[Message]) -> None:
+        """Append dead letters to a stream beside the other, which takes no older id."""
+        try:
+            for one in letters:
+                value = encode(one, self._envelope)
+                fields = {"id": one.id, "key": one.key or "", "value": value}
+                self._client.xadd(f"{self._stream}:replayed", fields, maxlen=self._most)  # type: ignore[arg-type]
+        except RedisError as error:
+            raise self._error_for(error) from None
 
     def close(self) -> None:
         """Close all connections."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any, ClassVar, Protocol
 
-from pgtrickle.errors import MessageRefusedError, PipelineError
+from pgtrickle.errors import MessageRefusedError, PipelineError, SinkUnavailableError
 from pgtrickle.relay.definitions import Definition
 from pgtrickle.relay.messages import Message, Place, Schema, Stream
 
@@ -22,6 +22,13 @@ class Guarantee(Enum):
 def refusal(delivered: int, message: str, *, hint: str = "") -> MessageRefusedError:
     """Return the error for a message: those before it were delivered, none after it was."""
     error = MessageRefusedError(message, hint=hint)
+    error.delivered = delivered
+    return error
+
+
+def unavailable(delivered: int, message: str, *, hint: str = "") -> SinkUnavailableError:
+    """Return the error for a receiver that took so many messages, and not the one behind them."""
+    error = SinkUnavailableError(message, hint=hint)
     error.delivered = delivered
     return error
 
@@ -49,10 +56,19 @@ class Sink(Protocol):
         ...
 
 
+class Named(Protocol):
+    """A definition of a pipeline."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+
 class Options:
     """The options of a sink, taken one by one; what nobody took is unknown."""
 
-    def __init__(self, definition: Definition, options: dict[str, Any]) -> None:
+    def __init__(self, definition: Named, options: dict[str, Any]) -> None:
         self._name, self._left = definition.name, dict(options)
 
     def text(self, key: str, default: str | None = None) -> str:

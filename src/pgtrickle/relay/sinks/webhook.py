@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 
 import urllib3
 
-from pgtrickle.errors import SinkSetupError, SinkUnavailableError
+from pgtrickle.errors import SinkSetupError
 from pgtrickle.relay.definitions import Definition
 from pgtrickle.relay.envelopes import CONTENT_TYPES, encode
 from pgtrickle.relay.messages import Message, Place, Schema, Stream
-from pgtrickle.relay.sinks.sink import Guarantee, Options, refusal
+from pgtrickle.relay.sinks.sink import Guarantee, Options, refusal, unavailable
 
 _NOT_NOW: Final = frozenset({408, 425, 429})
 _ABOUT_ONE: Final = frozenset({400, 409, 411, 413, 415, 422})
@@ -95,13 +95,12 @@ class WebhookSink:
             answer.drain_conn()
             answer.release_conn()
         except urllib3.exceptions.HTTPError as error:
-            raise SinkUnavailableError(
-                f"{self._where} cannot be reached: {type(error).__name__}"
-            ) from error
+            told = f"{self._where} cannot be reached: {type(error).__name__}"
+            raise unavailable(number, told) from error
         if 200 <= status < 300:
             return
         if status in _NOT_NOW or status >= 500:
-            raise SinkUnavailableError(f"{self._where} cannot take messages now: status {status}")
+            raise unavailable(number, f"{self._where} cannot take messages now: status {status}")
         if status in _ABOUT_ONE:
             raise refusal(number, f"{self._where} refuses the message {message.id}: {status}")
         raise SinkSetupError(

@@ -54,7 +54,10 @@ _CREATE = """
         error        text
     )
 """
-_INDEX = "CREATE INDEX ON {table} (processed_at) WHERE processed_at IS NOT NULL"
+_INDEXES = (
+    "CREATE INDEX ON {table} (processed_at) WHERE processed_at IS NOT NULL",
+    "CREATE INDEX ON {table} (received_at) WHERE processed_at IS NULL",
+)
 _COMMENT = "COMMENT ON TABLE {table} IS 'Messages, each once: an inbox of pgtrickle.'"
 
 
@@ -128,7 +131,7 @@ def create_part(runtime: Runtime, inbox: Inbox, part: str, seconds: int) -> Qual
 def _create_table(connection: Connection, name: QualifiedName) -> None:
     with translated_errors():
         try:
-            for statement in (_CREATE, _INDEX, _COMMENT):
+            for statement in (_CREATE, *_INDEXES, _COMMENT):
                 connection.execute(trusted(statement.replace("{table}", name.sql)))
         except psycopg.errors.DuplicateTable as error:
             raise NameTakenError(

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from psycopg import Connection
+from psycopg.errors import ProgramLimitExceeded
 from psycopg.types.json import Jsonb
 
 from pgtrickle.catalog.outboxes.config import (
@@ -22,6 +23,7 @@ from pgtrickle.catalog.outboxes.config import (
     start_outbox,
 )
 from pgtrickle.delta.layout import WEIGHT
+from pgtrickle.errors import OutboxValueError
 from pgtrickle.model.frontier import Frontier
 from pgtrickle.model.stream_table import Action
 from pgtrickle.service.outboxes.unique_key import find_unique_key
@@ -74,7 +76,14 @@ def append_to_outbox(
         "most": outbox.inline_threshold_rows,
     }
     with _fixed_texts(writer, wanted=depends_on_settings(columns)):
-        append_entry(writer, changes, values)
+        try:
+            append_entry(writer, changes, values)
+        except ProgramLimitExceeded as error:
+            raise OutboxValueError(
+                f"a row of {stream_table.name} is too large for its outbox, and nothing is changed",
+                hint="JSON has at most 256 MB in a value. Let the query shorten it, or disable the"
+                f" outbox: pgtrickle outbox disable {stream_table.name}.",
+            ) from error
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from pgtrickle.model.report import CostRecord, SourceRead
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.plan.decide import Decision
 from pgtrickle.ports import Engine
+from pgtrickle.service.observing.trace import Trace
 from pgtrickle.service.refreshing.costing.record import record_costs
 
 
@@ -26,6 +27,7 @@ class Account:
     timings: dict[str, float] = field(default_factory=dict)  # milliseconds, by step
     reads: list[SourceRead] = field(default_factory=list)
     decision: Decision | None = None
+    trace: Trace | None = None  # if somebody outside is told of the refresh
     _cold_runs: int = field(init=False)  # of the engine, when the refresh began
 
     def __post_init__(self) -> None:
@@ -35,9 +37,12 @@ class Account:
     def timed(self, step: str) -> Iterator[None]:
         """Add the time of a block to a step."""
         began = time.perf_counter()
+        clock = 0 if self.trace is None else time.time_ns()
         try:
             yield
         finally:
+            if self.trace is not None:
+                self.trace.add(step, clock)
             spent = (time.perf_counter() - began) * 1000
             self.timings[step] = round(self.timings.get(step, 0.0) + spent, 3)
 
@@ -63,6 +68,11 @@ class Account:
         """Record a decision, and return it."""
         self.decision = decision
         return decision
+
+    @property
+    def trace_id(self) -> str | None:
+        """The id of the trace, if there is one."""
+        return None if self.trace is None else self.trace.id
 
     @property
     def milliseconds(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,10 +17,12 @@ from pgtrickle.catalog.refreshes.leases import check_lease
 from pgtrickle.catalog.scheduling.subscriptions import tell_subscribers
 from pgtrickle.catalog.stream_tables import update_frontier, update_plan
 from pgtrickle.catalog.successors import is_successor
+from pgtrickle.errors import StreamTableNotFoundError
 from pgtrickle.immediate.install import mark_ready
 from pgtrickle.model.report import RefreshReport
 from pgtrickle.model.stream_table import Action, InitiatedBy
 from pgtrickle.plan.decide import Decision
+from pgtrickle.service.observing.observer import Ended, tell
 from pgtrickle.service.refreshing.contents import NOTHING_WRITTEN, Written
 from pgtrickle.service.refreshing.refresh import Basis, Prepared
 from pgtrickle.service.refreshing.snapshot import Snapshot, open_writer
@@ -89,6 +92,9 @@ def commit(writer: Connection, outcome: Outcome, *, together: bool = False) -> C
     return Committed(prepared, report, left, None if time is None else time.at)
 
 
+_IS_THERE = "SELECT FROM pg_catalog.pg_class WHERE oid = %(relid)s"
+
+
 def commit_nothing(
     prepared: Prepared, decision: Decision, basis: Basis, snapshot: Snapshot
 ) -> Committed:
@@ -98,6 +104,10 @@ def commit_nothing(
         if not snapshot.writes:
             # If a crash undoes this, the next refresh only reads the same window again.
             writer.execute("SET LOCAL synchronous_commit = off")
+        stream_table = prepared.stream_table
+        if writer.execute(_IS_THERE, {"relid": stream_table.relid}).fetchone() is None:
+            # Nothing would have been written, so nothing has missed it yet.
+            raise StreamTableNotFoundError(f'the stream table "{stream_table.name}" is gone')
         return commit(writer, outcome, together=snapshot.writes)
 
 
@@ -107,6 +117,14 @@ def deliver_rest(committed: Committed) -> None:
         refresh = committed.prepared.refresh
         with refresh.account.timed("lake"):
             committed.left(refresh.lease)
+
+
+def tell_ended(committed: Committed) -> None:
+    """Tell those who observe refreshes of one that is committed."""
+    refresh = committed.prepared.refresh
+    if (trace := refresh.account.trace) is not None:
+        prepared, report = committed.prepared, committed.report
+        tell(refresh.runtime, Ended(refresh, trace, time.time_ns(), prepared, report))
 
 
 def _record(writer: Connection, outcome: Outcome) -> int | None:
@@ -134,6 +152,7 @@ def _record(writer: Connection, outcome: Outcome) -> int | None:
         reads=prepared.account.reads,
         timings_ms=prepared.account.timings,
         costs=prepared.account.record_costs(prepared.stream_table, decision),
+        trace_id=prepared.account.trace_id,
     )
     return insert_refresh(writer, prepared.stream_table.id, record)
 
@@ -217,6 +236,7 @@ def _report(outcome: Outcome, refresh_id: int | None) -> RefreshReport:
             "rows_inserted": applied.inserted,
             "rows_deleted": applied.deleted,
             "seconds": duration / 1000,
+            **({} if account.trace is None else {"trace_id": account.trace.id}),
         },
     )
     return RefreshReport(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -33,6 +34,7 @@ from pgtrickle.errors import (
 from pgtrickle.model.stream_table import InitiatedBy, StreamTable
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.service.lock_waits import explained
+from pgtrickle.service.observing.observer import Ended, tell
 from pgtrickle.service.refreshing.refresh import Refresh
 from pgtrickle.service.running_refreshes import cancelled
 from pgtrickle.service.runtime import Runtime
@@ -68,6 +70,7 @@ def recorded(refresh: Refresh) -> Iterator[None]:
             stream_table = found or stream_table  # it may have been renamed meanwhile
             told = _explain(connection, stream_table, _name_writer(refresh, told))
             _record_failure(connection, refresh, stream_table, told)
+        _tell_failed(refresh, told)
         if loss:
             raise StreamTableNotFoundError(
                 f'the stream table "{stream_table.name}" {loss}',
@@ -77,6 +80,12 @@ def recorded(refresh: Refresh) -> Iterator[None]:
         if told is not error:
             raise told from error
         raise
+
+
+def _tell_failed(refresh: Refresh, error: TrickleError) -> None:
+    if (trace := refresh.account.trace) is not None:
+        error.trace_id = trace.id
+        tell(refresh.runtime, Ended(refresh, trace, time.time_ns(), error=error))
 
 
 def _find_loss(connection: Connection, found: StreamTable | None) -> str:
@@ -126,6 +135,7 @@ def _record_failure(
         timings_ms=account.timings,
         costs=replace(account.record_costs(stream_table, decision), counted=None),
         error=error,
+        trace_id=account.trace_id,
     )
     with connection.transaction():
         insert_refresh(connection, stream_table.id, record)

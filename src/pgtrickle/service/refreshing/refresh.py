@@ -16,6 +16,7 @@ from pgtrickle.model.engine import EngineMode
 from pgtrickle.model.frontier import Frontier, Position
 from pgtrickle.model.stream_table import InitiatedBy, RefreshMode, StreamTable
 from pgtrickle.service.compile import Compiled
+from pgtrickle.service.observing.trace import Trace
 from pgtrickle.service.refreshing.account import Account
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.sql.translate import Dialect
@@ -67,7 +68,7 @@ class Refresh:
             stream_table,
             lease,
             initiated_by,
-            Account(runtime.engine),
+            _open_account(runtime),
             requested_full,
             hold_snapshot,
             default_engine=runtime.engine_mode(None),
@@ -79,11 +80,15 @@ class Refresh:
 
     def with_new_account(self) -> Refresh:
         """Return the same refresh as if it began now, with an empty account."""
-        return replace(self, account=Account(self.runtime.engine))
+        return replace(self, account=_open_account(self.runtime))
 
     def check_cancelled(self) -> None:
         """Raise ST214 if someone has cancelled the refresh."""
         self.runtime.jobs.check(str(self.stream_table.name))
+
+
+def _open_account(runtime: Runtime) -> Account:
+    return Account(runtime.engine, trace=Trace() if runtime.observers else None)
 
 
 @dataclass(frozen=True, slots=True)

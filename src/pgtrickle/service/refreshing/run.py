@@ -31,6 +31,7 @@ from pgtrickle.service.refreshing.commit import (
     commit,
     commit_nothing,
     deliver_rest,
+    tell_ended,
 )
 from pgtrickle.service.refreshing.contents import (
     NOTHING_WRITTEN,
@@ -107,6 +108,7 @@ def run_refresh(
             trim_sources(runtime, sources, token=refresh.lease.token)
     if deliver:
         deliver_rest(committed)
+    tell_ended(committed)
     return committed.report
 
 

@@ -33,8 +33,13 @@ class CountedSides:
         ]
 
 
-def count_sides(columns: PlanColumns, left: Project, right: Project) -> CountedSides:
-    """Build the aggregate over two inputs that have the same column names."""
+def count_sides(
+    columns: PlanColumns, left: Project, right: Project, *, shows_left: bool = False
+) -> CountedSides:
+    """Build the aggregate over two inputs that have the same column names.
+
+    With ``shows_left``, a row looks as it does on the left: 0.5, although 0.50 is on the right.
+    """
     marks = [columns.fresh(f"in_{side}") for side in ("left", "right")]
     children = tuple(
         replace(
@@ -48,7 +53,8 @@ def count_sides(columns: PlanColumns, left: Project, right: Project) -> CountedS
         for own, child in enumerate((left, right))
     )
     calls = tuple(_count(columns.fresh("count"), mark) for mark in marks)
-    node = Aggregate(UnionAll(children), columns_of(left), calls)
+    shown_by = marks[0] if shows_left else None
+    node = Aggregate(UnionAll(children), columns_of(left), calls, shown_by)
     columns.remember(node)
     return CountedSides(node, calls[0].name, calls[1].name)
 

@@ -28,7 +28,7 @@ def lower_set_operation(compiler: Compiler, query: exp.SetOperation, sides: Sequ
         return rows if every else distinct_rows(compiler, rows)
     intersect = isinstance(query, exp.Intersect)
     left, right = common_columns(compiler, sides)
-    counted = count_sides(compiler.columns, left, right)
+    counted = count_sides(compiler.columns, left, right, shows_left=not intersect)
     if every:
         node: Node = Weigh(counted.node, make_scalar(parse_scalar(_number(counted, intersect))))
         block = Block([node])

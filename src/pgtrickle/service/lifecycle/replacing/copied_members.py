@@ -29,6 +29,7 @@ from pgtrickle.session import BEGIN_SNAPSHOT
 from pgtrickle.sql.bound import BoundQuery
 from pgtrickle.sql.text.current_time import count_times, hold_time
 from pgtrickle.sql.text.rename_objects import Role, rename_in_query
+from pgtrickle.storage.copying import copy_between
 from pgtrickle.storage.definitions import column_definitions
 
 _ANSWER = QualifiedName("pg_temp", "pgtrickle__answer")
@@ -59,26 +60,7 @@ def copy_rows(
 ) -> None:
     """Copy the rows that one transaction sees into a temporary table of another."""
     listed = ", ".join(quote_identifier(column.name) for column in columns)
-    query = f"SELECT {listed} FROM {name.sql}"
-    try:
-        _copy(source, query, reader, table, "binary")
-    except psycopg.errors.UndefinedFunction:  # some types, such as aclitem, have only a text form
-        _copy(source, query, reader, table, "text")
-
-
-def _copy(
-    source: Connection, query: str, reader: Connection, table: QualifiedName, form: str
-) -> None:
-    out = trusted(f"COPY ({query}) TO STDOUT (FORMAT {form})")
-    into = trusted(f"COPY {table.sql} FROM STDIN (FORMAT {form})")
-    with (
-        source.transaction(),
-        reader.transaction(),
-        source.cursor().copy(out) as rows,
-        reader.cursor().copy(into) as target,
-    ):
-        for chunk in rows:
-            target.write(chunk)
+    copy_between(source, f"(SELECT {listed} FROM {name.sql})", reader, table.sql)
 
 
 # The name of the copy replaces everything before USING.

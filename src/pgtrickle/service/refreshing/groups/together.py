@@ -17,7 +17,7 @@ from pgtrickle.service.capturing.mode import LOSSES, hand_back
 from pgtrickle.service.capturing.sources import renew_captures
 from pgtrickle.service.capturing.trim import trim_sources
 from pgtrickle.service.claim import claimed
-from pgtrickle.service.refreshing.commit import Committed, deliver_rest
+from pgtrickle.service.refreshing.commit import Committed, deliver_rest, tell_ended
 from pgtrickle.service.refreshing.failures import recorded
 from pgtrickle.service.refreshing.groups.circle import refresh_circle
 from pgtrickle.service.refreshing.groups.shared_transaction import (
@@ -98,6 +98,7 @@ class _Group:
             else:
                 for one in committed:
                     deliver_rest(one)
+                    tell_ended(one)
                 return [one.report for one in committed], sources
         return self._one_after_another(_steps(members)), sources
 
@@ -222,6 +223,7 @@ class _Group:
         committed = until_it_counts(attempt, _altered_again)
         for one in committed:
             deliver_rest(one)
+            tell_ended(one)
         return [one.report for one in committed]
 
 

@@ -1,0 +1,16 @@
+"""Pipelines that a relay could not deliver, though it was to deliver everything."""
+
+from __future__ import annotations
+
+from pgtrickle.model.streams.relay import RelayStatus
+from pgtrickle.model.text.printable import printable_line
+
+
+def is_undelivered(one: RelayStatus) -> bool:
+    """Tell whether a relay that was to deliver everything did not."""
+    return one.error_code is not None or one.paused or one.relay is not None
+
+
+def undelivered_line(one: RelayStatus) -> str:
+    """Return what is said of it."""
+    return printable_line(f"{one.pipeline}: {one.state}; {one.error_code or ''} {one.error or ''}")

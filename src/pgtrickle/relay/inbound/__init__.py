@@ -1,0 +1,1 @@
+"""The relay in reverse: messages of brokers, into inboxes."""

@@ -1,0 +1,1 @@
+"""The kinds of brokers from which a relay receives, one module each."""

@@ -1,0 +1,69 @@
+"""Our text of metrics is that of ``prometheus_client``, whatever the labels are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
+from prometheus_client.core import Metric as Family
+from prometheus_client.registry import Collector
+
+from pgtrickle.cli.daemon.metrics_text import PageWriter
+
+_TEXTS = st.text(alphabet=st.sampled_from('ab"\\\n{},= é'), max_size=6)
+_VALUES = st.floats() | st.integers(min_value=-(2**53), max_value=2**53).map(float)
+
+
+@dataclass(frozen=True)
+class Page(Collector):
+    """The same families, for the writer of prometheus_client."""
+
+    found: list[Family]
+
+    def collect(self) -> Iterator[Family]:
+        return iter(self.found)
+
+
+def families(rows: list[tuple[str, str, float]]) -> list[Family]:
+    gauge = GaugeMetricFamily("one", "A gauge\nin two lines.", labels=["table", "change"])
+    counter = CounterMetricFamily("two", "A \\ counter.", labels=["table"])
+    histogram = HistogramMetricFamily("three", "A histogram.", labels=["action"])
+    bare = GaugeMetricFamily("four", "Without labels.")
+    for table, change, value in rows:
+        gauge.add_metric([table, change], value)
+        counter.add_metric([table], value)
+        histogram.add_metric([table], [("0.5", 1), ("+Inf", 2)], 1.5)
+        bare.add_metric([], value)
+    return [gauge, counter, histogram, bare]
+
+
+@given(st.lists(st.lists(st.tuples(_TEXTS, _TEXTS, _VALUES), max_size=4), max_size=3), _TEXTS)
+def test_pages_are_those_of_prometheus_client(
+    pages: list[list[tuple[str, str, float]]], database: str
+) -> None:
+    writer = PageWriter()
+    for rows in pages:
+        labelled = families(rows)
+        for one in labelled:
+            one.samples = [
+                sample._replace(labels={"database": database} | sample.labels)
+                for sample in one.samples
+            ]
+
+        assert writer.write(families(rows), database) == generate_latest(Page(labelled))
+
+
+def test_labels_are_kept_for_one_page_only() -> None:
+    writer = PageWriter()
+    writer.write(families([("a", "b", 1.0)]), "shop")
+    writer.write(families([("c", "d", 1.0)]), "shop")
+
+    assert not any("a" in dict(labels).values() for labels in writer._texts)

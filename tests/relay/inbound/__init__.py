@@ -1,0 +1,1 @@
+"""Inbound pipelines: messages of real brokers, into inboxes."""

@@ -1,0 +1,1 @@
+"""Who is told of refreshes outside the database."""
