@@ -74,6 +74,29 @@ def test_what_changes_is_sent_and_a_refresh_is_heard_soon(shop: Lab, site: Site)
     assert (told["name"], told["payload"]["action"]) == ("public.sums", "DIFFERENTIAL")
 
 
+def test_only_what_has_changed_is_sent_again(shop: Lab, site: Site) -> None:
+    for number in range(8):
+        query = f"SELECT id FROM t WHERE k = {number}"
+        shop.trickle.create_stream_table(f"more_{number}", query, schedule="1h")
+    for name in ("sums", "large"):  # none gets late meanwhile
+        shop.trickle.alter_stream_table(name, schedule="1h")
+    # Ages that differ by a second are taken for the same.
+    shop.run(
+        "UPDATE pgtrickle.pgt_stream_tables SET data_timestamp = data_timestamp - '9 s'::interval"
+    )
+    with site.events("panel=graph") as events:
+        whole = next(data for kind, data in events if kind == "panel")
+        shop.run("UPDATE t SET v = v + 1 WHERE id = 1")
+        shop.trickle.refresh_stream_table("sums")
+        changed = next(data for kind, data in events if kind == "patch")
+
+    lines, nodes = whole["sheet"]["lines"], whole["graph"]["nodes"]
+    own = {"public.sums", "public.large"}
+    assert {lines[int(place)]["key"] for place in changed["lines"]} <= own
+    assert "public.sums" in {nodes[int(place)]["name"] for place in changed["nodes"]} <= own
+    assert len(str(changed)) * 3 < len(str(whole))
+
+
 def test_actions_and_queries_are_answered(shop: Lab, site: Site) -> None:
     act = {"action": "refresh", "target": "stream table", "name": "public.sums"}
 

@@ -8,6 +8,8 @@ from typing import TypeVar
 from pgtrickle.catalog.requests import cancel_request as cancel
 from pgtrickle.client.trickle import Trickle
 from pgtrickle.service.insight.channels import Notice, follow_notices
+from pgtrickle.service.insight.console import Estimate
+from pgtrickle.service.insight.console import estimate_query as estimate
 from pgtrickle.service.insight.status import show_request_timeout
 
 T = TypeVar("T")
@@ -30,6 +32,11 @@ def cancel_request(trickle: Trickle, number: int) -> bool:
     """Cancel one of the caller's own requests; return False if it has ended or is another's."""
     with trickle._runtime.connection() as connection:  # noqa: SLF001 - our own
         return cancel(connection, number)
+
+
+def estimate_query(trickle: Trickle, query: str) -> Estimate | None:
+    """Return what PostgreSQL expects of a valid query; None if it cannot plan it by itself."""
+    return estimate(trickle._runtime, query)  # noqa: SLF001 - our own
 
 
 def hear_notices(trickle: Trickle, until: Callable[[], bool]) -> Iterator[Notice]:

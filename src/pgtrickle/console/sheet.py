@@ -52,6 +52,7 @@ class Column:
     rank: int = 0
     right: bool = False  # numbers are
     grows: bool = False  # takes what is left
+    counts: bool = False  # holds an age before a slash, which grows with the clock
 
 
 @dataclass(frozen=True, slots=True)

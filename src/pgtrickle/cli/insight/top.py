@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -61,6 +62,7 @@ def _run(trickle: Trickle, name: str | None, every: float, log: Path | None) -> 
     subject = None if name is None else str(trickle.get_stream_table(name).name)
     watch = Watch(trickle, log)
     watch.listen()
+    gc.freeze()  # modules and classes stay: they are not looked through again each second
     try:
         Console(watch, trickle, seconds=every, subject=subject, plain=_is_plain()).run()
     finally:

@@ -14,7 +14,7 @@ COLUMNS = (
     Column("stream tables above their sources", 40, grows=True),
     Column("kind", 14),
     Column("state", 11),
-    Column("age/target", 11, right=True),
+    Column("age/target", 11, right=True, counts=True),
     Column("consumers", 9, rank=1, right=True),
 )
 _MOST = 5000  # lines: a graph may have more paths than any screen
@@ -94,7 +94,7 @@ def _line(
         Cell(branch + cell(name).text),
         cell(kind),
         states.get(name, Cell("")),
-        cell(freshness),
+        Cell(freshness, order=None if table is None else table.age_s),
         cell(consumers.get(name, "")),
     )
     return Line(cells, name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from pgtrickle.catalog.console.lines import Latencies, TableLine
 from pgtrickle.catalog.console.picture import LATENCIES
 from pgtrickle.console.figures import age, amount, milliseconds, sparkline
@@ -11,7 +13,7 @@ from pgtrickle.console.view import View
 COLUMNS = (
     Column("stream table", 16, grows=True),
     Column("state", 11),
-    Column("age/target", 11, right=True),
+    Column("age/target", 11, right=True, counts=True),
     Column("last", 5),
     Column("latencies", LATENCIES),
     Column("took", 6, right=True),
@@ -63,26 +65,49 @@ def target_of(table: TableLine) -> float | None:
 
 
 def _line(table: TableLine, state: Cell, latest: Latencies | None) -> Line:
+    """Draw a line; from one second to the next, hardly anything but the age is another."""
     tone = Tone.WARNING if table.late else Tone.PLAIN
+    name, *rest = _lasting(
+        table.name,
+        table.rows,
+        table.refresh_mode,
+        table.effective_refresh_mode,
+        table.engine,
+        table.schedule,
+        table.consecutive_errors,
+        latest,
+    )
+    freshness = Cell(f"{age(table.age_s)}/{age(target_of(table))}", tone, table.age_s)
+    return Line((name, state, freshness, *rest), table.name)
+
+
+@lru_cache(maxsize=8192)
+def _lasting(
+    name: str,
+    rows: int | None,
+    mode: str,
+    effective: str,
+    engine: str | None,
+    schedule: str,
+    errors: int,
+    latest: Latencies | None,
+) -> tuple[Cell, ...]:
+    """Draw what stays as it is until the next refresh."""
     took = latest.milliseconds[-1] if latest and latest.milliseconds else None
     changed = latest.changed if latest else None
-    errors = table.consecutive_errors
     # Figures of our own need no look for what would steer a terminal: there may be thousands.
-    cells = (
-        cell(table.name),
-        state,
-        Cell(f"{age(table.age_s)}/{age(target_of(table))}", tone, table.age_s),
+    return (
+        cell(name),
         _action(latest),
         Cell(sparkline(latest.milliseconds, LATENCIES) if latest else _NO_BARS),
         Cell(milliseconds(took), order=took),
         Cell(amount(changed), order=changed),
-        Cell(amount(table.rows), order=table.rows),
-        cell(_mode(table)),
-        cell((latest.engine if latest else None) or table.engine or "-"),
-        cell(table.schedule),
+        Cell(amount(rows), order=rows),
+        cell(mode.lower() if mode == effective else f"{mode.lower()}>{effective.lower()}"),
+        cell((latest.engine if latest else None) or engine or "-"),
+        cell(schedule),
         cell(str(errors or ""), Tone.BAD if errors else Tone.PLAIN, errors),
     )
-    return Line(cells, table.name)
 
 
 def _action(latest: Latencies | None) -> Cell:
@@ -91,9 +116,3 @@ def _action(latest: Latencies | None) -> Cell:
     if latest.status != "COMPLETED":
         return cell(_ENDS.get(latest.status, latest.status.lower()), Tone.BAD)
     return cell(_ACTIONS.get(latest.action or "", (latest.action or "-").lower()))
-
-
-def _mode(table: TableLine) -> str:
-    if table.refresh_mode == table.effective_refresh_mode:
-        return table.refresh_mode.lower()
-    return f"{table.refresh_mode.lower()}>{table.effective_refresh_mode.lower()}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import resources
 from typing import Any
 
@@ -16,12 +16,15 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pgtrickle.console.actions import ACTIONS, perform
+from pgtrickle.client.commands import estimate_query
+from pgtrickle.console.actions import ACTIONS, perform, tell
+from pgtrickle.console.closer import edge_figures
 from pgtrickle.console.panels import PANELS, Panel
 from pgtrickle.console.web.answers import read_body, say
 from pgtrickle.console.web.documents import error_document, validation_document
 from pgtrickle.console.web.guard import HEADERS, Guard
-from pgtrickle.console.web.visitor import Entrance, Visitor
+from pgtrickle.console.web.looking_closer import closer_routes
+from pgtrickle.console.web.visitor import Entrance, note_visitor, visitor_of
 from pgtrickle.errors import InternalError, TrickleError
 from pgtrickle.model.text.names import QualifiedName
 
@@ -29,12 +32,13 @@ _FILES = {
     "": ("console.html", "text/html; charset=utf-8"),
     "console.js": ("console.js", "text/javascript; charset=utf-8"),
     "drawing.js": ("drawing.js", "text/javascript; charset=utf-8"),
+    "closer.js": ("closer.js", "text/javascript; charset=utf-8"),
+    "making.js": ("making.js", "text/javascript; charset=utf-8"),
     "console.css": ("console.css", "text/css; charset=utf-8"),
     "icon.svg": ("icon.svg", "image/svg+xml"),
 }
 _LONGEST = 300  # characters of a name or a filter
 _VIEWERS = 64
-_VISITOR = "pgtrickle.visitor"  # in the scope of a request
 _OPEN = {"/login", "/healthz", "/static/console.css"}  # to everybody
 
 
@@ -60,6 +64,8 @@ class Site:
             Route("/events", self.events),
             Route("/api/act", self.act, methods=["POST"]),
             Route("/api/validate", self.validate, methods=["POST"]),
+            Route("/api/create", self.create, methods=["POST"]),
+            *closer_routes(self.guard),
         ]
         handlers: dict[Any, Callable[..., Any]] = {TrickleError: _told}
         return Guarded(
@@ -91,7 +97,7 @@ class Site:
 
     async def session(self, request: Request) -> Response:
         """Return what the page needs to know once."""
-        visitor = _visitor(request)
+        visitor = visitor_of(request)
         actions = [] if self.guard.read_only else ACTIONS
         return JSONResponse(
             {
@@ -110,18 +116,27 @@ class Site:
     async def panel(self, request: Request) -> Response:
         """Return one panel, once."""
         panel = _panel(request.path_params["panel"])
-        return JSONResponse(await _visitor(request).hub.document(panel, *_asked(request)))
+        return JSONResponse(await visitor_of(request).hub.document(panel, *_asked(request)))
 
     async def explain(self, request: Request) -> Response:
         """Return the plan of a stream table."""
         name = _short(request.query_params.get("name", ""))
-        found = await _visitor(request).hub.explain(name)
-        return JSONResponse({"name": found.name, "plan": found.document, "refusal": found.refusal})
+        found = await visitor_of(request).hub.explain(name)
+        trickle = visitor_of(request).trickle
+        figures = await run_in_threadpool(edge_figures, trickle, name) if found.document else {}
+        return JSONResponse(
+            {
+                "name": found.name,
+                "plan": found.document,
+                "refusal": found.refusal,
+                "figures": figures,
+            }
+        )
 
     async def events(self, request: Request) -> Response:
         """Follow one panel for as long as somebody looks."""
         panel = _panel(request.query_params.get("panel", "overview"))
-        visitor = _visitor(request)
+        visitor = visitor_of(request)
         if visitor.hub.viewers >= _VIEWERS:
             raise HTTPException(503, "too many pages look: close one")
         subject, words = _asked(request)
@@ -144,7 +159,7 @@ class Site:
             if (action.name, action.target.value) == wanted:
                 if action.target.value == "request" and not name.isdecimal():
                     raise HTTPException(400, "a request has a number")
-                answer = await run_in_threadpool(perform, action, _visitor(request).trickle, name)
+                answer = await run_in_threadpool(perform, action, visitor_of(request).trickle, name)
                 return JSONResponse({"done": answer.done, "text": answer.text})
         raise HTTPException(400, "there is no such action")
 
@@ -152,11 +167,32 @@ class Site:
         """Say what would become of a query, and change nothing."""
         given = await self._deed(request)
         query = str(given.get("query", ""))
-        found = await run_in_threadpool(_visitor(request).trickle.validate_query, query)
-        return JSONResponse(validation_document(found))
+        trickle = visitor_of(request).trickle
+        found = await run_in_threadpool(trickle.validate_query, query)
+        document = validation_document(found)
+        if document["usable"]:
+            expected = await run_in_threadpool(estimate_query, trickle, query)
+            document["estimate"] = None if expected is None else asdict(expected)
+        return JSONResponse(document)
+
+    async def create(self, request: Request) -> Response:
+        """Make a stream table of a query, with the rights of the visitor's role."""
+        given = await self._deed(request)
+        if self.guard.read_only:
+            raise HTTPException(403, "this console only shows: it was started with --read-only")
+        name, schedule = (_short(str(given.get(one, ""))) for one in ("name", "schedule"))
+        trickle, query = visitor_of(request).trickle, str(given.get("query", ""))
+        try:
+            made = await run_in_threadpool(
+                trickle.create_stream_table, name, query, schedule or "calculated"
+            )
+        except TrickleError as error:
+            return JSONResponse({"done": False, "text": tell(error)})
+        rows = "" if made is None else f" with {made.rows_inserted:,} rows"
+        return JSONResponse({"done": True, "text": f"{name} is created{rows}"})
 
     def _check_deed(self, request: Request) -> None:
-        if not self.guard.may_act(request, _visitor(request).csrf):
+        if not self.guard.may_act(request, visitor_of(request).csrf):
             raise HTTPException(403, "this request does not come from the page of this console")
 
     async def _deed(self, request: Request) -> dict[str, Any]:
@@ -211,15 +247,8 @@ class Guarded:
             return say(error.status_code, error.detail)
         if visitor is None:
             return self._entrance.refuse(request)
-        request.scope[_VISITOR] = visitor
+        note_visitor(request, visitor)
         return None
-
-
-def _visitor(request: Request) -> Visitor:
-    """Return whose request it is; the guard has noted it."""
-    found = request.scope[_VISITOR]
-    assert isinstance(found, Visitor)  # noqa: S101 - see above
-    return found
 
 
 def _told(_: Request, error: Exception) -> Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 from pgtrickle.catalog.console.picture import Picture
@@ -26,7 +26,7 @@ def panel_document(panel: Panel, view: View, words: str) -> dict[str, Any]:
         "panel": panel.name,
         "subject": view.subject,
         "moment": _moment(view.picture),
-        "sheet": sheet_document(sheet),
+        "sheet": sheet_document(sheet, view.picture.moment.taken_at.timestamp()),
     }
     if panel.name == "graph":
         document["graph"] = graph_document(view.picture)
@@ -39,6 +39,7 @@ def _moment(picture: Picture) -> dict[str, Any]:
     moment = picture.moment
     return {
         "taken_at": moment.taken_at.isoformat(),
+        "epoch": moment.taken_at.timestamp(),
         "clock": f"{moment.taken_at:%H:%M:%S}",
         "database": moment.database,
         "role": moment.role,
@@ -50,23 +51,30 @@ def _moment(picture: Picture) -> dict[str, Any]:
     }
 
 
-def sheet_document(sheet: Sheet) -> dict[str, Any]:
-    """Describe a sheet."""
+def sheet_document(sheet: Sheet, now: float) -> dict[str, Any]:
+    """Describe a sheet; ages count by themselves on the page, and are not sent each second."""
+    counting = [place for place, one in enumerate(sheet.columns) if one.counts]
     return {
         "columns": [{"title": one.title, "right": one.right} for one in sheet.columns],
-        "lines": [_line(one) for one in sheet.lines[:_LINES]],
+        "lines": [_line(one, counting, now) for one in sheet.lines[:_LINES]],
         "more": max(len(sheet.lines) - _LINES, 0),
         "empty": sheet.empty,
     }
 
 
-def _line(line: Line) -> dict[str, Any]:
+def _line(line: Line, counting: Sequence[int], now: float) -> dict[str, Any]:
     cells = [[one.text, one.tone.value, one.order] for one in line.cells]
+    for place in () if line.spans else counting:
+        found = line.cells[place]
+        if found.order is not None:
+            since = round(now - found.order)
+            cells[place] = [f"/{found.text.partition('/')[2]}", found.tone.value, -since, since]
     return {"key": line.key, "spans": line.spans, "cells": cells}
 
 
 def graph_document(picture: Picture) -> dict[str, Any]:
     """Describe the graph: a node for each relation, and who reads what."""
+    now = picture.moment.taken_at.timestamp()
     running = {one.stream_table for one in picture.running or ()}
     held = {one.stream_table for one in picture.holds or ()}
     nodes: dict[str, dict[str, Any]] = {}
@@ -77,7 +85,8 @@ def graph_document(picture: Picture) -> dict[str, Any]:
             "kind": "stream table",
             "state": state.text,
             "tone": state.tone.value,
-            "age": f"{age(table.age_s)}/{age(target_of(table))}",
+            "age": f"/{age(target_of(table))}",
+            "since": None if table.age_s is None else round(now - table.age_s),
         }
     for edge in picture.graph or ():
         kind = edge.source_type.lower().replace("_", " ")
@@ -94,6 +103,8 @@ def graph_document(picture: Picture) -> dict[str, Any]:
 
 def chart_document(picture: Picture) -> list[dict[str, Any]]:
     """Describe the refreshes of one stream table as points in time, the oldest first."""
+    history = list(reversed(picture.history or ()))
+    before = [None, *(one.data_timestamp for one in history)]
     return [
         {
             "at": day_and_clock(one.start_time),
@@ -101,11 +112,16 @@ def chart_document(picture: Picture) -> list[dict[str, Any]]:
             if one.end_time is None
             else (one.end_time - one.start_time).total_seconds() * 1000,
             "predicted": one.predicted_ms,
+            "cost": one.actual_ms,
             "rows": one.delta_row_count,
+            # How old the contents were when they were replaced.
+            "age": None
+            if one.end_time is None or earlier is None
+            else (one.end_time - earlier).total_seconds() * 1000,
             "action": one.action.value if one.action else "",
             "failed": one.error_message is not None,
         }
-        for one in reversed(picture.history or ())
+        for one, earlier in zip(history, before, strict=False)
     ]
 
 
@@ -119,7 +135,7 @@ def error_document(error: TrickleError) -> dict[str, Any]:
     }
 
 
-def validation_document(validation: Validation) -> Mapping[str, Any]:
+def validation_document(validation: Validation) -> dict[str, Any]:
     """Describe what would become of a query."""
     mode = validation.refresh_mode
     return {

@@ -17,10 +17,12 @@ from pgtrickle.console.panels import Panel
 from pgtrickle.console.view import Explained, View
 from pgtrickle.console.watching import Watch
 from pgtrickle.console.web.documents import error_document, panel_document
+from pgtrickle.console.web.patches import is_nothing, patch
 from pgtrickle.errors import ConnectionLostError, TrickleError
 from pgtrickle.service.insight.channels import Notice
 
 Event = tuple[str, str]  # its kind, and JSON
+_FRESH = 0.9  # of the seconds between two looks: as long, a picture serves whoever asks
 _KEPT = 50  # pictures, of different panels and stream tables
 
 
@@ -29,7 +31,8 @@ class _Drawn:
     """A panel, as it was drawn for some words of a filter."""
 
     document: dict[str, Any]
-    text: str  # the same as JSON
+    # What pages were told of it, by the document that they had seen.
+    told: list[tuple[dict[str, Any] | None, Event]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -90,8 +93,7 @@ class Hub:
             self._watch.log(),
             self._watch.log_path,
         )
-        document = panel_document(panel, view, words)
-        return _Drawn(document, json.dumps(document, ensure_ascii=False))
+        return _Drawn(panel_document(panel, view, words))
 
     async def explain(self, name: str) -> Explained:
         """Return the plan of a stream table."""
@@ -104,7 +106,7 @@ class Hub:
             del self._shared[next(iter(self._shared))]
         shared = self._shared.setdefault((panel.name, wanted), _Shared())
         async with shared.lock:
-            if time.monotonic() >= shared.taken + self._seconds / 2:
+            if time.monotonic() >= shared.taken + self._seconds * _FRESH:
                 try:
                     shared.found = await run_in_threadpool(self._watch.look, panel, None, wanted)
                 except TrickleError as error:
@@ -119,6 +121,15 @@ class Hub:
                 )
             return shared.drawn[words]
 
+    def _event(self, seen: dict[str, Any] | None, drawn: _Drawn) -> Event:
+        """Return what a page is told that has seen another picture; most have seen the same."""
+        for known, event in drawn.told:
+            if known is seen:
+                return event
+        event = _event(seen, drawn.document)
+        drawn.told.append((seen, event))
+        return event
+
     async def follow(
         self,
         panel: Panel,
@@ -131,7 +142,8 @@ class Hub:
         It ends when the visit does, which ``lives`` tells.
         """
         self._loop = asyncio.get_running_loop()
-        told, seen = self._watch.count, None
+        told = self._watch.count
+        seen: dict[str, Any] | None = None
         awake = asyncio.Event()
         self._viewers.add(awake)
         try:
@@ -141,12 +153,8 @@ class Hub:
                 except TrickleError as error:
                     yield "away", json.dumps(error_document(error))
                 else:
-                    sheet = drawn.document["sheet"]
-                    if sheet == seen:
-                        yield "beat", json.dumps(drawn.document["moment"])
-                    else:
-                        yield "panel", drawn.text
-                    seen = sheet
+                    yield self._event(seen, drawn)
+                    seen = drawn.document
                 end = time.monotonic() + self._seconds
                 while not self._ended.is_set() and (left := end - time.monotonic()) > 0:
                     told, news = self._watch.notices_since(told)
@@ -161,6 +169,15 @@ class Hub:
                 yield "over", "{}"
         finally:
             self._viewers.discard(awake)
+
+
+def _event(seen: dict[str, Any] | None, document: dict[str, Any]) -> Event:
+    changed = patch(seen, document)
+    if changed is None:
+        return "panel", json.dumps(document, ensure_ascii=False)
+    if is_nothing(changed):
+        return "beat", json.dumps(document["moment"])
+    return "patch", json.dumps(changed, ensure_ascii=False)
 
 
 def _notice(notice: Notice) -> dict[str, Any]:

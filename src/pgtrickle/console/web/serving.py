@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import socket
 import threading
@@ -169,6 +170,7 @@ def serve(
     """Serve until Ctrl-C."""
     watch = Watch(trickle, log)
     watch.listen()
+    gc.freeze()  # modules and classes stay: they are not looked through again each second
     try:
         make_server(trickle, watch, guard, seconds, sign_in).run(sockets=[listener])
     finally:

@@ -30,6 +30,21 @@ class Visitor:
     lives: Callable[[], bool] = always
 
 
+_VISITOR = "pgtrickle.visitor"  # in the scope of a request
+
+
+def note_visitor(request: Request, visitor: Visitor) -> None:
+    """Note whose request it is."""
+    request.scope[_VISITOR] = visitor
+
+
+def visitor_of(request: Request) -> Visitor:
+    """Return whose request it is, which was noted before any route saw it."""
+    found = request.scope[_VISITOR]
+    assert isinstance(found, Visitor)  # noqa: S101 - see above
+    return found
+
+
 class Entrance(Protocol):
     """One way to let people in."""
 

@@ -1,24 +1,9 @@
 // The page of the console: it draws what the server tells, and asks before it does anything.
+import * as closer from "./closer.js";
 import { chart, place } from "./drawing.js";
+import { $, ask as look_up, draw, make, reveal, say } from "./making.js";
 
-const $ = (id) => document.getElementById(id);
-const SVG = "http://www.w3.org/2000/svg";
 const state = { panel: "overview", name: "", words: "", chosen: "", session: null, events: null, sort: null };
-
-function make(tag, attributes = {}, ...children) {
-  const one = document.createElement(tag);
-  for (const [key, value] of Object.entries(attributes)) one.setAttribute(key, value);
-  one.append(...children);
-  return one;
-}
-function draw(tag, attributes = {}, text = "") {
-  const one = document.createElementNS(SVG, tag);
-  for (const [key, value] of Object.entries(attributes)) one.setAttribute(key, value);
-  one.textContent = text;
-  return one;
-}
-function reveal(id, shown) { $(id).toggleAttribute("hidden", !shown); }  // of SVG, too
-function say(text) { $("said").textContent = text; }
 
 async function send(path, body) {
   const answer = await fetch(path, {
@@ -41,6 +26,7 @@ function follow() {
   const events = (state.events = new EventSource(`/events?${asked}`));
   const on = (kind, act) => events.addEventListener(kind, (event) => act(JSON.parse(event.data)));
   on("panel", (document) => { well(document.moment); show(document); });
+  on("patch", (found) => { well(found.moment); change(found); });
   on("beat", well);
   on("away", (error) => trouble(`error ${error.code}: ${error.message}`));
   on("notice", noticed);
@@ -69,14 +55,41 @@ function well(moment) {
     `PostgreSQL ${moment.server}, ${moment.served ? "● daemon" : "✖ no daemon"}, ` +
     `${moment.queued} queued, ${moment.running} run, as ${moment.role}`;
   document.body.dataset.clock = moment.clock;
+  clock.epoch = moment.epoch;
+  clock.at = performance.now();
+}
+
+// Ages count here: the server sends since when.
+const clock = { epoch: 0, at: 0 };
+function now() { return clock.epoch + (performance.now() - clock.at) / 1000; }
+function age(since) {
+  const seconds = Math.max(now() - since, 0);
+  for (const [unit, size] of [["d", 86400], ["h", 3600], ["m", 60]]) {
+    if (seconds >= 2 * size) return `${(seconds / size).toFixed(0)}${unit}`;
+  }
+  return `${seconds.toFixed(0)}s`;
+}
+function write(one, text, since) {
+  const shown = since === undefined || since === null ? text : age(since) + text;
+  if (one.textContent !== shown) one.textContent = shown;
+}
+setInterval(() => {
+  if (document.hidden) return;
+  for (const one of document.querySelectorAll("[data-since]")) write(one, one.dataset.rest, Number(one.dataset.since));
+}, 1000);
+function count(one, text, since) {
+  if (since === undefined || since === null) delete one.dataset.since;
+  else Object.assign(one.dataset, { since, rest: text });
+  write(one, text, since);
 }
 
 function open(panel, name = "") {
-  Object.assign(state, { panel, words: "", chosen: "", sort: null });
+  Object.assign(state, { panel, words: "", chosen: "", sort: null, shown: null, rows: [] });
   if (name) state.name = name;
   $("words").value = "";
-  for (const one of ["plan", "graph", "chart"]) reveal(one, false);
+  for (const one of ["plan", "flow", "graph", "chart", "measures"]) reveal(one, false);
   reveal("query", panel === "overview");
+  closer.open(panel === "table" ? state.name : "");
   $("sheet").tBodies[0].replaceChildren();
   for (const one of $("panels").children) {
     if (one.dataset.panel === panel) one.setAttribute("aria-current", "page");
@@ -88,8 +101,24 @@ function open(panel, name = "") {
   follow();
 }
 
+// Only what has changed is drawn anew.
+function change({ lines: changed, nodes }) {
+  const known = state.shown;
+  if (!known || known.panel !== state.panel) return;
+  for (const [place, line] of Object.entries(changed)) known.sheet.lines[place] = line;
+  if (state.sort) lines(known.sheet);
+  else for (const [place, line] of Object.entries(changed)) {
+    const old = state.rows[place], fresh = row(line, known.sheet), focused = old === document.activeElement;
+    old.replaceWith(fresh);
+    state.rows[place] = fresh;
+    if (focused) fresh.focus();
+  }
+  for (const [place, node] of Object.entries(nodes)) { known.graph.nodes[place] = node; paint(node); }
+}
+
 function show(document) {
   if (document.panel !== state.panel) return;
+  state.shown = document;
   const { sheet } = document;
   const head = make("tr");
   sheet.columns.forEach((column, number) => {
@@ -112,6 +141,7 @@ function lines(sheet) {
     shown = [...shown].sort((a, b) => (rank(a) < rank(b) ? -1 : rank(a) > rank(b) ? 1 : 0) * (down ? -1 : 1));
   }
   const rows = shown.map((line) => row(line, sheet));
+  state.rows = [...rows];
   if (!rows.length) rows.push(make("tr", {}, make("td", { class: "dim" }, sheet.empty)));
   if (sheet.more) rows.push(make("tr", {}, make("td", { colspan: sheet.columns.length || 1, class: "dim" }, `and ${sheet.more} more: use the filter`)));
   const focused = document.activeElement?.dataset?.key;
@@ -121,9 +151,10 @@ function lines(sheet) {
 
 function row(line, sheet) {
   const one = make("tr");
-  line.cells.forEach(([text, tone], number) => {
+  line.cells.forEach(([text, tone, , since], number) => {
     const kinds = [tone === "plain" ? "" : tone, /^[ ▁-█]+$/.test(text) ? "bars" : "", !line.spans && sheet.columns[number]?.right ? "right" : ""].join(" ").trim().replace(/ +/g, " ");
-    const cell = make("td", { ...(kinds ? { class: kinds } : {}), ...(line.spans ? { colspan: sheet.columns.length || 1 } : {}) }, text);
+    const cell = make("td", { ...(kinds ? { class: kinds } : {}), ...(line.spans ? { colspan: sheet.columns.length || 1 } : {}) });
+    count(cell, text, since);
     one.append(cell);
   });
   if (line.key) {
@@ -177,18 +208,13 @@ async function act(action, target, name) {
 }
 async function plan() {
   say("asking for the plan");
-  const found = await (await fetch(`/api/explain?${new URLSearchParams({ name: state.name })}`)).json();
-  const stages = (found.plan?.stages ?? []).map((stage) =>
-    `stage ${stage.name} on ${stage.engine}\n  ${stage.delta}\n` +
-    stage.reads.map((read) => `  read ${read.source}: ${read.kind}, bounded by ${read.bounded_by || "nothing"}\n`).join(""));
-  const missing = found.plan?.missing_indexes ?? [];
-  $("plan").textContent = found.refusal || [...stages, missing.length ? `missing indexes:\n  ${missing.join("\n  ")}` : "missing indexes: none"].join("\n");
-  reveal("plan", true);
+  const found = await look_up("/api/explain", { name: state.name }).catch((error) => ({ refusal: error.message }));
+  closer.plan(found, state.name);
   say("");
 }
 
 // The graph: drag to pan, the wheel or + and - to zoom, Tab and Enter to open.
-const view = { x: 0, y: 0, scale: 1, shape: "" };
+const view = { x: 0, y: 0, scale: 1, shape: "", drawn: new Map() };
 function graph({ nodes, edges }) {
   const svg = $("graph");
   reveal("graph", nodes.length);
@@ -199,6 +225,7 @@ function graph({ nodes, edges }) {
     const wide = Math.max(...placed.map((one) => one.name.length), 8) * 7 + 20;
     const at = new Map(placed.map((one) => [one.name, { x: one.column * (wide + 60) + 10, y: one.row * 56 + 10 }]));
     const group = draw("g", { id: "all" });
+    view.drawn = new Map();
     for (const [source, reader] of edges) {
       const a = at.get(source), b = at.get(reader);
       const from = [a.x + wide, a.y + 20], to = [b.x, b.y + 20], half = (from[0] + to[0]) / 2;
@@ -207,9 +234,10 @@ function graph({ nodes, edges }) {
     for (const one of placed) {
       const { x, y } = at.get(one.name);
       const node = draw("g", { "data-name": one.name, tabindex: 0, role: "link", transform: `translate(${x},${y})` });
-      node.append(draw("rect", { width: wide, height: 40 }), draw("text", { x: 8, y: 16 }, one.name), draw("text", { x: 8, y: 32, class: "small" }));
+      node.append(draw("rect", { width: wide, height: 40 }), draw("text", { x: 8, y: 16 }, one.name), draw("text", { x: 8, y: 32, class: "sign" }), draw("text", { x: one.kind === "stream table" ? 90 : 8, y: 32, class: "small" }));
       node.addEventListener("click", () => one.kind === "stream table" && open("table", one.name));
       node.addEventListener("keydown", (event) => { if (event.key === "Enter" && one.kind === "stream table") open("table", one.name); });
+      view.drawn.set(one.name, node);
       group.append(node);
     }
     svg.replaceChildren(group);
@@ -217,13 +245,15 @@ function graph({ nodes, edges }) {
     Object.assign(view, { x: 0, y: 0, scale: 1, width: columns * (wide + 60), height: rows * 56 + 10 });
     look();
   }
-  for (const one of nodes) {
-    const node = svg.querySelector(`[data-name="${CSS.escape(one.name)}"]`);
-    const pulse = node.classList.contains("pulse") ? " pulse" : "";
-    node.setAttribute("class", `node ${one.kind === "stream table" ? one.tone : "source"}${pulse}`);
-    node.setAttribute("aria-label", `${one.name}, ${one.kind}${one.state ? `, ${one.state}, ${one.age}` : ""}`);
-    node.querySelector(".small").textContent = one.state ? `${one.state}  ${one.age}` : one.kind;
-  }
+  nodes.forEach(paint);
+}
+function paint(one) {
+  const node = view.drawn.get(one.name);
+  const pulse = node.classList.contains("pulse") ? " pulse" : "";
+  node.setAttribute("class", `node ${one.kind === "stream table" ? one.tone : "source"}${pulse}`);
+  node.setAttribute("aria-label", `${one.name}, ${one.kind}${one.state ? `, ${one.state}` : ""}`);
+  count(node.querySelector(".small"), one.state ? one.age : one.kind, one.since);
+  node.querySelector(".sign").textContent = one.state;
 }
 function look() {
   // As wide as the graph: what is below is reached by dragging.
@@ -243,6 +273,7 @@ $("graph").addEventListener("keydown", (event) => { if (event.key === "+") zoom(
 
 function noticed({ name, payload }) {
   if (payload.event) say(`alert ${payload.event}: ${name ?? ""}`);
+  closer.noticed(name);
   const node = name && $("graph").querySelector(`[data-name="${CSS.escape(name)}"]`);
   if (!node) return;
   node.classList.remove("pulse");
@@ -252,23 +283,46 @@ function noticed({ name, payload }) {
   setTimeout(() => node.classList.remove("pulse"), 1200);
 }
 
-function times(points) {
-  const svg = $("chart");
+// What a chart shows: the bars, the line, and what is written above.
+const MEASURES = {
+  latency: ["took", "predicted", "ms", "the line is the prediction"],
+  cost: ["cost", "predicted", "ms", "what the engine took; the line is the prediction"],
+  rows: ["rows", null, "rows", "changed by each refresh"],
+  lag: ["age", null, "ms", "the age of the contents that each refresh replaced"],
+};
+let measure = "latency", points = [];
+for (const name of Object.keys(MEASURES)) {
+  const one = make("button", { type: "button", "aria-pressed": name === measure, "data-measure": name }, name);
+  one.addEventListener("click", () => {
+    measure = name;
+    for (const other of $("measures").children) other.setAttribute("aria-pressed", other === one);
+    times(points);
+  });
+  $("measures").append(one, " ");
+}
+function times(found) {
+  points = found;
+  const svg = $("chart"), [value, line, unit, about] = MEASURES[measure];
   reveal("chart", points.length);
-  const drawn = chart(points, 1000, 150);
+  reveal("measures", points.length);
+  const shown = points.map((one) => ({ ...one, took: one[value], predicted: line && one[line] }));
+  const drawn = chart(shown, 1000, 150);
   svg.setAttribute("viewBox", "0 -14 1000 168");
   svg.setAttribute("preserveAspectRatio", "none");
+  svg.setAttribute("aria-label", `${measure} of the latest refreshes: at most ${drawn.most.toFixed(0)} ${unit}`);
   const bars = drawn.bars.map((bar) => {
     const one = draw("rect", { class: bar.point.failed ? "bar bad" : "bar", x: bar.x, y: bar.y, width: bar.width, height: bar.height });
-    one.append(draw("title", {}, `${bar.point.at}: ${bar.point.action} ${bar.point.took.toFixed(0)} ms, predicted ${bar.point.predicted?.toFixed(0) ?? "nothing"}, ${bar.point.rows} rows`));
+    one.append(draw("title", {}, `${bar.point.at}: ${bar.point.action} ${bar.point.took.toFixed(0)} ${unit}${line ? `, predicted ${bar.point.predicted?.toFixed(0) ?? "nothing"}` : ""}, ${bar.point.rows} rows`));
     return one;
   });
-  svg.replaceChildren(...bars, draw("polyline", { class: "guess", points: drawn.line }), draw("text", { class: "axis", x: 4, y: -3 }, `${drawn.most.toFixed(0)} ms; the line is the prediction`));
+  svg.replaceChildren(...bars, draw("polyline", { class: "guess", points: drawn.line }), draw("text", { class: "axis", x: 4, y: -3 }, `${drawn.most.toFixed(0)} ${unit}; ${about}`));
+  closer.know(points);
 }
 
 async function validate() {
   const query = $("sql").value, verdict = $("verdict");
   verdict.replaceChildren("asking");
+  reveal("creation", false);
   try {
     const found = await send("/api/validate", { query });
     const mode = found.refresh_mode ? `It would be maintained: ${found.refresh_mode}.` : "It cannot be a stream table.";
@@ -278,8 +332,10 @@ async function validate() {
       parts.push(...marked(reason.detail));
     }
     if (found.sources.length) parts.push(make("p", {}, `It reads ${found.sources.map(([name, columns]) => `${name} (${columns.join(", ")})`).join("; ")}.`));
+    if (found.estimate) parts.push(make("p", { class: "estimate" }, `PostgreSQL estimates ${found.estimate.rows.toLocaleString()} rows, at a cost of ${found.estimate.cost.toLocaleString()} to compute it in full.`));
     if (found.columns.length) parts.push(make("p", {}, `Its columns: ${found.columns.map((one) => one.join(" ")).join(", ")}.`));
     verdict.replaceChildren(...parts);
+    reveal("creation", found.usable && !state.session.read_only);
   } catch (error) { verdict.replaceChildren(make("p", { class: "bad" }, error.message)); }
 }
 // The server shows the line with marks below the place: underline what they mark.
@@ -291,6 +347,16 @@ function marked(detail) {
   return [make("pre", {}, where, text.slice(0, from), make("span", { class: "wrong" }, text.slice(from, to)), text.slice(to))];
 }
 $("validate").addEventListener("click", validate);
+$("sql").addEventListener("input", () => reveal("creation", false));  // only what was validated
+$("creation").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const { name, schedule } = Object.fromEntries(new FormData($("creation")));
+  ask(`Create ${name} of this query, and load it?`, async () => {
+    say(`create ${name}: begun`);
+    try { say((await send("/api/create", { name, schedule, query: $("sql").value })).text); }
+    catch (error) { say(error.message); }
+  });
+});
 
 let typing;
 $("words").addEventListener("input", () => {
