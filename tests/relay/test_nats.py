@@ -73,6 +73,27 @@ def test_a_stream_holds_each_message_once(postgres_lab: Lab, url: str, name: str
         lab.run("UPDATE pgtrickle.pgt_relay_states SET outbox_id = 1, row_number = 0")
 
 
+def test_a_server_that_was_restarted_goes_on(postgres_lab: Lab, tmp_path: Path):
+    """The server forgets the ids of messages that are older than its window."""
+    lab, port = postgres_lab, free_port()
+    open_shop(lab, "keyed")
+    with nats_server(tmp_path, port) as url:
+        make_stream(url)
+        _create(lab, url)
+        deliver(lab)
+        before = read(url)
+    lab.window("UPDATE t SET note = 'later' WHERE id = 5")
+    with nats_server(tmp_path, port) as url:
+        deliver(lab)
+
+        assert status(lab).error is None
+        assert read(url)[: len(before)] == before
+        receiver = Receiver()
+        receiver.take(read(url))
+        receiver.check(lab, "keyed")
+        assert receiver.repeated == 0
+
+
 def test_a_subject_without_stream_is_told(postgres_lab: Lab, url: str):
     lab = postgres_lab
     open_shop(lab, "keyed")

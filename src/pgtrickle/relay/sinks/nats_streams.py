@@ -1,7 +1,8 @@
 """NATS JetStream: each message with its id, which the server takes once within its window.
 
-A message is taken only after the one before it, and the last message of the stream tells the place:
-so a message comes once also after the window, for one relay and a stream of its own.
+A message is taken only after the one before it, by the number that the stream gave that one:
+numbers outlive a restart of the server, ids do not.  The last message of the stream tells the
+place.  So a message comes once also after the window, for one relay and a stream of its own.
 """
 
 from __future__ import annotations
@@ -58,13 +59,13 @@ class NatsSink:
         self._loop: LoopThread | None = None
         self._client: Client | None = None
         self._stream: JetStreamContext | None = None
-        self._last: str | None = None  # id of the last message of the stream
+        self._number = 0  # of the last message of the stream
         self._place: str | None = None  # of the last one that is no dead letter
 
     def open(self, stream: Stream, schema: Schema) -> Place | None:  # noqa: ARG002 - a sink's
         """Connect, and look at the last message of the stream."""
         self._loop = LoopThread("relay to NATS")
-        self._last, self._place = self._run(self._connect())
+        self._number, self._place = self._run(self._connect())
         if self._place is None:
             return None
         pgt_id, place = read_id(self._place)
@@ -75,7 +76,7 @@ class NatsSink:
             )
         return place
 
-    async def _connect(self) -> tuple[str | None, str | None]:
+    async def _connect(self) -> tuple[int, str | None]:
         self._client = await nats.connect(
             self._url,
             allow_reconnect=False,
@@ -87,12 +88,11 @@ class NatsSink:
         if self._named is None:
             self._named = await self._stream.find_stream_name_by_subject(self._subject)
         info: StreamInfo = await self._stream.stream_info(self._named)
+        number = info.state.last_seq
         if not info.state.messages:
-            return None, None
-        last = await self._stream.get_msg(self._named, info.state.last_seq)
-        headers = last.headers or {}
-        id_ = headers.get("Nats-Msg-Id", "")
-        return id_, headers.get(_PLACE, id_) or None
+            return number, None
+        headers = (await self._stream.get_msg(self._named, number)).headers or {}
+        return number, headers.get(_PLACE, headers.get("Nats-Msg-Id", "")) or None
 
     def send(self, messages: Sequence[Message]) -> None:
         """Publish messages without waiting between them; the server keeps their order."""
@@ -102,19 +102,17 @@ class NatsSink:
                 raise refusal(number, f"NATS refuses a message of this size: {messages[number].id}")
             if isinstance(answer, BaseException):
                 raise self._error_for(answer)
-            self._last = messages[number].id
+            self._number = answer.seq
             if not messages[number].replayed:
-                self._place = self._last
+                self._place = messages[number].id
 
     async def _publish(self, messages: Sequence[Message]) -> list[Any]:
         stream = self._stream
         if stream is None:
             raise SinkUnavailableError("NATS is not connected")
-        before, sent = self._last, []
-        for message in messages:
-            headers = {"Nats-Msg-Id": message.id}
-            if before is not None:
-                headers["Nats-Expected-Last-Msg-Id"] = before
+        sent = []
+        for before, message in enumerate(messages, self._number):
+            headers = {"Nats-Msg-Id": message.id, "Nats-Expected-Last-Sequence": str(before)}
             if message.replayed:  # the next relay finds there how far this one got
                 headers[_PLACE] = self._place or ""
             body = encode(message, self._envelope).encode()
@@ -123,7 +121,6 @@ class NatsSink:
                     self._subject, body, timeout=self._seconds, stream=self._named, headers=headers
                 )
             )
-            before = message.id
         return list(await asyncio.gather(*sent, return_exceptions=True))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
