@@ -288,8 +288,7 @@ def test_subqueries_in_every_place(staff: Lab, query: str) -> None:
     "query",
     [
         "SELECT dept, (SELECT sum(s.dept)) AS n FROM staff AS s GROUP BY dept",
-        "SELECT id FROM staff ORDER BY id LIMIT (SELECT count(*) FROM cap)",
-        "SELECT g FROM generate_series(1, (SELECT max(pay) FROM staff)) AS g",
+        "SELECT id FROM staff WHERE (id, dept) = (SELECT max(d.id), 1 FROM dept AS d)",
     ],
 )
 def test_a_subquery_that_nothing_follows_is_refused(staff: Lab, query: str) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pgtrickle.catalog.requests import cancel_request as cancel
 from pgtrickle.client.trickle import Trickle
 from pgtrickle.service.insight.channels import Notice, follow_notices
-from pgtrickle.service.insight.console import Estimate
-from pgtrickle.service.insight.console import estimate_query as estimate
 from pgtrickle.service.insight.status import show_request_timeout
+
+if TYPE_CHECKING:  # it takes the compiler, which most commands do not need
+    from pgtrickle.service.insight.console import Estimate
 
 T = TypeVar("T")
 
@@ -36,6 +37,8 @@ def cancel_request(trickle: Trickle, number: int) -> bool:
 
 def estimate_query(trickle: Trickle, query: str) -> Estimate | None:
     """Return what PostgreSQL expects of a valid query; None if it cannot plan it by itself."""
+    from pgtrickle.service.insight.console import estimate_query as estimate
+
     return estimate(trickle._runtime, query)  # noqa: SLF001 - our own
 
 

@@ -300,7 +300,7 @@ def test_query_of_the_current_time_is_never_idle(shop: Lab) -> None:
 
 
 def test_query_without_delta_is_idle_once_it_is_compiled(shop: Lab) -> None:
-    shop.create("limited", "SELECT id FROM t LIMIT (SELECT 100)", mode="AUTO")
+    shop.create("limited", "SELECT DISTINCT t AS whole FROM t", mode="AUTO")
     assert idle(shop) == {"s", "limited"}
 
     shop.trickle._runtime.remembered.clear()

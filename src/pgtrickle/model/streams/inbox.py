@@ -53,7 +53,7 @@ def inbox_name(name: str, schema: str) -> QualifiedName:
     """Return the name of an inbox to be, in a schema that is named apart, as it is stored.
 
     >>> str(inbox_name("mail", "Shop")), str(inbox_name("other.mail", "Shop"))
-    ('Shop.mail', 'other.mail')
+    ('"Shop".mail', 'other.mail')
     """
     return QualifiedName.parse(name, QualifiedName.parse(quote_identifier(schema)).name)
 
@@ -62,7 +62,7 @@ def is_my_partition(aggregate_id: str | None, worker_id: int, total_workers: int
     """Tell whether the messages of an aggregate are one worker's: FNV-1a, as in SQL.
 
     >>> [is_my_partition("order 7", worker, 3) for worker in range(3)]
-    [False, True, False]
+    [False, False, True]
     """
     if not 0 <= worker_id < total_workers:
         raise InboxError(
