@@ -14,7 +14,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -74,13 +73,9 @@ class Jvm:
             return False
 
     def _launch(self, settings: Mapping[str, str], answer: Path, log: Path) -> None:
-        """Start the process; Ctrl-C, which only the main thread sees, cannot lose it meanwhile."""
-
-        def launch() -> None:
+        """Start the process; what interrupts this one is heard when it can be ended again."""
+        with _heard_later(signal.SIGINT, signal.SIGTERM):
             self.process = _spark_submit(settings, answer, log)
-
-        with ThreadPoolExecutor(1, "pgtrickle-spark-start") as thread:
-            thread.submit(launch).result()
 
     def _await_answer(self, answer: Path) -> tuple[int, str]:
         end = time.monotonic() + _STARTS_WITHIN
@@ -142,6 +137,25 @@ def _connect(port: int, secret: str) -> Any:
 
     with _environment({_PORT: str(port), _SECRET: secret}):
         return launch_gateway()  # type: ignore[no-untyped-call]  # pyspark's
+
+
+@contextmanager
+def _heard_later(*signals: signal.Signals) -> Iterator[None]:
+    """Let signals wait, whose handlers may raise; only the main thread hears any."""
+    heard: list[int] = []
+    before: dict[signal.Signals, Any] = {}
+    try:
+        for one in signals if threading.current_thread() is threading.main_thread() else ():
+            handler = signal.getsignal(one)
+            if callable(handler):
+                before[one] = handler
+                signal.signal(one, lambda number, _: heard.append(number))
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+        for number in heard:
+            signal.raise_signal(number)
 
 
 @contextmanager
