@@ -34,6 +34,7 @@ from pgtrickle.sql.scalars import (
     column_scalar,
     conjunction,
     null_scalar,
+    parse_scalar,
 )
 from pgtrickle.sql.scope import Typed, typed_column
 from pgtrickle.sql.text.own_level import is_subquery, replace_nodes
@@ -120,13 +121,25 @@ def _dependent(
 
 
 def narrowest_input(block: Block, values: set[Typed]) -> Node:
-    """Return the input of a block that holds all the given values, or the whole block."""
+    """Return the input of a block that holds all the given values, or the whole block.
+
+    The whole block, too, if only its other inputs are bound to constants: what is kept for each
+    value would otherwise be kept for most rows of the input (TPC-H's query 21).
+    """
     names = {name for one in values for name in one.scalar.columns}
     for node in block.inputs:
         if names <= column_names(node):
             own = [one for one in block.conditions if column_names(node).issuperset(one.columns)]
-            return Block([node], [one for one in own if one.columns]).build()
+            if any(map(_is_constant, own)) or not any(map(_is_constant, block.conditions)):
+                return Block([node], [one for one in own if one.columns]).build()
+            break
     return block.build()
+
+
+def _is_constant(condition: Scalar) -> bool:
+    """Tell whether a condition lets one column have a single value, or a few."""
+    tree = parse_scalar(condition.sql)
+    return len(condition.columns) == 1 and isinstance(tree, exp.EQ | exp.In | exp.Like)
 
 
 def _with_absent(
