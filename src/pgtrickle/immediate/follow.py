@@ -31,7 +31,7 @@ from pgtrickle.immediate.locking import (
     shown_keys,
 )
 from pgtrickle.model.sql_type import BIGINT, BOOLEAN, Column
-from pgtrickle.model.text.names import quote_identifier, quote_literal
+from pgtrickle.model.text.names import quote_literal
 from pgtrickle.plan.stages import StagePlan, changes_reads, changing_scans, plan_stage
 from pgtrickle.postgres_engine.changes import Changes, consolidated
 from pgtrickle.postgres_engine.stage import distinct_values, write_stage

@@ -49,9 +49,7 @@ def can_follow_one_group(blueprint: Blueprint) -> bool:
 def follow_one_group(blueprint: Blueprint, rows: str) -> OneGroup:
     """Write the short way; ``rows`` is the query for all that change."""
     query = blueprint.query
-    [stage] = query.stateful
-    if not isinstance(stage, AggregateStage):
-        raise AssertionError("only aggregates change in place")
+    [stage] = (one for one in query.stateful if isinstance(one, AggregateStage))
     found = f"({_staged(blueprint, stage, rows)}) AS staged WHERE {_GROUPS} = 1"
     merge = AggregateMerge(blueprint.id, stage, found, "", "")
     columns = [quote_identifier(column.name) for column in merge.touched_columns]

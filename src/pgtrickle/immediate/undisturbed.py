@@ -61,7 +61,8 @@ def is_undisturbed(blueprint: Blueprint) -> str:
                AND s.function_hashes = '{{}}' AND NOT s.bound ? 'again'
                AND NOT s.bound @? '$.objects[*] ? (@.class != "relation")'
                AND pg_catalog.current_setting('transaction_isolation') = 'read committed'
-               AND COALESCE(pg_catalog.lower(pg_catalog.current_setting('pg_trickle.enabled', true)),
-                            'on') NOT IN ('off', 'false', 'no', '0')
+               AND pg_catalog.lower(
+                       COALESCE(pg_catalog.current_setting('pg_trickle.enabled', true), 'on'))
+                   NOT IN ('off', 'false', 'no', '0')
           FROM pgtrickle.pgt_immediate AS i, pgtrickle.pgt_stream_tables AS s
          WHERE i.pgt_id = {blueprint.id:d} AND s.pgt_id = {blueprint.id:d})"""

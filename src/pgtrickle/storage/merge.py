@@ -220,7 +220,7 @@ class AggregateMerge:
         )
 
     def lock_touched(self) -> str:
-        """Lock the touched groups that are there, each with a single staged row, and collect them."""
+        """Lock the touched groups that are there, one staged row each, and collect them."""
         return f"{self.touched(grouped=True, there=True)}\n   FOR NO KEY UPDATE OF stored"
 
     def lock_groups(self) -> str:

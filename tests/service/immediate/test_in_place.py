@@ -36,7 +36,8 @@ def change(lab: Lab, *statements: str) -> tuple[int, ...]:
 
 def is_undisturbed(lab: Lab) -> bool | None:
     """Ask what writers ask before they take anything for granted."""
-    found = re.search(r"IF (\(\s+SELECT i\.ready.*?)\s+THEN$", lab.value(_QUESTION), re.S | re.M)
+    pattern = re.compile(r"IF (\(\s+SELECT i\.ready.*?)\s+THEN$", re.DOTALL | re.MULTILINE)
+    found = pattern.search(lab.value(_QUESTION))
     assert found is not None
     with lab.connection.transaction():
         lab.run("SET LOCAL search_path = pg_catalog, pg_temp")
