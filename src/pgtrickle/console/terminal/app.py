@@ -75,6 +75,8 @@ class Console(Acting):
         self._trouble = ""
         self._stopped = False
         self._asked: float | None = None  # when the picture that is awaited was asked for
+        self._seen: tuple[Panel, list[int], str | None] | None = None  # what was asked for last
+        self._looked = 0.0  # when it came
 
     def compose(self) -> ComposeResult:
         """Lay out the bars and the sheet."""
@@ -92,10 +94,14 @@ class Console(Acting):
         self.look()
 
     def look(self) -> None:
-        """Ask for the next picture, unless one is awaited or none is wanted."""
-        if self._asked is None and not self._stopped:
-            self._asked = time.monotonic()
-            self._look(self._panel, self._ids(), self._subject)
+        """Ask for the next picture, unless one is awaited, none is wanted, or it is too soon."""
+        if self._asked is not None or self._stopped:
+            return
+        seen = (self._panel, self._ids(), self._subject)
+        if seen == self._seen and time.monotonic() < self._looked + self._panel.pace:
+            return
+        self._seen, self._asked = seen, time.monotonic()
+        self._look(*seen)
 
     @work(thread=True)
     def _look(self, panel: Panel, ids: list[int], subject: str | None) -> None:
@@ -108,8 +114,9 @@ class Console(Acting):
             self.call_from_thread(self._receive, panel, found)
 
     def _receive(self, panel: Panel, found: Picture | TrickleError) -> None:
-        self._asked = None
+        self._asked, self._looked = None, time.monotonic()
         if isinstance(found, TrickleError):
+            self._seen = None
             self._trouble = hide_passwords(f"error {found.code}: {found}")
             self._said = f"{self._trouble}; trying again"
             self.draw_bars()
@@ -153,8 +160,8 @@ class Console(Acting):
         )
 
     def _ids(self) -> list[int]:
-        """Return the stream tables on the screen, whose latencies are wanted."""
-        if self._picture is None or self._panel.name != "overview":
+        """Return the stream tables on the screen, of which more is wanted than of others."""
+        if self._picture is None or not self._panel.of_some:
             return []
         known = {one.name: one.id for one in self._picture.tables or ()}
         return [known[key] for key in self._grid.visible_keys if key in known]
