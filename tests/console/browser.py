@@ -86,9 +86,8 @@ def opened(
     page.on("pageerror", lambda error: errors.append(str(error)))
     if still:
         page.clock.install(time="2100-01-01T12:00:00Z")
+        page.clock.pause_at("2100-01-01T12:00:01Z")
     page.goto(url)
-    if still:
-        page.clock.pause_at("2100-01-01T13:00:00Z")
     try:
         yield page
         assert errors == []
@@ -97,8 +96,8 @@ def opened(
 
 
 def row(page: Page, key: str) -> Locator:
-    """Return the line of a panel that is about something."""
-    return page.locator(f'tr[data-key="{key}"]')
+    """Return the first line of a panel that is about something."""
+    return page.locator(f'tr[data-key="{key}"]').first
 
 
 def go(page: Page, panel: str) -> None:
