@@ -33,10 +33,15 @@ Scheme = Literal["light", "dark"]
 expect.set_options(timeout=_SECONDS * 1000)
 
 
+def find_program() -> str | None:
+    """Return the program of a browser, if one is installed."""
+    return next(filter(None, map(shutil.which, _NAMES)), None)
+
+
 @contextmanager
 def started() -> Iterator[Browser]:
     """Start a browser, or skip the test."""
-    program = next(filter(None, map(shutil.which, _NAMES)), None)
+    program = find_program()
     if program is None:
         pytest.skip("no chromium is installed")
     with sync_playwright() as driver:

@@ -234,7 +234,7 @@ function graph({ nodes, edges }) {
     for (const one of placed) {
       const { x, y } = at.get(one.name);
       const node = draw("g", { "data-name": one.name, tabindex: 0, role: "link", transform: `translate(${x},${y})` });
-      node.append(draw("rect", { width: wide, height: 40 }), draw("text", { x: 8, y: 16 }, one.name), draw("text", { x: 8, y: 32, class: "sign" }), draw("text", { x: one.kind === "stream table" ? 90 : 8, y: 32, class: "small" }));
+      node.append(draw("rect", { width: wide, height: 40 }), draw("text", { x: 8, y: 16 }, one.name), draw("text", { x: 8, y: 32, class: "sign" }), draw("text", { ...(one.kind === "stream table" ? { x: wide - 8, "text-anchor": "end" } : { x: 8 }), y: 32, class: "small" }));
       node.addEventListener("click", () => one.kind === "stream table" && open("table", one.name));
       node.addEventListener("keydown", (event) => { if (event.key === "Enter" && one.kind === "stream table") open("table", one.name); });
       view.drawn.set(one.name, node);
