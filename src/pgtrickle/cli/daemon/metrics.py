@@ -24,9 +24,11 @@ from pgtrickle import __version__
 from pgtrickle.cli.daemon.metric_families import catalog_families, family
 from pgtrickle.cli.daemon.metrics_text import PageWriter
 from pgtrickle.cli.daemon.probes import Health
+from pgtrickle.cli.daemon.spark_families import spark_families
 from pgtrickle.cli.outboxes.relay_metrics import relay_families
 from pgtrickle.errors import RefreshCancelledError, TrickleError
 from pgtrickle.model import metrics
+from pgtrickle.model.insight.engine_figures import EngineFigures
 from pgtrickle.model.lake.sink import SinkNews
 from pgtrickle.model.metrics import Metric
 from pgtrickle.model.report import RefreshReport
@@ -57,6 +59,7 @@ class Metrics:
     health: Health
     loop: Loop | None = None  # while there is one
     figures: Callable[[], Figures] | None = None  # while there is a database
+    engine: Callable[[], EngineFigures] | None = None  # of this process
     relays: Callable[[], Sequence[RelayStatus]] | None = None  # if it runs a relay
     database: str = ""  # its name
     _counts: dict[str, Counter[tuple[str, ...]]] = field(
@@ -101,17 +104,23 @@ class Metrics:
 
     def page(self) -> bytes:
         """Return all of it as it is now; a database that does not answer leaves its part out."""
-        return self._writer.write([*self._own(), *self._read()], self.database)
+        return self._writer.write(self._all(), self.database)
 
     def families(self) -> list[Family]:
         """Return the same as values, each sample with the label of the database."""
-        families = [*self._own(), *self._read()]
+        families = [*self._all()]
         for one in families:
             of_database = {"database": self.database}
             one.samples = [
                 sample._replace(labels=of_database | sample.labels) for sample in one.samples
             ]
         return families
+
+    def _all(self) -> Iterator[Family]:
+        yield from self._own()
+        if self.engine is not None:
+            yield from spark_families(self.engine())
+        yield from self._read()
 
     def _own(self) -> Iterator[Family]:
         health, loop = self.health, self.loop
