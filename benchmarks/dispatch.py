@@ -86,10 +86,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                     title="A pass of the scheduler with stream tables that change",
                     tables=[{"columns": _COLUMNS, "rows": rows}],
                     notes=[
-                        f"{arguments.rounds} rounds alone; {arguments.seconds:g} s under load, in"
-                        f" which {arguments.rate:g} sources a second changed, each of"
-                        f" {_SHARED_BY} stream tables.",
-                        f"Load at the end, with all who share the machine: {os.getloadavg()[0]:.1f}.",
+                        _NOTE.format(arguments=arguments, shared=_SHARED_BY),
+                        f"Load at the end, with all on the machine: {os.getloadavg()[0]:.1f}.",
                     ],
                 )
     print_tables(results)
@@ -98,6 +96,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+_NOTE = (
+    "{arguments.rounds} rounds alone; {arguments.seconds:g} s under load, in which"
+    " {arguments.rate:g} sources a second changed, each of {shared} stream tables."
+)
 _COLUMNS = [
     "pass", "stream tables", "passes", "p50 ms", "p99 ms", "p50 ms of processor", "handed over",
     "per second",
@@ -123,7 +125,7 @@ class _TimedLoop(Loop):
         counted = _Counted(pool)
         began, spent = time.perf_counter(), time.thread_time()
         try:
-            return Loop._pass(self, counted, stop, decided)
+            return Loop._pass(self, counted, stop, decided)  # noqa: SLF001 - which is timed
         finally:
             took, used = time.perf_counter() - began, time.thread_time() - spent
             self.passes.append(_Pass(took * 1000, used * 1000, counted.number))
