@@ -518,13 +518,13 @@ class Loop:
     def _wait(self, stop: threading.Event, pause: timedelta, rest: float) -> None:
         """Wait until a worker finishes, the bell rings or the next pass is due.
 
-        Next to running refreshes at least the ``rest``, in seconds.
+        Next to running refreshes at least the ``rest``, in seconds, whatever is due meanwhile.
         """
         if not self._in_flight:
             self.bell.wait(stop, pause.total_seconds())
             return
         until = self.now() + pause
-        stop.wait(min(rest, pause.total_seconds()))
+        stop.wait(rest)
         while not stop.wait(0) and (left := until - self.now()) > timedelta():
             slice_ = min(left, _STOP_NOTICED).total_seconds()
             done, _ = wait(self._in_flight.values(), timeout=slice_, return_when=FIRST_COMPLETED)
