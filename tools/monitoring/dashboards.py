@@ -305,6 +305,12 @@ CAPTURE = Dashboard(
                     alarms=SLOT_CRITICAL_BYTES,
                 ),
                 Panel(
+                    "Oldest transaction",
+                    (Series(of(metrics.OLDEST_TRANSACTION), "{{database}}"),),
+                    "While it is open, captured changes and dead rows stay.",
+                    unit="s",
+                ),
+                Panel(
                     "Writers that wait for one another",
                     (Series(total(rate(metrics.LOCK_FALLBACKS), "reason"), "{{reason}}"),),
                     "Statements for which an IMMEDIATE stream table took an exclusive lock.",

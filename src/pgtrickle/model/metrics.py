@@ -187,6 +187,11 @@ SLOT_LAG = _gauge(
     "pgtrickle_slot_lag_bytes",
     "How much log the server keeps for the logical slot; absent if none is captured from.",
 )
+OLDEST_TRANSACTION = _gauge(
+    "pgtrickle_oldest_transaction_seconds",
+    "How long the oldest open transaction of the database has gone on, of those that the daemon's"
+    " role may see; captured changes and dead rows stay until it ends. Absent without one.",
+)
 IMMEDIATE_STATEMENTS = _counter(
     "pgtrickle_immediate_statements_total",
     "Statements whose changes an IMMEDIATE stream table has followed.",
@@ -285,7 +290,8 @@ OF_SPARK_ITSELF = (
 OF_SPARK = (*OF_SPARK_USE, *OF_SPARK_ITSELF)
 OF_THE_LEADER = (
     STREAM_TABLES, STALENESS, SLA, STRETCH, LATENCY, LAST_INFO, LAST_SECONDS, LAST_ROWS, PREDICTED,
-    ACTUAL, LOCK_FAILURES, ERRORS, BUFFER_ROWS, BUFFER_BYTES, CAPTURE_LAG, SLOT_LAG, LOCK_FALLBACKS,
+    ACTUAL, LOCK_FAILURES, ERRORS, BUFFER_ROWS, BUFFER_BYTES, CAPTURE_LAG, SLOT_LAG,
+    OLDEST_TRANSACTION, LOCK_FALLBACKS,
     IMMEDIATE_STATEMENTS, IMMEDIATE_ROWS, QUERY_HITS, QUERY_MISSES, QUERY_ENTRIES, REQUESTS, SINKS,
     DELIVERIES, ATTEMPTS, DELIVERY_FAILURES, DELIVERED_ROWS, DELIVERED_BYTES, LAG_REFRESHES,
     LAG_SECONDS, SNAPSHOT,

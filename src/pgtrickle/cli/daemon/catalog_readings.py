@@ -64,6 +64,8 @@ def _of_capture(figures: Figures) -> Iterator[Reading]:
     yield _by_name(metrics.CAPTURE_LAG, [(one.source, one.lag_seconds) for one in sources])
     lag = figures.slot_lag_bytes
     yield Reading(metrics.SLOT_LAG, {} if lag is None else {(): lag})
+    oldest = figures.oldest_transaction_seconds
+    yield Reading(metrics.OLDEST_TRANSACTION, {} if oldest is None else {(): oldest})
 
 
 def _of_writers(figures: Figures) -> Iterator[Reading]:

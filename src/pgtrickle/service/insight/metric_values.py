@@ -20,6 +20,7 @@ from pgtrickle.catalog.figures.metric_values import (
     count_queued_requests,
     count_sinks,
     count_stream_tables,
+    get_oldest_transaction,
     get_slot_lag,
     list_immediate_figures,
     list_sink_figures,
@@ -48,6 +49,7 @@ class Figures:
     stream_tables: Sequence[StreamTableFigures]
     sources: Sequence[SourceFigures]
     slot_lag_bytes: int | None  # None: nothing is captured from the log
+    oldest_transaction_seconds: float | None  # None: none is open, as far as is shown
     queued_requests: int
     immediate: Sequence[ImmediateFigures]
     lock_fallbacks: dict[str, int]  # by the reason
@@ -124,6 +126,7 @@ class FigureReader:
             list_stream_table_figures(connection, SHOWN),
             list_source_figures(connection, SHOWN),
             get_slot_lag(connection),
+            get_oldest_transaction(connection),
             count_queued_requests(connection),
             immediate[:SHOWN],
             count_lock_fallbacks(immediate),
