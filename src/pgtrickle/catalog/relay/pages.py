@@ -267,19 +267,6 @@ _WANTED = """
 """
 
 
-_HAS_ROOM = """
-    SELECT count(*) < %(most)s
-      FROM (SELECT FROM pgtrickle.pgt_relay_dead_letters AS d
-             WHERE d.pipeline = %(pipeline)s LIMIT %(most)s) AS held
-"""
-
-
-def has_room(connection: Connection[TupleRow], pipeline: str, most: int) -> bool:
-    """Tell whether a pipeline has fewer dead letters than it may have."""
-    found = connection.execute(_HAS_ROOM, {"pipeline": pipeline, "most": most})
-    return bool(found.fetchall()[0][0])
-
-
 def list_wanted_letters(
     connection: Connection[TupleRow], pipeline: str, pgt_id: int
 ) -> list[Letter]:
