@@ -133,7 +133,7 @@ def list_rows(
         "most": most,
         "bytes": _MOST_BYTES,
     }
-    return [Row(*row) for row in connection.execute(_ROWS, values)]
+    return list(map(Row._make, connection.execute(_ROWS, values).fetchall()))
 
 
 _COLUMNS = """
