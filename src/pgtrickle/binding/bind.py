@@ -39,6 +39,7 @@ from pgtrickle.model.text.search_path import OWN_PATH
 from pgtrickle.model.text.trusted import trusted
 from pgtrickle.sql.bound import BoundQuery, Relation
 from pgtrickle.sql.refusal import Refusal, underline
+from pgtrickle.sql.text.cycle_marks import spell_cycle_marks
 from pgtrickle.sql.text.limits import MAX_TABLES, check_planned
 from pgtrickle.sql.text.rule_tree import measure_rules
 
@@ -367,7 +368,7 @@ def _too_large(what: str, number: int, unit: str, most: int) -> QueryTooLargeErr
 def _read_definitions(connection: Connection, views: Iterable[int]) -> dict[int, str]:
     """Return the text of each view, as PostgreSQL prints it under the session's path."""
     rows = connection.execute(_DEFINITIONS, {"views": list(views)})
-    return {oid: text.strip().rstrip(";") for oid, text in rows}
+    return {oid: spell_cycle_marks(text.strip().rstrip(";")) for oid, text in rows}
 
 
 def _read_relations(

@@ -43,7 +43,7 @@ def row_compared(node: exp.Expr) -> list[exp.Expr] | None:
     """
     if not isinstance(node, exp.EQ | exp.NEQ | exp.LT | exp.LTE | exp.GT | exp.GTE):
         return None
-    row = _columns(node.this)
+    row = columns_of_row(node.this)
     return row if len(row) > 1 and isinstance(node.expression, exp.Subquery) else None
 
 
@@ -66,7 +66,7 @@ def compare_rows(
 def _spelled_out(node: exp.Expr) -> exp.Expr:
     if type(node) not in _STRICT or not isinstance(node, exp.Binary):
         return node
-    left, right = _columns(node.this), _columns(node.expression)
+    left, right = columns_of_row(node.this), columns_of_row(node.expression)
     if not 1 < len(left) == len(right) <= _MOST:
         return node
     found: exp.Expr = type(node)(this=left[-1], expression=right[-1])
@@ -77,8 +77,13 @@ def _spelled_out(node: exp.Expr) -> exp.Expr:
     return exp.paren(found, copy=False)
 
 
-def _columns(row: exp.Expr) -> list[exp.Expr]:
-    """Return the columns of a row in parentheses, each in parentheses if it needs some."""
+def columns_of_row(row: exp.Expr) -> list[exp.Expr]:
+    """Return the columns of a row in parentheses, each in parentheses if it needs some.
+
+    >>> import sqlglot
+    >>> [one.sql() for one in columns_of_row(sqlglot.parse_one("ROW(a, b)", dialect="postgres"))]
+    ['a', 'b']
+    """
     inner = row.unnest()
     named = isinstance(inner, exp.Anonymous) and str(inner.this).upper() == "ROW"
     if not (named or isinstance(inner, exp.Tuple)):

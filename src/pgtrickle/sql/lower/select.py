@@ -8,7 +8,11 @@ from pgtrickle.sql.lower.conditions import lower_conditions
 from pgtrickle.sql.lower.from_clause import FromClause
 from pgtrickle.sql.lower.groups.expand_grouping_sets import expand_grouping_sets, has_grouping_sets
 from pgtrickle.sql.lower.groups.grouping import Grouping, has_aggregate, is_call
-from pgtrickle.sql.lower.groups.split_groups import GROUPS, split_groups
+from pgtrickle.sql.lower.groups.split_groups import (
+    GROUPS,
+    aggregates_inside,
+    split_groups,
+)
 from pgtrickle.sql.lower.half_built import Block, Compiler, Context, Frame, Rows
 from pgtrickle.sql.lower.query_end import end, limits_by_rows, read_ending
 from pgtrickle.sql.lower.set_operations import union_all
@@ -21,6 +25,7 @@ from pgtrickle.sql.lower.window_functions import (
     refuse_open,
 )
 from pgtrickle.sql.refusal import Refusal
+from pgtrickle.sql.row_comparison import columns_of_row
 from pgtrickle.sql.scalars import conjuncts, null_scalar, parse_scalar
 from pgtrickle.sql.scope import Scope, resolve
 from pgtrickle.sql.text.own_level import calls_any, has_subquery, named, replace_nodes
@@ -46,11 +51,12 @@ class SelectLowering:
         select = _qualified(expand_named_windows(select), frame)
         if where := select.args.get("where"):
             self._filter(where.this, frame)
-        if not _is_grouped(select):
+        tables = frame.own(frame.scope)
+        if not _is_grouped(select) and not aggregates_inside(select, tables):
             return self._plain(select, frame)
         if not self._needs_split(select):
             return self._grouped(select, frame)
-        inner, outer = split_groups(select)
+        inner, outer = split_groups(select, tables)
         rows = self._grouped(inner, frame)
         over = Frame(rows.block, self._over_groups(rows), rows.carried)
         if where := outer.args.get("where"):
@@ -152,6 +158,7 @@ class SelectLowering:
             for expression in (group.expressions if group is not None else ())
             if expression != exp.Tuple()  # GROUP BY (): all rows are one group
         ]
+        given = [part for one in given for part in columns_of_row(one) or [one]]
         keys = [resolve(one, frame.scope) for one in given]
         grouping = Grouping(self._columns, frame.scope, keys, frame.carried)
         columns = [
