@@ -26,6 +26,7 @@ from pgtrickle.sql.lower.window_functions import (
 )
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.row_comparison import columns_of_row
+from pgtrickle.sql.rows_as_text import calls_with_text
 from pgtrickle.sql.scalars import conjuncts, null_scalar, parse_scalar
 from pgtrickle.sql.scope import Scope, resolve
 from pgtrickle.sql.text.own_level import calls_any, has_subquery, named, replace_nodes
@@ -48,6 +49,7 @@ class SelectLowering:
         select = fields_of_rows(select)
         self._refuse_outer_aggregates(select)
         frame = FromClause(self._compiler, self._context).lower(select)
+        select = calls_with_text(select, frame.own(frame.scope))
         select = _qualified(expand_named_windows(select), frame)
         if where := select.args.get("where"):
             self._filter(where.this, frame)
