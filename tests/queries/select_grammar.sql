@@ -151,6 +151,11 @@ SELECT o.id, c.name FROM ONLY orders AS o JOIN ONLY (customers) AS c ON c.id = o
 -- differential: yes
 SELECT id FROM orders * WHERE quantity > 1
 
+-- construct: a system column
+-- differential: no
+-- code: ST107
+SELECT id, tableoid::regclass::text AS t FROM orders
+
 -- construct: names for the columns of a table
 -- differential: yes
 SELECT c.nr, c.called FROM customers AS c (nr, called) WHERE c.nr > 2
@@ -387,6 +392,11 @@ TIES) AS s FROM orders
 -- differential: yes
 SELECT id, count(*) OVER (PARTITION BY customer_id ORDER BY product_id GROUPS BETWEEN CURRENT ROW AND
 UNBOUNDED FOLLOWING EXCLUDE NO OTHERS) AS n FROM orders
+
+-- construct: a subquery as the bound of a frame
+-- differential: no
+SELECT id, sum(quantity) OVER (ORDER BY id ROWS BETWEEN (SELECT count(*) FROM products) PRECEDING AND
+CURRENT ROW) AS s FROM orders
 
 -- construct: a window function with FILTER
 -- differential: yes

@@ -57,7 +57,9 @@ def compare_rows(
     '(a <> b OR b <> a)'
     """
     if compare not in _STRICT:
-        pairs = [compare(this=one, expression=other) for one, other in zip(left, right, strict=True)]
+        pairs = [
+            compare(this=one, expression=other) for one, other in zip(left, right, strict=True)
+        ]
         return exp.paren((exp.and_ if compare is exp.EQ else exp.or_)(*pairs), copy=False)
     rows = [exp.Tuple(expressions=list(side)) for side in (left, right)]
     return _spelled_out(compare(this=rows[0], expression=rows[1]))

@@ -93,9 +93,13 @@ def calls_with_text(select: SelectT, scope: Scope) -> SelectT:
     names = {
         name
         for name, columns in scope.items()
-        if ROW in columns and columns[ROW].type.base == "text" and form_of(select, name) is Form.JSON
+        if ROW in columns
+        and columns[ROW].type.base == "text"
+        and form_of(select, name) is Form.JSON
     }
-    return cast(SelectT, replace_nodes(select, partial(_rewritten, names, scope))) if names else select
+    return (
+        cast(SelectT, replace_nodes(select, partial(_rewritten, names, scope))) if names else select
+    )
 
 
 def _rewritten(names: set[str], scope: Scope, node: exp.Expr) -> exp.Expr | None:
@@ -114,15 +118,15 @@ def _rewritten(names: set[str], scope: Scope, node: exp.Expr) -> exp.Expr | None
     return None
 
 
-def _list(
-    call: exp.Expr, row: exp.Column, scope: Scope, condition: exp.Expr | None
-) -> exp.Expr:
+def _list(call: exp.Expr, row: exp.Column, scope: Scope, condition: exp.Expr | None) -> exp.Expr:
     """Write json_agg as the list of texts that it is; between NULL and others is no line end."""
     text = row.sql(dialect="postgres", identify=True)
     order = ""
     if isinstance(call.this, exp.Order):
         items = [one for item in call.this.expressions for one in _columns_of(item, row, scope)]
-        order = f" ORDER BY {', '.join(one.sql(dialect='postgres', identify=True) for one in items)}"
+        order = (
+            f" ORDER BY {', '.join(one.sql(dialect='postgres', identify=True) for one in items)}"
+        )
     listed = (
         f"string_agg(COALESCE({text}, 'null'),"
         f" CASE WHEN {text} IS NULL THEN ', ' ELSE {_NEXT} END{order})"

@@ -22,7 +22,7 @@ from pgtrickle.sql.lower.window_functions import (
     expand_named_windows,
     expand_windows,
     has_window,
-    refuse_open,
+    refuse_windows,
 )
 from pgtrickle.sql.refusal import Refusal
 from pgtrickle.sql.row_comparison import columns_of_row
@@ -91,6 +91,8 @@ class SelectLowering:
         """Compute the SELECT list of a query that does not group."""
         ending, extra = read_ending(select, dependent=self._context.correlation is not None)
         listed = [*(one.unalias() for one in select.expressions), *extra]
+        for one in listed:
+            refuse_windows(one)
         names = [one.alias_or_name for one in select.expressions] + ["sort"] * len(extra)
         attached = [
             attach_subqueries(self._compiler, one, frame, self._context)
@@ -98,8 +100,6 @@ class SelectLowering:
             else one
             for one in listed
         ]
-        for one in listed:
-            refuse_open(one)
         scalars = [resolve(one, frame.scope) for one in attached]
         scalars = expand_windows(self._compiler, scalars, frame)
         scalars = expand_functions(self._compiler, scalars, frame)

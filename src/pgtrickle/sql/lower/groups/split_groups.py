@@ -18,9 +18,7 @@ from pgtrickle.sql.text.own_level import named, own_nodes, replace_nodes
 GROUPS = "__groups"  # the name of the inner query
 
 
-def split_groups(
-    select: exp.Select, tables: Collection[str] = ()
-) -> tuple[exp.Select, exp.Select]:
+def split_groups(select: exp.Select, tables: Collection[str] = ()) -> tuple[exp.Select, exp.Select]:
     """Return the grouping query and the query over its rows; ``tables`` are those of its FROM."""
     return _Split(select, tables).run()
 

@@ -87,9 +87,7 @@ def _scalar(compiler: Compiler, query: exp.Expr, frame: Frame, context: Context)
     return found[0]
 
 
-def _scalars(
-    compiler: Compiler, query: exp.Expr, frame: Frame, context: Context
-) -> list[exp.Expr]:
+def _scalars(compiler: Compiler, query: exp.Expr, frame: Frame, context: Context) -> list[exp.Expr]:
     """Return the columns of the only row of a subquery, each NULL if there is no row."""
     one_row = _is_one_row(query)
     rows, correlation = _dependent(compiler, query, frame, context, whole=not one_row)
