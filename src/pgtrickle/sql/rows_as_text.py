@@ -1,4 +1,4 @@
-"""Rows of derived tables that become json or text: ``row_to_json(x)``, ``json_agg(x)``, ``x::text``.
+"""Rows of derived tables that become json or text: ``row_to_json(x)``, ``json_agg(x)``.
 
 Such a row has no named type, so nothing can store it.  The text that it becomes can be stored, and
 PostgreSQL writes the same one from the columns:
@@ -73,8 +73,10 @@ def whole_rows(select: exp.Expr) -> Iterator[exp.Column]:
 def text_of_row(form: Form, columns: Sequence[tuple[str, str]]) -> str:
     """Write the expression of a row's text over its columns: their names and expressions.
 
-    >>> print(text_of_row(Form.JSON, [("a", "x"), ('b"', "y + 1")]))
-    '{"a":' || COALESCE(to_json(x)::text, 'null') || ',"b\\\\"":' || COALESCE(to_json(y + 1)::text, 'null') || '}'
+    >>> text_of_row(Form.TEXT, [("a", "x"), ("b", "y + 1")])
+    '(ROW(x, y + 1))::text'
+    >>> print(text_of_row(Form.JSON, [("a", "x")]))
+    '{"a":' || COALESCE(to_json(x)::text, 'null') || '}'
     """
     if form is Form.TEXT:
         return f"(ROW({', '.join(sql for _, sql in columns)}))::text"
