@@ -197,8 +197,8 @@ def _server(directory: Path, database: str) -> Iterator[tuple[str, Path]]:
     for one in (directory, place):
         one.chmod(0o711)  # the account and the user of the image pass through
     os.chown(place, account.uid, account.gid)
-    made = account.run([programs.initdb, "-D", str(place / "data"), "-U", "postgres", "--locale=C",
-                        "--encoding=UTF8", "--auth-host=scram-sha-256", f"--pwfile={secret}"])  # fmt: skip
+    options = ("-U", "postgres", "--auth-host=scram-sha-256", "--encoding=UTF8", "--locale=C")
+    made = account.run([programs.initdb, "-D", str(place / "data"), f"--pwfile={secret}", *options])
     if made.returncode:
         raise SystemExit(made.stdout)
     server = account.spawn(
