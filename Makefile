@@ -379,13 +379,13 @@ test-dagster test-airflow test-prefect: test-%:
 package-sizes: setup  ## what each extra takes, in fresh environments
 	$(BIN)/python -m tools.package_sizes
 
-deploy-check: setup  ## wheel, image, unit, chart and manifests, with the programs that read them
+deploy-check: setup  ## wheel, image, Compose, unit, chart and manifests, with the programs that read them
 	$(BIN)/python -m tools.check_deploy
 
 newcomer: setup  ## with a stopwatch, from an empty directory to a verified table: WALK=small or spark
 	$(BIN)/python -m tools.newcomer $(WALK)
 
-check-image: setup  ## build the image with buildah, and run a demo in it
+check-image: setup  ## build the image with buildah, and run in it what Compose would run
 	$(BIN)/python -m tools.check_image
 
 release-check: setup  ## what RELEASE.md asks for, as far as a program can tell
