@@ -51,6 +51,7 @@ RELEASED = {
     22: "50ba38bff7e09de2b0111776d1938b630c066b1dceff81862fa71e8e410b107d",
     23: "f75c179305a789337e3898a4d19879c23117f22b872f636b9d9efedb8af8e1ea",
     24: "dae6db21313a40c761403c047d2aff6269bd05c5e1b62e97a287674585dc7a7f",
+    25: "914ce302fe82fc98ebda9e199a47c91c03a3edd202fffaa51852ee68f50c79cc",
 }
 ALL = [
     *(f"{migration.version:04d} {migration.description}" for migration in list_migrations()),
