@@ -30,6 +30,7 @@ from pgtrickle.sql.lower.subqueries.arrays import in_one_call
 from pgtrickle.sql.lower.subqueries.correlation import Correlation, correlate, references
 from pgtrickle.sql.lower.subqueries.quantified import as_value, find_quantified
 from pgtrickle.sql.refusal import Refusal
+from pgtrickle.sql.row_comparison import compare_rows, row_compared
 from pgtrickle.sql.scalars import (
     column_scalar,
     conjunction,
@@ -48,6 +49,10 @@ def attach_subqueries(
     """Return an expression without subqueries; their values become columns of the frame."""
 
     def attach(node: exp.Expr) -> exp.Expr | None:
+        if (row := row_compared(node)) is not None:
+            found = _scalars(compiler, node.expression.this, frame, context)
+            operands = [replace_nodes(one, attach) for one in row]
+            return compare_rows(type(node), operands, found)
         if not is_subquery(node):
             return None
         text = node.sql(dialect="postgres", identify=True)
@@ -77,23 +82,37 @@ def _exists(compiler: Compiler, query: exp.Expr, frame: Frame, context: Context)
 
 
 def _scalar(compiler: Compiler, query: exp.Expr, frame: Frame, context: Context) -> exp.Expr:
+    found = _scalars(compiler, query, frame, context)
+    if len(found) != 1:
+        raise Refusal("a subquery of several columns as a value", "select")
+    return found[0]
+
+
+def _scalars(compiler: Compiler, query: exp.Expr, frame: Frame, context: Context) -> list[exp.Expr]:
+    """Return the columns of the only row of a subquery, each NULL if there is no row."""
     one_row = _is_one_row(query)
     rows, correlation = _dependent(compiler, query, frame, context, whole=not one_row)
-    if len(rows.columns) != 1:
-        raise Refusal("a subquery of several columns as a value", "select")
-    [(name, typed)] = rows.columns
+    values = [(compiler.columns.fresh(f"{name}_value"), typed) for name, typed in rows.columns]
     if one_row:
         _join_rows(frame, correlation, rows)
-        new = compiler.columns.fresh(f"{name}_value")
-        frame.scope.setdefault(SUBQUERIES, {})[new] = typed
-        return exp.column(exp.to_identifier(new, quoted=True), table=SUBQUERIES)
-    value = compiler.columns.fresh(f"{name}_value")
-    grouped, present = _with_absent(compiler, rows, correlation, ((value, typed),))
-    argument = Column(value, typed.type)
-    sql = column_scalar(value).sql
-    call = _call(compiler, "only_value", sql, (argument,), present, typed.type)
-    _join(compiler, frame, correlation, Aggregate(grouped, _keys(grouped, correlation), (call,)))
-    return _column(frame, call)
+        frame.scope.setdefault(SUBQUERIES, {}).update(values)
+        return [
+            exp.column(exp.to_identifier(name, quoted=True), table=SUBQUERIES) for name, _ in values
+        ]
+    grouped, present = _with_absent(compiler, rows, correlation, tuple(values))
+    calls = tuple(
+        _call(
+            compiler,
+            "only_value",
+            column_scalar(name).sql,
+            (Column(name, typed.type),),
+            present,
+            typed.type,
+        )
+        for name, typed in values
+    )
+    _join(compiler, frame, correlation, Aggregate(grouped, _keys(grouped, correlation), calls))
+    return [_column(frame, call) for call in calls]
 
 
 def _array(compiler: Compiler, query: exp.Expr, frame: Frame, context: Context) -> exp.Expr:
