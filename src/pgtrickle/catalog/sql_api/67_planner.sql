@@ -171,23 +171,38 @@ BEGIN
                         0.001) AS fixed_high,
                percentile_cont(0.99) WITHIN GROUP (ORDER BY p.took) AS took_high
           FROM past AS p, slope AS s WHERE p.busy GROUP BY s.per_row
-    ), course AS MATERIALIZED (
+    ), seen AS MATERIALIZED (
         SELECT b.*, least(b.gap, c.pace) AS looked,
-               -- Rows with nothing before and after them came at one moment, as a batch does.
-               CASE WHEN b.quiet > 1.5 * c.pace AND b.next_quiet > 1.5 * c.pace THEN 1
-                    ELSE b.amount END AS moments
+               b.quiet > 1.5 * c.pace AND b.next_quiet > 1.5 * c.pace AS alone
           FROM (SELECT p.at, p.amount, p.gap,
                        extract(epoch FROM p.at - lag(p.at) OVER moment)::double precision AS quiet,
                        extract(epoch FROM lead(p.at) OVER moment - p.at)::double precision
                            AS next_quiet
                   FROM past AS p WHERE p.busy WINDOW moment AS (ORDER BY p.at)) AS b, pace AS c
+    ), batch AS (
+        -- Several rows with nothing before and after them came at one moment, as a batch does.  If
+        -- that is usual, those with neighbours are such batches, too, and not rows one by one.
+        SELECT CASE WHEN count(*) FILTER (WHERE s.alone) >= 0.25 * count(*)
+                    THEN percentile_cont(0.5) WITHIN GROUP (ORDER BY s.amount) FILTER (WHERE s.alone)
+               END AS amount
+          FROM seen AS s
+    ), course AS MATERIALIZED (
+        SELECT s.*, CASE WHEN s.alone THEN 1
+                         WHEN b.amount >= 5 THEN greatest(s.amount / b.amount, 1)
+                         ELSE s.amount END AS moments
+          FROM seen AS s, batch AS b
     ), gaps AS (
-        -- Those of others are taken as spread evenly over the time since it was last looked.
+        -- Those of others are taken as spread evenly over the time since it was last looked.  When in
+        -- that time a single one came is not known: the time since the one before is less or more,
+        -- by the standard deviation of the difference of two such moments.
         SELECT gap, sum(number) AS number, sum(number * gap) AS total
           FROM (SELECT exp(round(ln(greatest(g.gap, 0.001)) / step) * step) AS gap, g.number
                   FROM course AS c,
+                       LATERAL (SELECT greatest(c.quiet - c.looked, 0) + c.looked / c.moments AS before,
+                                       CASE WHEN c.moments < 1.5 THEN c.looked / sqrt(6) ELSE 0 END
+                                           AS unsure) AS m,
                        LATERAL (VALUES (c.looked / c.moments, c.moments - 1),
-                                       (greatest(c.quiet - c.looked, 0) + c.looked / c.moments, 1))
+                                       (m.before - m.unsure, 0.5), (m.before + m.unsure, 0.5))
                            AS g (gap, number)
                  WHERE c.quiet > 0 AND g.number > 0) AS each
          GROUP BY gap
