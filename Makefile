@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-immediate fuzz-hostile fuzz-lifecycle lifecycle-kill workloads corpus soak chaos hostile relay-chaos bench-race lake-random lake-kill \
   lake-crowd audit demo demo-small demo-leaderboard demo-auction demo-loop demo-snapshot demo-lake demo-ui bench bench-latency bench-capture bench-wal bench-idle bench-dispatch bench-switches bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
-  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-console bench-lake bench-outbox bench-inbox bench-relay bench-snapshots bench-projects bench-report bench-check check ci docs site test-matrix test-dbt test-dagster test-airflow test-prefect package-sizes deploy-check newcomer check-image release-check clean
+  bench-flatness bench-cost-model bench-choices bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-console bench-lake bench-outbox bench-inbox bench-relay bench-snapshots bench-projects bench-report bench-check check ci docs site test-matrix test-dbt test-dagster test-airflow test-prefect package-sizes deploy-check newcomer check-image release-check clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -264,6 +264,11 @@ bench-cost-model: setup  ## whether the cost model chooses the better refresh
 	  --output $(OUTPUT)/cost-model-sf$(SCALE).json $(TPCH)
 	$(REPORT) $(OUTPUT)/cost-model-sf$(SCALE).json
 
+bench-choices: setup  ## whether engine = auto takes the best of Spark, PostgreSQL and everything anew
+	$(BENCH).tpch.choices $(call AT,$(SCALE)) $(if $(SHARE),--share $(SHARE)) \
+	  --output $(OUTPUT)/choices-sf$(SCALE).json $(TPCH)
+	$(REPORT) $(OUTPUT)/choices-sf$(SCALE).json
+
 # ENGINES="--engine auto --engine spark", ROUNDS=loads of each.
 bench-first-loads: setup  ## create_stream_table by each engine beside CREATE MATERIALIZED VIEW
 	$(BENCH).tpch.first_loads $(call AT,$(SCALE)) $(ENGINES) $(if $(ROUNDS),--rounds $(ROUNDS)) \
@@ -374,13 +379,13 @@ test-dagster test-airflow test-prefect: test-%:
 package-sizes: setup  ## what each extra takes, in fresh environments
 	$(BIN)/python -m tools.package_sizes
 
-deploy-check: setup  ## wheel, image, unit, chart and manifests, with the programs that read them
+deploy-check: setup  ## wheel, image, Compose, unit, chart and manifests, with the programs that read them
 	$(BIN)/python -m tools.check_deploy
 
 newcomer: setup  ## with a stopwatch, from an empty directory to a verified table: WALK=small or spark
 	$(BIN)/python -m tools.newcomer $(WALK)
 
-check-image: setup  ## build the image with buildah, and run a demo in it
+check-image: setup  ## build the image with buildah, and run in it what Compose would run
 	$(BIN)/python -m tools.check_image
 
 release-check: setup  ## what RELEASE.md asks for, as far as a program can tell

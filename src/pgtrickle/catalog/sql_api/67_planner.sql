@@ -1,16 +1,24 @@
 -- The planner: which interval and which mode the history of a stream table speaks for
 
+-- The rule, for what lists stream tables: calls of the function for a thousand cost more than the rest.
+CREATE OR REPLACE VIEW pgtrickle.effective_intervals AS
+    SELECT s.pgt_id,
+           CASE s.tier WHEN 'hot' THEN 1 WHEN 'warm' THEN 2 WHEN 'cold' THEN 10 END
+           * CASE WHEN s.schedule <> 'calculated' THEN pgtrickle.parse_duration_seconds(s.schedule)
+                  WHEN NOT EXISTS (SELECT FROM pgtrickle.pgt_dependencies AS d
+                                    WHERE d.source_relid = s.pgt_relid) THEN 1 END AS seconds
+      FROM pgtrickle.pgt_stream_tables AS s;
+
+COMMENT ON VIEW pgtrickle.effective_intervals IS
+    'The seconds from one refresh of each stream table to the next: see effective_interval.';
+
 CREATE OR REPLACE FUNCTION pgtrickle.effective_interval(stream_table bigint)
 RETURNS double precision
 LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT CASE s.tier WHEN 'hot' THEN 1 WHEN 'warm' THEN 2 WHEN 'cold' THEN 10 END
-           * CASE WHEN s.schedule <> 'calculated' THEN pgtrickle.parse_duration_seconds(s.schedule)
-                  WHEN NOT EXISTS (SELECT FROM pgtrickle.pgt_dependencies AS d
-                                    WHERE d.source_relid = s.pgt_relid) THEN 1 END
-      FROM pgtrickle.pgt_stream_tables AS s
-     WHERE s.pgt_id = effective_interval.stream_table
+    SELECT e.seconds FROM pgtrickle.effective_intervals AS e
+     WHERE e.pgt_id = effective_interval.stream_table
 $$;
 
 COMMENT ON FUNCTION pgtrickle.effective_interval(bigint) IS
@@ -284,7 +292,8 @@ COMMENT ON FUNCTION pgtrickle.recommend_schedule(text, name[]) IS
     'The interval that the history of a stream table speaks for, when most changes come, how sure that is'
     ' (0 to 1), and why.';
 
-CREATE OR REPLACE FUNCTION pgtrickle.schedule_recommendations()
+-- Each costs a look through a history: a console asks for those that it shows.
+CREATE OR REPLACE FUNCTION pgtrickle.console_advice(ids bigint[] DEFAULT NULL, max_rows integer DEFAULT NULL)
 RETURNS TABLE (name text, schedule text, current_interval_seconds double precision,
                recommended_interval_seconds double precision, delta_pct double precision,
                peak_window_cron text, confidence double precision, reasoning text)
@@ -295,11 +304,27 @@ AS $$
            p.recommended_interval_seconds,
            100 * (p.recommended_interval_seconds - e.seconds) / e.seconds, p.peak_window_cron,
            p.confidence, p.reasoning
-      FROM pgtrickle.pgt_stream_tables AS s,
+      FROM (SELECT t.pgt_id, t.pgt_schema, t.pgt_name, t.schedule
+              FROM pgtrickle.pgt_stream_tables AS t
+             WHERE t.pgt_schema <> 'pgtrickle_state' AND t.refresh_mode <> 'IMMEDIATE'
+               AND (console_advice.ids IS NULL OR t.pgt_id = ANY (console_advice.ids))
+             ORDER BY t.pgt_schema, t.pgt_name LIMIT console_advice.max_rows) AS s,
            pgtrickle.effective_interval(s.pgt_id) AS e (seconds),
            pgtrickle.plan_schedule(s.pgt_id) AS p
-     WHERE s.pgt_schema <> 'pgtrickle_state' AND s.refresh_mode <> 'IMMEDIATE'
      ORDER BY 1
+$$;
+
+COMMENT ON FUNCTION pgtrickle.console_advice(bigint[], integer) IS
+    'The recommended interval of some stream tables, beside the one in effect: of all without ids.';
+
+CREATE OR REPLACE FUNCTION pgtrickle.schedule_recommendations()
+RETURNS TABLE (name text, schedule text, current_interval_seconds double precision,
+               recommended_interval_seconds double precision, delta_pct double precision,
+               peak_window_cron text, confidence double precision, reasoning text)
+LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT * FROM pgtrickle.console_advice(NULL, NULL)
 $$;
 
 COMMENT ON FUNCTION pgtrickle.schedule_recommendations() IS
