@@ -409,6 +409,12 @@ SELECT id, count(*) FILTER (WHERE quantity > 1) OVER (PARTITION BY customer_id) 
 SELECT id FROM orders UNION DISTINCT SELECT id FROM archived_orders EXCEPT DISTINCT (SELECT id FROM
 customers INTERSECT DISTINCT SELECT id FROM products)
 
+-- construct: columns named part and group, several times
+-- differential: yes
+SELECT customer_id AS part, note AS "group" FROM orders UNION ALL SELECT customer_id AS part, note AS
+"group" FROM orders UNION SELECT a.part, a."group" FROM (SELECT id AS part, note AS "group" FROM
+archived_orders) AS a
+
 -- construct: ORDER BY ... USING
 -- differential: yes
 SELECT id, quantity FROM orders ORDER BY quantity USING >, id USING < LIMIT 3
