@@ -610,6 +610,12 @@ AS o GROUP BY customer_id
 -- differential: yes
 SELECT (SELECT count(*) FROM orders AS o WHERE o.customer_id = max(c.id)) AS n FROM customers AS c
 
+-- construct: a window function over an outer value in a subquery
+-- differential: yes
+SELECT o.id, (SELECT sum(o.quantity) OVER (ORDER BY p.id) FROM products AS p ORDER BY p.id DESC LIMIT 1)
+AS s, (SELECT max(x.l) FROM (SELECT lag(o.id) OVER (ORDER BY p.id) AS l FROM products AS p) AS x) AS l
+FROM orders AS o
+
 -- construct: DISTINCT before several arguments
 -- differential: yes
 SELECT customer_id, corr(DISTINCT quantity, product_id) FILTER (WHERE id > 3) AS c, regr_count(DISTINCT
