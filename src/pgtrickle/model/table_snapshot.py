@@ -52,6 +52,15 @@ class ListedSnapshot(Shown):
 
 
 @dataclass(frozen=True, slots=True)
+class Copied:
+    """How the rows of a snapshot were copied; the transactions are as rows name them: 32 bits."""
+
+    settled_before: int  # all transactions before this one had ended
+    by: int  # the transaction that wrote the copy
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class LakePlace:
     """Where a lake has the rows of a snapshot, and by what they are known to be the same."""
 

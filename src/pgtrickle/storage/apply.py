@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from psycopg import Connection
@@ -20,6 +21,7 @@ from pgtrickle.storage.tracking import Tracking
 
 RESULT = '"result__changes"'
 _GUARD = "pgtrickle_guard"
+_MANY_ROWS = 10_000  # in the order of the index, they touch each of its pages once
 _OPEN_GUARD = "SELECT pgtrickle.open_guard(%s::pg_catalog.regclass)"
 
 
@@ -78,7 +80,30 @@ def ensure_row_index(
     """Create the index that finds a row by its hash, unless it exists; blocks no reader."""
     [(there,)] = connection.execute(_HAS_ROW_INDEX, {"name": name.sql}).fetchall()
     if not there:
-        connection.execute(trusted(f"CREATE INDEX ON {name.sql} ({row_hash(columns)})"))
+        with building_memory(connection):
+            connection.execute(trusted(f"CREATE INDEX ON {name.sql} ({row_hash(columns)})"))
+
+
+_BUILDING_MEMORY = "256MB"
+_RAISE_MEMORY = """
+    SELECT s.setting || 'kB', pg_catalog.set_config('maintenance_work_mem', %(wanted)s, true)
+      FROM pg_catalog.pg_settings AS s
+     WHERE s.name = 'maintenance_work_mem'
+       AND s.setting::pg_catalog.int8 * 1024 < pg_catalog.pg_size_bytes(%(wanted)s)
+"""
+
+
+@contextmanager
+def building_memory(connection: Connection) -> Iterator[None]:
+    """Give the building of an index over many rows the memory that keeps its sort in one piece."""
+    with connection.transaction():
+        found = connection.execute(_RAISE_MEMORY, {"wanted": _BUILDING_MEMORY}).fetchall()
+        yield
+        for before, _ in found:
+            connection.execute(_SET_MEMORY, [before])
+
+
+_SET_MEMORY = "SELECT pg_catalog.set_config('maintenance_work_mem', %s, true)"
 
 
 _IS_OUTDATED = """
@@ -190,42 +215,84 @@ def write_result(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Places:
+    """How the rows of a stream table are to become those of another table: by their places.
+
+    Each is the query for an array.
+    """
+
+    source: str  # the relation with the rows to be inserted
+    added: str
+    removed: str
+
+
 def apply_result(
     connection: Connection,
     name: QualifiedName,
     columns: Sequence[Column],
     tracking: Tracking | None = None,
-    places: str | None = None,
 ) -> Applied:
-    """Delete and insert the weighted rows of the result, and count both.
+    """Delete and insert the weighted rows of the result, and count both."""
+    [(gone, new)] = connection.execute(
+        trusted(
+            f"SELECT COALESCE(-sum({WEIGHT}) FILTER (WHERE {WEIGHT} < 0), 0),"
+            f" count(*) FILTER (WHERE {WEIGHT} > 0) FROM {RESULT}"
+        )
+    ).fetchall()
+    deletes = write_delete(name, columns, RESULT)
+    inserts = write_insert(name, columns, RESULT)
+    return _apply(connection, name, columns, (deletes, gone), (inserts, new), tracking)
 
-    ``places`` is the query for an array with the places of the rows to be deleted, if they are
-    known.
-    """
+
+def apply_places(
+    connection: Connection,
+    name: QualifiedName,
+    columns: Sequence[Column],
+    places: Places,
+    tracking: Tracking | None = None,
+) -> Applied:
+    """Delete the rows at the places, and insert those of the other table."""
+    [(gone, new)] = connection.execute(
+        trusted(
+            f"SELECT COALESCE(cardinality(({places.removed})::tid[]), 0),"
+            f" COALESCE(cardinality(({places.added})::tid[]), 0)"
+        )
+    ).fetchall()
+    deletes = _write_delete_at(name, places.removed)
+    inserts = _write_insert_from(name, columns, places)
+    return _apply(connection, name, columns, (deletes, gone), (inserts, new), tracking)
+
+
+def _apply(
+    connection: Connection,
+    name: QualifiedName,
+    columns: Sequence[Column],
+    deleting: tuple[tuple[str, str], int],
+    inserting: tuple[str, int],
+    tracking: Tracking | None,
+) -> Applied:
+    """Run the two statements, each with the number of rows that it has to find."""
     connection.execute(_OPEN_GUARD, [name.sql])
-    expected = connection.execute(
-        trusted(f"SELECT COALESCE(sum(-{WEIGHT}), 0) FROM {RESULT} WHERE {WEIGHT} < 0")
-    ).fetchone()
+    (deletes, rows), expected = deleting
     deleted = 0
-    if expected is not None and expected[0]:
-        if places is None:
-            deletes, rows = write_delete(name, columns, RESULT)
-        else:
-            deletes, rows = _write_delete_at(name, places)
+    if expected:
         if tracking is not None:
             gone = f"{rows}\nRETURNING {tracking.returning('stored')}"
             rows = f", deleted AS (\n{gone}\n)\nINSERT INTO {tracking.deleted} TABLE deleted"
         deleted = connection.execute(trusted(f"{deletes}{rows}")).rowcount
-        if deleted != expected[0]:
+        if deleted != expected:
             raise ContentsDivergedError(
-                f'"{name}" holds {deleted} of {expected[0]} rows that are to be deleted',
+                f'"{name}" holds {deleted} of {expected} rows that are to be deleted',
                 detail="Something other than a refresh wrote to the stream table.",
                 hint=f"Rebuild it with: pgtrickle refresh {name} --full.",
             )
-    inserts = write_insert(name, columns, RESULT)
+    inserts, new = inserting
+    if new >= _MANY_ROWS:
+        inserts += f"\n ORDER BY {row_hash(columns)}"
     if tracking is not None:
-        new = f"{inserts}\nRETURNING {tracking.returning('stored')}"
-        inserts = f"WITH new AS (\n{new}\n)\nINSERT INTO {tracking.inserted} TABLE new"
+        added = f"{inserts}\nRETURNING {tracking.returning('stored')}"
+        inserts = f"WITH new AS (\n{added}\n)\nINSERT INTO {tracking.inserted} TABLE new"
     inserted = connection.execute(trusted(inserts)).rowcount
     return Applied(inserted, deleted)
 
@@ -297,6 +364,20 @@ def _write_delete_at(name: QualifiedName, places: str) -> tuple[str, str]:
     return found, (
         f"\nDELETE FROM ONLY {name.sql} AS stored"
         f" WHERE stored.ctid = ANY ((SELECT f.places FROM found AS f)::tid[])"
+    )
+
+
+def _write_insert_from(name: QualifiedName, columns: Sequence[Column], places: Places) -> str:
+    """Write the statement that inserts the rows at known places of another table.
+
+    PostgreSQL sorts an array of places and reads each page once; joined to a table, they would be
+    looked for among all of its rows.
+    """
+    names = ", ".join(quote_identifier(column.name) for column in columns)
+    return (
+        f"INSERT INTO {name.sql} AS stored ({names})\n"
+        f"SELECT {names} FROM {places.source} AS source"
+        f" WHERE source.ctid = ANY (({places.added})::tid[])"
     )
 
 

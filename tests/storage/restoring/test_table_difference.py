@@ -9,9 +9,10 @@ import psycopg
 import pytest
 
 from pgtrickle.model.sql_type import Column, SqlType
+from pgtrickle.model.table_snapshot import Copied
 from pgtrickle.model.text.names import QualifiedName
-from pgtrickle.storage.apply import Applied, ensure_row_index, is_outdated
-from pgtrickle.storage.restoring.table_difference import weigh_difference
+from pgtrickle.storage.apply import Applied, Places, ensure_row_index, is_outdated
+from pgtrickle.storage.restoring.table_difference import list_changes, weigh_difference
 
 _NAME = QualifiedName("public", "shown")
 _COLUMNS = (
@@ -63,14 +64,15 @@ def connection(database: str, request: pytest.FixtureRequest) -> Any:
         yield connection
 
 
-def weigh(connection: Any) -> Counter[str] | None:
+def weigh(connection: Any, copied: Copied | None = None) -> Counter[str] | None:
     """Return the changes, by the text of each row; None if they were not found."""
     connection.execute("ANALYZE shown")
     with connection.transaction():
-        places = weigh_difference(connection, _NAME, _COLUMNS, "ONLY saved")
+        places = weigh_difference(connection, _NAME, _COLUMNS, "ONLY saved", copied)
         if places is None:
             return None
-        gone = f"SELECT FROM shown AS s WHERE s.ctid = ANY (({places})::tid[])"
+        list_changes(connection, _NAME, _COLUMNS, places)
+        gone = f"SELECT FROM shown AS s WHERE s.ctid = ANY (({places.removed})::tid[])"
         count = 'SELECT count(*) FROM "result__changes" WHERE __weight < 0'
         assert connection.execute(gone).rowcount == connection.execute(count).fetchone()[0]
         return Counter(
@@ -124,11 +126,74 @@ def test_differing_rows_are_fetched_at_their_places(connection: Any):
     ):
         connection.execute(statement.encode())
     with connection.transaction():
-        places = weigh_difference(connection, _NAME, _COLUMNS, "ONLY saved")
-        for table in ("shown", "saved"):
+        found = weigh_difference(connection, _NAME, _COLUMNS, "ONLY saved")
+        assert isinstance(found, Places)
+        for table, places in (("shown", found.removed), ("saved", found.added)):
             query = f"SELECT FROM {table} WHERE ctid = ANY (({places})::tid[])"
             plan = "\n".join(line for (line,) in connection.execute(f"EXPLAIN {query}"))
             assert "Tid Scan" in plan
+
+
+_SINCE = {
+    "updates": ("UPDATE shown SET amount = amount + 1 WHERE id % 50 = 7",),
+    "updates that are undone": (
+        "UPDATE shown SET amount = amount + 1 WHERE id % 50 = 7",
+        "UPDATE shown SET amount = amount - 1 WHERE id % 100 = 7",
+    ),
+    "more rows": ("INSERT INTO shown SELECT i, NULL, NULL FROM generate_series(2000, 2020) AS i",),
+    "keys that others have": (
+        "INSERT INTO shown SELECT id, amount + 1, note FROM shown WHERE id < 9",
+        "UPDATE shown SET amount = 0 WHERE id = 9",
+    ),
+    "other keys": ("UPDATE shown SET id = id + 1 WHERE id % 50 = 7",),
+    "an unknown key is gone": (
+        "DELETE FROM shown WHERE id = 3",
+        "INSERT INTO shown VALUES (2000, 1, NULL), (2001, 1, NULL)",
+    ),
+    "no key": ("INSERT INTO shown VALUES (NULL, 1, NULL)",),
+    "the copy": (
+        "UPDATE saved SET amount = 0 WHERE id = 3",
+        "UPDATE shown SET amount = 0 WHERE id = 4",
+    ),
+    "rows of the copy are gone": ("DELETE FROM saved WHERE id = 3",),
+}
+_BY_COUNTING = {"updates", "updates that are undone", "more rows", "keys that others have"}
+_COPIED = """
+    SELECT pg_snapshot_xmin(pg_current_snapshot())::text::int8 & 4294967295
+"""
+
+
+@pytest.mark.parametrize("what", [*_SINCE, *_CHANGES])
+def test_rows_that_are_older_than_the_copy_are_only_counted(database: str, what: str):
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE shown (id, amount, note) AS {_FILL}".encode())
+        ensure_row_index(connection, _NAME, _COLUMNS)
+        [(before,)] = connection.execute(_COPIED).fetchall()
+        connection.execute("CREATE TABLE saved AS TABLE shown")
+        [(by, rows)] = connection.execute("SELECT min(xmin::text), count(*) FROM saved").fetchall()
+        for statement in {**_SINCE, **_CHANGES}[what]:
+            connection.execute(statement.encode())
+
+        with connection.transaction():
+            assert weigh(connection, Copied(before, int(by), rows)) == differ(connection)
+            # The way that was taken, which a wrong answer would hide.
+            [(counted,)] = connection.execute(
+                "SELECT count(*) FROM pg_attribute WHERE attname = 'keeping'"
+                """ AND attrelid = to_regclass('pg_temp."result__places"')"""
+            ).fetchall()
+
+    assert counted == (what in _BY_COUNTING or what == "nothing" or what == "looks")
+
+
+def test_copy_of_a_row_that_was_there_is_noticed(database: str):
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE shown (id, amount, note) AS {_FILL}".encode())
+        [(before,)] = connection.execute(_COPIED).fetchall()
+        connection.execute("CREATE TABLE saved AS TABLE shown")
+        [(by,)] = connection.execute("SELECT xmin::text FROM saved LIMIT 1").fetchall()
+        connection.execute("INSERT INTO shown SELECT * FROM shown WHERE id = 1")
+
+        assert weigh(connection, Copied(before, int(by), 1000)) is None
 
 
 def test_few_changed_rows_leave_the_statistics_alone(connection: Any):

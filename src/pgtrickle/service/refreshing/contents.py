@@ -14,6 +14,7 @@ from psycopg import Connection
 
 from pgtrickle.algebra.nodes import Output, Scalar
 from pgtrickle.model.sql_type import Column
+from pgtrickle.model.table_snapshot import Copied
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.model.text.trusted import trusted
 from pgtrickle.service.refreshing.refresh import Prepared
@@ -21,13 +22,14 @@ from pgtrickle.service.sinks.entry import track
 from pgtrickle.sql.scalars import column_scalar
 from pgtrickle.storage.apply import (
     Applied,
+    apply_places,
     apply_result,
     ensure_row_index,
     is_outdated,
     load_result,
     weigh_result,
 )
-from pgtrickle.storage.restoring.table_difference import weigh_difference
+from pgtrickle.storage.restoring.table_difference import list_changes, weigh_difference
 from pgtrickle.storage.tracking import Tracking
 
 
@@ -40,12 +42,20 @@ class Rows:
     condition: Scalar | None = None
     weight: str = "1"
     stored: bool = False  # in a table, as they are, which nobody changes meanwhile
+    copied: Copied | None = None  # from the stream table, and how
 
     @classmethod
-    def of_table(cls, source: str, columns: Sequence[Column], *, stored: bool = False) -> Rows:
+    def of_table(
+        cls,
+        source: str,
+        columns: Sequence[Column],
+        *,
+        stored: bool = False,
+        copied: Copied | None = None,
+    ) -> Rows:
         """Return the rows of a relation that has the columns of the result."""
         outputs = [Output(one.name, column_scalar(one.name), one.type) for one in columns]
-        return cls(outputs, source, stored=stored)
+        return cls(outputs, source, stored=stored, copied=copied)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +93,16 @@ def replace_contents(writer: Connection, prepared: Prepared, rows: Rows) -> Writ
     ensure_row_index(writer, name, columns)
     filled = applied is not None
     if applied is None:
-        places = weigh_difference(writer, name, columns, rows.source) if rows.stored else None
+        places = None
+        if rows.stored:
+            places = weigh_difference(writer, name, columns, rows.source, rows.copied)
         if places is None:
             _weigh(writer, rows, less=name)
-        applied = apply_result(writer, name, columns, tracking, places)
+            applied = apply_result(writer, name, columns, tracking)
+        else:
+            if prepared.stream_table.has_outbox:
+                list_changes(writer, name, columns, places)
+            applied = apply_places(writer, name, columns, places, tracking)
     else:
         tracking = None  # filled from empty: a sink takes all rows
     if not rows.stored or is_outdated(writer, name, applied):

@@ -21,6 +21,7 @@ from pgtrickle.catalog.capture.snapshot_gaps import adopt_snapshot_gaps
 from pgtrickle.catalog.dependencies import list_dependencies
 from pgtrickle.catalog.refreshes.leases import Lease
 from pgtrickle.catalog.restored import adopt_stream_tables
+from pgtrickle.catalog.snapshots.copied import find_copied
 from pgtrickle.catalog.snapshots.entries import find_snapshot, lock_snapshot
 from pgtrickle.catalog.stream_tables import get_stream_table_by_id, update_needs_reinit
 from pgtrickle.model.report import RefreshReport
@@ -102,7 +103,8 @@ class _Restoring:
         prepared = Prepared(refresh, self.compiled)
         with refresh.account.timed("apply"):
             source = find_rows(self.runtime, writer, self.stream_table.name, snapshot)
-            rows = Rows.of_table(source, self.compiled.columns, stored=True)
+            copied = find_copied(writer, snapshot.id, self.stream_table)
+            rows = Rows.of_table(source, self.compiled.columns, stored=True, copied=copied)
             written = replace_contents(writer, prepared, rows)
             if not snapshot.needs_reinit:
                 restore_state(writer, self.stream_table.id, snapshot.id)

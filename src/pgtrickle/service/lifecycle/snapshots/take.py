@@ -15,6 +15,7 @@ from psycopg import Connection
 from pgtrickle.binding.planning_bounds import Bounds
 from pgtrickle.catalog.capture.snapshot_gaps import inherit_gaps
 from pgtrickle.catalog.refreshes.leases import Lease, check_lease
+from pgtrickle.catalog.snapshots.copied import find_horizon, insert_copied
 from pgtrickle.catalog.snapshots.entries import find_snapshot, insert_lake_place, insert_snapshot
 from pgtrickle.catalog.stream_tables import find_plan
 from pgtrickle.errors import (
@@ -95,8 +96,10 @@ def _read_target(text: str, stream_table: StreamTable) -> QualifiedName:
 def _take(
     connection: Connection, stream_table: StreamTable, wanted: QualifiedName | None
 ) -> QualifiedName:
+    horizon = find_horizon(connection)
     table, rows = _copy_contents(connection, stream_table, wanted)
-    _record(connection, stream_table, table, rows)
+    snapshot_id = _record(connection, stream_table, table, rows)
+    insert_copied(connection, snapshot_id, stream_table, table, horizon)
     return table
 
 
