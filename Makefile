@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-immediate fuzz-hostile fuzz-lifecycle lifecycle-kill workloads corpus soak chaos hostile relay-chaos bench-race lake-random lake-kill \
-  lake-crowd audit demo demo-small demo-leaderboard demo-auction demo-loop demo-snapshot demo-lake demo-ui bench bench-latency bench-capture bench-wal bench-idle bench-switches bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
-  bench-flatness bench-cost-model bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-console bench-lake bench-outbox bench-inbox bench-relay bench-snapshots bench-projects bench-report bench-check check ci docs site test-matrix test-dbt test-dagster test-airflow test-prefect package-sizes deploy-check newcomer check-image release-check clean
+  lake-crowd audit demo demo-small demo-leaderboard demo-auction demo-loop demo-snapshot demo-lake demo-ui bench bench-latency bench-capture bench-wal bench-idle bench-dispatch bench-switches bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
+  bench-flatness bench-cost-model bench-choices bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-console bench-lake bench-outbox bench-inbox bench-relay bench-snapshots bench-projects bench-report bench-check check ci docs site test-matrix test-dbt test-dagster test-airflow test-prefect package-sizes deploy-check newcomer check-image release-check clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -198,6 +198,12 @@ bench-idle: setup  ## a thousand stream tables with nothing to do
 	$(BENCH).idle_tables --output $(OUTPUT)/idle.json
 	$(REPORT) $(OUTPUT)/idle.json
 
+# TABLES=numbers with spaces, ROUNDS=passes alone, SECONDS=n under load.
+bench-dispatch: setup  ## what a pass of the scheduler takes with 500 and 1,000 stream tables that change
+	$(BENCH).dispatch $(if $(TABLES),--tables $(TABLES)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SECONDS),--seconds $(SECONDS)) \
+	  --output $(OUTPUT)/dispatch.json
+	$(REPORT) $(OUTPUT)/dispatch.json
+
 bench-switches: setup  ## a changed setting in four processes, and a scrape with a thousand stream tables: ROUNDS=n, TABLES=n
 	$(BENCH).switches $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(TABLES),--tables $(TABLES)) --output $(OUTPUT)/switches.json
 	$(REPORT) $(OUTPUT)/switches.json
@@ -257,6 +263,11 @@ bench-cost-model: setup  ## whether the cost model chooses the better refresh
 	$(BENCH).tpch.cost_model $(call AT,$(SCALE)) $(if $(SHARE),--share $(SHARE)) \
 	  --output $(OUTPUT)/cost-model-sf$(SCALE).json $(TPCH)
 	$(REPORT) $(OUTPUT)/cost-model-sf$(SCALE).json
+
+bench-choices: setup  ## whether engine = auto takes the best of Spark, PostgreSQL and everything anew
+	$(BENCH).tpch.choices $(call AT,$(SCALE)) $(if $(SHARE),--share $(SHARE)) \
+	  --output $(OUTPUT)/choices-sf$(SCALE).json $(TPCH)
+	$(REPORT) $(OUTPUT)/choices-sf$(SCALE).json
 
 # ENGINES="--engine auto --engine spark", ROUNDS=loads of each.
 bench-first-loads: setup  ## create_stream_table by each engine beside CREATE MATERIALIZED VIEW
@@ -368,13 +379,13 @@ test-dagster test-airflow test-prefect: test-%:
 package-sizes: setup  ## what each extra takes, in fresh environments
 	$(BIN)/python -m tools.package_sizes
 
-deploy-check: setup  ## wheel, image, unit, chart and manifests, with the programs that read them
+deploy-check: setup  ## wheel, image, Compose, unit, chart and manifests, with the programs that read them
 	$(BIN)/python -m tools.check_deploy
 
 newcomer: setup  ## with a stopwatch, from an empty directory to a verified table: WALK=small or spark
 	$(BIN)/python -m tools.newcomer $(WALK)
 
-check-image: setup  ## build the image with buildah, and run a demo in it
+check-image: setup  ## build the image with buildah, and run in it what Compose would run
 	$(BIN)/python -m tools.check_image
 
 release-check: setup  ## what RELEASE.md asks for, as far as a program can tell

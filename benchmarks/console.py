@@ -8,7 +8,9 @@ It makes a database with stream tables and a history, and then measures
 * ``pgtrickle top`` in a real terminal of 120 by 40: the time to the first paint, the bytes that it
   writes to the terminal, and the processor time of it and of its sessions on the server;
 * ``pgtrickle ui`` with some viewers of the graph: the same, and the time from a commit to the event
-  that makes the graph of the page pulse.
+  that makes the graph of the page pulse;
+* the page in a browser, where chromium is installed: the time to its first paint and until its
+  first panel can be used, and the bytes of its files.
 
 PostgreSQL computes the refreshes; nothing of the loading is measured.
 """
@@ -44,9 +46,11 @@ from pgtrickle.catalog.console.read import Wanted, take_picture
 from pgtrickle.console.panels import PANELS
 from pgtrickle.embedded.server import start_embedded
 from pgtrickle.settings import POSTGRES, Settings
+from tests.console.browser import find_program, started
 from tests.fakes.engine import NoEngine
 
 _PER_SOURCE = 10  # stream tables
+_OPENED = 5  # times that the page is opened in a browser
 _ON_SCREEN = 38  # lines of a terminal of 40
 _HISTORY = """
     INSERT INTO pgtrickle.pgt_refresh_history
@@ -228,12 +232,49 @@ def _page(dsn: str, given: argparse.Namespace) -> Iterator[Row]:
         yield ["ui: of it on the server", round(used[1] / given.seconds * 100, 2), "% of a core"]
         sent = (viewers[0].bytes - before) / given.seconds
         yield ["ui: bytes to each viewer", round(sent), "bytes/s"]
+        yield from _browser(f"http://127.0.0.1:{url.port}/login?token={token}")
         times = sorted(_pulses(dsn, viewers[0], given.notices))
         yield ["ui: from a commit to the pulse, p50", round(statistics.median(times), 1), "ms"]
         yield ["ui: from a commit to the pulse, most", round(times[-1], 1), "ms"]
     finally:
         process.terminate()
         process.wait(timeout=30)
+
+
+# Notes when the first line of a panel is there to be clicked.
+_OBSERVE = """
+    new MutationObserver((_, observer) => {
+      if (!document.querySelector("tr[data-key]")) return;
+      window.usable = performance.now();
+      observer.disconnect();
+    }).observe(document, { childList: true, subtree: true });
+"""
+_TIMES = """() => [
+    performance.getEntriesByName("first-contentful-paint")[0].startTime, window.usable,
+    [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
+      .reduce((sum, one) => sum + one.transferSize, 0)]
+"""
+
+
+def _browser(url: str) -> Iterator[Row]:
+    """Open the page several times, each in a browser that knows nothing of it."""
+    if find_program() is None:
+        say("no chromium is installed: the page is not opened")
+        return
+    found = []
+    with started() as browser:
+        for _ in range(_OPENED):
+            context = browser.new_context(viewport={"width": 1200, "height": 800})
+            context.add_init_script(_OBSERVE)
+            page = context.new_page()
+            page.goto(url)
+            page.wait_for_selector("tr[data-key]")
+            found.append(page.evaluate(_TIMES))
+            context.close()
+    painted, usable, sent = (statistics.median(one) for one in zip(*found, strict=True))
+    yield ["page: first paint", round(painted), "ms"]
+    yield ["page: first panel can be used", round(usable), "ms"]
+    yield ["page: bytes of its files", round(sent), "bytes"]
 
 
 class _Viewer:

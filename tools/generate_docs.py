@@ -24,6 +24,7 @@ from pgtrickle.model.metrics import (
     OF_A_RELAY,
     OF_EACH_DAEMON,
     OF_INBOUND,
+    OF_SPARK,
     OF_THE_LEADER,
     SHOWN,
     Metric,
@@ -258,6 +259,14 @@ _DAEMON_METRICS_INTRODUCTION = (
     " those of its scheduler, not manual ones or requests from SQL; an"
     " [idle](architecture.md#nothing-to-do) stream table is not refreshed."
 )
+_SPARK_METRICS_INTRODUCTION = (
+    "Each daemon reports these about the Spark that it uses. The first four are what the process"
+    " knows by itself, and are always there. The others are what Spark tells, whether the daemon"
+    " has started it or got a session from a program. They are absent, not 0, while Spark does not"
+    " run, when it does not answer within a second, and with Spark Connect, which does not tell"
+    " them. A scrape never starts Spark. In a session that others use, too, their jobs and tasks"
+    " are counted with ours."
+)
 _LEADER_METRICS_INTRODUCTION = (
     "These come from the catalog and cover the work of all processes. Only the leading daemon"
     " reports them, so that a sum over several daemons counts nothing twice. They are read with a"
@@ -473,6 +482,9 @@ def metrics_page() -> str:
             "## Of each daemon",
             _DAEMON_METRICS_INTRODUCTION,
             _table(header, [*map(_metric_row, OF_EACH_DAEMON)]),
+            "## Of Spark",
+            _SPARK_METRICS_INTRODUCTION,
+            _table(header, [*map(_metric_row, OF_SPARK)]),
             "## Of the daemon that leads",
             _LEADER_METRICS_INTRODUCTION,
             _table(header, [*map(_metric_row, OF_THE_LEADER)]),

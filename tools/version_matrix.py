@@ -4,7 +4,8 @@
 
 Servers are archives of Maven, unpacked for the run; each PySpark has an environment of its own in
 ``build``, which is made once.  Results are kept in ``build/versions.json``, so that a long run can
-be made in pieces; ``--record`` writes them to docs/quality.  ``--more`` runs the tests of the
+be made in pieces; ``--record`` writes them to docs/quality, beside those of pairs that were not run
+again.  ``--more`` runs the tests of the
 corners, oldest and newest of both, instead of the smoke test.
 """
 
@@ -14,6 +15,7 @@ import argparse
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import tarfile
@@ -58,6 +60,9 @@ Tests ran on each PostgreSQL that is supported with each PySpark that is support
 it. `make test-matrix` runs them again. Run on {dates}, with a load of {least} to {most} on {cores}
 cores.
 """
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_LOADS = re.compile(r"load of (\S+) to (\S+) on")
+_ROW = re.compile(r"^(\| (\d+)\S* \| (\d+\.\d+)\S* \|.*\|)$", re.MULTILINE)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -79,7 +84,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.write(f"PostgreSQL {postgres}, PySpark {pyspark}: {_told(outcome)}\n")
             sys.stdout.flush()
     if given.record:
-        PAGE.write_text(page(json.loads(RESULTS.read_text())), encoding="utf-8")
+        found = page(json.loads(RESULTS.read_text()), PAGE.read_text(encoding="utf-8"))
+        PAGE.write_text(found, encoding="utf-8")
     return 1 if failed else 0
 
 
@@ -154,22 +160,33 @@ def keep(pair: str, outcome: dict[str, object]) -> None:
     RESULTS.write_text(json.dumps({**known, pair: outcome}, indent=1, sort_keys=True))
 
 
-def page(results: Mapping[str, Mapping[str, object]]) -> str:
-    """Return the page with the results."""
-    dates = " and ".join(sorted({str(one["date"]) for one in results.values()}))
-    loads = sorted(float(str(one["load"])) for one in results.values())
-    text = _INTRODUCTION.format(dates=dates, least=loads[0], most=loads[-1], cores=os.cpu_count())
+def page(results: Mapping[str, Mapping[str, object]], before: str = "") -> str:
+    """Return the page with the results, and with those of ``before`` for other pairs."""
+    introduction, *parts = before.split("\n## ")
+    dates = {str(one["date"]) for one in results.values()} | set(_DATE.findall(introduction))
+    loads = {float(str(one["load"])) for one in results.values()}
+    loads |= {float(one) for told in _LOADS.findall(introduction) for one in told}
+    text = _INTRODUCTION.format(
+        dates=" and ".join(sorted(dates)), least=min(loads), most=max(loads), cores=os.cpu_count()
+    )
     for kind, title, tests in (
         ("smoke", "Every pair: smoke test", SMOKE),
         ("more", "Corners: more tests", CORNERS),
     ):
-        found = [one for key, one in sorted(results.items()) if key.endswith(f" {kind}")]
-        if found:
+        rows = {
+            (server, pyspark): row
+            for part in parts
+            if part.startswith(title)
+            for row, server, pyspark in _ROW.findall(part)
+        }
+        for key, one in results.items():
+            if key.endswith(f" {kind}"):
+                server, pyspark, _ = key.split()
+                rows[server, pyspark] = f"| {' | '.join(str(one[word]) for word in _WORDS)} |"
+        if rows:
             names = ", ".join(f"`{one}`" for one in tests)
             text += f"\n## {title}\n\n{names}, without the long ones.\n\n{_HEAD}"
-            text += "".join(
-                f"| {' | '.join(str(one[word]) for word in _WORDS)} |\n" for one in found
-            )
+            text += "".join(f"{rows[pair]}\n" for pair in sorted(rows))
     return text
 
 

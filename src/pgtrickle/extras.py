@@ -60,6 +60,12 @@ _WORK: Final = MappingProxyType(
 )
 
 
+# What helps without the extra, before the daemon that has it.
+_WITHOUT: Final = MappingProxyType(
+    {"spark": " Or let PostgreSQL compute, without Spark and Java: PGTRICKLE_ENGINE=postgres."}
+)
+
+
 def require(module: str) -> None:
     """Raise ST508 unless a module of an extra is installed."""
     try:
@@ -79,8 +85,8 @@ def lacking(module: str) -> MissingExtraError:
     extra = EXTRA_OF[module]
     return MissingExtraError(
         f"{module} is not installed, and this process is to {_WORK[extra]}",
-        hint=f"Install it: pip install 'pgtrickle[{extra}]'. Or let a daemon do the work, on a"
-        " machine that has it.",
+        hint=f"Install it: pip install 'pgtrickle[{extra}]'.{_WITHOUT.get(extra, '')}"
+        " Or let a daemon do the work, on a machine that has it.",
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 if TYPE_CHECKING:  # commands that only read the catalog need neither Arrow nor the compiler
     import pyarrow as pa
 
+    from pgtrickle.model.insight.engine_figures import EngineCounts, SparkFigures
     from pgtrickle.model.insight.rehearsal import SparkStageFigures
     from pgtrickle.model.text.names import QualifiedName
     from pgtrickle.sql.translate import Dialect
@@ -58,6 +59,11 @@ class Engine(Protocol):
         """The time that the next computation takes to start the engine; 0 while it runs."""
         ...
 
+    @property
+    def counts(self) -> EngineCounts | None:
+        """What this process has asked of the engine, if it counts; does not wait."""
+        ...
+
     def run(self, sql: str, inputs: Mapping[str, pa.Table]) -> pa.Table:
         """Evaluate ``sql`` over small relations of the given names.
 
@@ -94,6 +100,13 @@ class Engine(Protocol):
 
     def list_work(self, job: str) -> Sequence[SparkStageFigures]:
         """Return the latest stages that the engine ran for a refresh, if it counts them."""
+        ...
+
+    def measure(self) -> SparkFigures | None:
+        """Return what the running engine knows of itself; None if it does not run or tell.
+
+        Never starts it, and may wait for its answer as long as it hangs.
+        """
         ...
 
     def note_progress(self, job: str) -> None:

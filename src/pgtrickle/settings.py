@@ -157,6 +157,13 @@ class Settings:
     sla_window_hours: float = _setting(
         24.0, "The hours that sla_summary and the alerts on service levels look back.", 0.01, 87600
     )
+    sla_error_budget_percent: float = _setting(
+        1.0,
+        "The share of the time in which a service level may be missed, and without one of the"
+        " refreshes that may fail, in percent; kept in the settings table.",
+        0.001,
+        100,
+    )
     schedule_recommendation_min_samples: int = _setting(
         20,
         "The number of refreshes with changes below which the planner recommends nothing, kept in"

@@ -51,7 +51,8 @@ RELEASED = {
     22: "50ba38bff7e09de2b0111776d1938b630c066b1dceff81862fa71e8e410b107d",
     23: "f75c179305a789337e3898a4d19879c23117f22b872f636b9d9efedb8af8e1ea",
     24: "dae6db21313a40c761403c047d2aff6269bd05c5e1b62e97a287674585dc7a7f",
-    25: "914ce302fe82fc98ebda9e199a47c91c03a3edd202fffaa51852ee68f50c79cc",
+    25: "b4c378be91248adea920867e7a7b55c4eef96136523a3c3150860cdfd3a042ef",
+    26: "f4ab5d942372a46677eb8ffa33361dd7a2787d5af585e169cd81fa6853b2611f",
 }
 ALL = [
     *(f"{migration.version:04d} {migration.description}" for migration in list_migrations()),

@@ -102,6 +102,7 @@ def test_small_installation_works_with_postgres_as_the_engine(shop: str, tmp_pat
     [
         (SMALL, ("--sink", "ducklake"), "lake"),
         ("pyspark,py4j", (), "spark"),
+        (SMALL, (), "spark"),
     ],
 )
 def test_work_that_needs_an_extra_names_it_and_changes_nothing(

@@ -246,6 +246,14 @@ def test_alter_changes_what_is_given(cli: CommandLine, cheap: str) -> None:
     assert document["status"] == "ACTIVE"
 
 
+def test_alter_says_why_it_runs_as_full(cli: CommandLine, cheap: str) -> None:
+    altered = cli("alter", cheap, "--refresh-mode", "auto", "--query", _TIMELY).stdout
+
+    reason = cli("show", cheap, "--json").json["downgrade_reason"]
+    assert reason
+    assert f"mode AUTO, runs as FULL: {reason}" in " ".join(altered.split())
+
+
 def test_alter_replaces_the_query(cli: CommandLine, cheap: str, tmp_path: Path) -> None:
     file = tmp_path / "query.sql"
     file.write_text("SELECT id, price FROM items WHERE price > 0")

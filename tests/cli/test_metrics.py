@@ -103,6 +103,7 @@ def test_each_metric_has_the_documented_name_and_labels(shop: Trickle) -> None:
         "pgtrickle_refresh_seconds",  # a histogram is known by its buckets
         # Of what is not there.
         "pgtrickle_sla_seconds",
+        "pgtrickle_oldest_transaction_seconds",
         "pgtrickle_slot_lag_bytes",
         "pgtrickle_immediate_rows_total",
         "pgtrickle_immediate_statements_total",
@@ -203,6 +204,17 @@ def test_stream_tables_are_told_by_status_and_staleness(shop: Trickle) -> None:
     assert found["pgtrickle_staleness_seconds", "public.copy"] >= 3600
     assert found["pgtrickle_consecutive_errors", "public.copy"] == 0
     assert found["pgtrickle_requests_queued",] == 0
+
+
+def test_oldest_transaction_is_told_while_it_is_open(shop: Trickle) -> None:
+    with serving(shop) as (_, address), psycopg.connect(shop.dsn) as writer:
+        writer.execute("SELECT pg_sleep(0.1)")
+        found = scrape(address)
+        writer.rollback()
+        ended = scrape(address)
+
+    assert 0.1 <= found["pgtrickle_oldest_transaction_seconds",] < 60
+    assert ("pgtrickle_oldest_transaction_seconds",) not in ended
 
 
 def test_series_of_stream_tables_are_bounded(

@@ -17,6 +17,8 @@ from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
 from pgtrickle.cli.daemon.metrics_text import PageWriter
+from pgtrickle.cli.daemon.readings import Reading
+from pgtrickle.model.metrics import Metric, MetricKind
 
 _TEXTS = st.text(alphabet=st.sampled_from('ab"\\\n{},= é'), max_size=6)
 _VALUES = st.floats() | st.integers(min_value=-(2**53), max_value=2**53).map(float)
@@ -66,4 +68,23 @@ def test_labels_are_kept_for_one_page_only() -> None:
     writer.write(families([("a", "b", 1.0)]), "shop")
     writer.write(families([("c", "d", 1.0)]), "shop")
 
-    assert not any("a" in dict(labels).values() for labels in writer._texts)
+    assert not any('"a"' in text for text in writer._texts.values())
+
+
+@given(st.dictionaries(st.tuples(_TEXTS, _TEXTS), _VALUES | st.booleans(), max_size=4), _TEXTS)
+def test_readings_are_written_as_the_families_that_they_are(
+    values: dict[tuple[str, ...], float], database: str
+) -> None:
+    metrics = [
+        Metric("one", MetricKind.GAUGE, "A gauge\nin two lines.", ("table", "change")),
+        Metric("two_total", MetricKind.COUNTER, "A \\ counter.", ("table", "change")),
+        # The labels of this one have the same values, and other names.
+        Metric("three_total", MetricKind.COUNTER, "Another.", ("table", "action")),
+    ]
+    readings = [Reading(one, values) for one in metrics]
+    writer, of_families = PageWriter(), PageWriter()
+
+    for name in (database, database, f"{database}2"):
+        page = writer.write(readings, name)
+
+        assert page == of_families.write([one.family() for one in readings], name)

@@ -103,13 +103,15 @@ def served(
     token: str = TOKEN,
     sign_in: SignIn | None = None,
     proxies: Collection[str] = (),
+    watch: Watch | None = None,
 ) -> Iterator[Site]:
-    """Serve the page for a test."""
+    """Serve the page for a test: of a database, or of one picture if there is such a watch."""
     guard = make_guard(token, (), read_only=read_only, proxies=proxies)
     guard.requests = Rate(burst=10_000, per_second=10_000)
     guard.deeds = Rate(burst=100, per_second=100)
-    watch = Watch(trickle)
-    watch.listen()
+    if watch is None:
+        watch = Watch(trickle)
+        watch.listen()
     server = make_server(trickle, watch, guard, seconds=0.2, sign_in=sign_in)
     listener = socket.create_server(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)

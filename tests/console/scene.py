@@ -91,6 +91,34 @@ _HAPPENINGS = (
                AS d (name, status, attempts, bytes, rows, snapshot, finished, again, error, since,
                      hint)
           JOIN pgtrickle.pgt_stream_tables ON pgt_name = d.name""",
+    """INSERT INTO pgtrickle.pgt_relay_pipelines (pipeline, pgt_id, definition)
+        SELECT d.pipeline, pgt_id, jsonb_build_object('sink', d.sink)
+          FROM (VALUES ('revenue-to-kafka', 'kafka'), ('revenue-to-hook', 'webhook'),
+                       ('revenue-to-files', 'file')) AS d (pipeline, sink),
+               pgtrickle.pgt_stream_tables WHERE pgt_name = 'revenue'""",
+    f"""INSERT INTO pgtrickle.pgt_relay_states
+               (pipeline, pgt_id, sink, state, holder, held_until, outbox_id, messages, sent_at,
+                error_code, error, hint)
+        SELECT d.pipeline, pgt_id, d.sink, d.state, 'db1:4711:a', {NOON}, 9, d.messages,
+               {NOON} - interval '4 s', d.code, d.error, d.hint
+          FROM (VALUES ('revenue-to-kafka', 'kafka', 'streaming', 1234, NULL, NULL, NULL),
+                       ('revenue-to-hook', 'webhook', 'blocked', 17, 'ST823', '410 Gone',
+                        'Mend the receiver, then resume it.'))
+               AS d (pipeline, sink, state, messages, code, error, hint),
+               pgtrickle.pgt_stream_tables WHERE pgt_name = 'revenue'""",
+    """INSERT INTO pgtrickle.pgt_inboxes
+              (relid, schema_name, inbox_name, max_retries, schedule_seconds, retention_hours)
+       VALUES ('events', 'public', 'events', 3, 5, 24)""",
+    """INSERT INTO pgtrickle.pgt_inbound_pipelines (pipeline, inbox_id, definition)
+        SELECT 'payments', inbox_id, '{"origin": "kafka"}' FROM pgtrickle.pgt_inboxes""",
+    f"""INSERT INTO pgtrickle.pgt_inbound_states
+               (pipeline, inbox_id, origin, state, holder, held_until, messages, duplicates, lag,
+                received_at)
+        SELECT 'payments', inbox_id, 'kafka', 'receiving', 'db1:4711:a', {NOON}, 4321, 12, 3,
+               {NOON} - interval '1 s' FROM pgtrickle.pgt_inboxes""",
+    f"""UPDATE pgtrickle.pgt_outbox_entries SET created_at = {NOON} - interval '6 s'""",
+    """UPDATE pgtrickle.pgt_leader SET saturation = '{"waiting": 2, "limit": 4,
+       "reason": "every worker is busy"}'""",
 )
 # The figures of a machine that always takes the same time.
 _TIMES = (
@@ -127,9 +155,12 @@ def set_up(dsn: str) -> None:
         for name, query in STREAM_TABLES.items():
             mode = "DIFFERENTIAL" if name == "revenue" else "AUTO"  # which does not explore
             trickle.create_stream_table(f'"{name}"', query, refresh_mode=mode)
-        for number in range(1, REFRESHES):
+        for number in range(1, REFRESHES - 1):
             _run(user, f"UPDATE orders SET quantity = quantity + 1 WHERE id = {number}")
             trickle.refresh_stream_table("revenue")
+        trickle.outbox.enable_outbox("revenue")
+        _run(user, "UPDATE orders SET quantity = quantity + 1 WHERE id = 100")
+        trickle.refresh_stream_table("revenue")
         trickle.snapshots.snapshot_stream_table("revenue", "monday")
         trickle.scheduler.pause_scheduler("best")
         trickle.scheduler.set_stream_table_sla("per_customer", "2m")
@@ -161,5 +192,30 @@ def still(trickle: Trickle, name: str) -> Picture:
     settings = tuple(one for one in picture.settings or () if one.name in SETTINGS)
     capture = tuple(replace(one, buffer_bytes=8192) for one in picture.capture or ())
     snapshots = tuple(replace(one, size_bytes=16384) for one in picture.snapshots or ())
-    fixed: dict[str, Any] = {"settings": settings, "capture": capture, "snapshots": snapshots}
+    fixed: dict[str, Any] = {
+        "settings": settings,
+        "capture": capture,
+        "snapshots": snapshots,
+        "metrics": tuple(
+            replace(
+                one,
+                oldest_contents_seconds=190.0,
+                buffer_rows=112,
+                buffer_bytes=122_880,
+                capture_lag_seconds=3.2,
+            )
+            for one in picture.metrics or ()
+        ),
+        "service_levels": tuple(
+            replace(
+                one,
+                freshness_lag_s=AGES.get(one.stream_table, 5.0),
+                error_budget_remaining=None if one.sla_s is None else 0.44,
+            )
+            for one in picture.service_levels or ()
+        ),
+        "relays": tuple(
+            replace(one, lag_seconds=6.0 * (one.lag_entries > 0)) for one in picture.relays or ()
+        ),
+    }
     return replace(picture, moment=moment, tables=tables, **fixed)

@@ -16,7 +16,6 @@ from pgtrickle.console.closer import compare_moments, edge_figures, tail_changes
 from pgtrickle.errors import SettingError, TrickleError
 from pgtrickle.settings import POSTGRES, Settings
 from tests.catalog.databases import ordinary_role
-from tests.console.browser import Page, opened
 from tests.console.pages import Site, served
 from tests.fakes.engine import DuckDbEngine, NoEngine
 from tests.labs.lab import Lab
@@ -164,46 +163,3 @@ def test_read_only_creates_nothing(shop: Lab) -> None:
         assert site.act("/api/create", given).status == 403
     with pytest.raises(TrickleError):
         shop.trickle.get_stream_table("n")
-
-
-@pytest.fixture
-def page(site: Site, tmp_path: Path) -> Iterator[Page]:
-    with opened(site.url, tmp_path / "profile") as made:
-        yield made
-        assert made.errors == []
-
-
-def test_people_look_closer_on_the_page(page: Page, shop: Lab) -> None:
-    shop.trickle.outbox.enable_outbox("sums")
-    change(shop, 5)
-    page.resize(1200, 800)
-    page.wait("!!document.querySelector('tr[data-key=\"public.sums\"]')")
-    page.run(
-        "document.querySelector('tr[data-key=\"public.sums\"]')"
-        ".dispatchEvent(new MouseEvent('dblclick', {bubbles: true}))"
-    )
-    page.wait("document.querySelectorAll('#chart rect').length >= 2")
-    for name in ("rows", "lag", "cost", "latency"):
-        page.click(f"[data-measure={name}]")
-        page.wait(
-            f"document.querySelector('#chart').getAttribute('aria-label').startsWith('{name}')"
-        )
-
-    page.click("#buttons button:last-child")
-    page.wait("document.querySelector('#flow .figures')?.textContent.includes('2 rows')")
-
-    page.click("#follow")
-    page.wait("document.querySelector('#follows').textContent.includes('outbox')")
-    seen = page.run("document.querySelectorAll('#changes li').length")
-    change(shop, 6)
-    page.wait(f"document.querySelectorAll('#changes li').length > {seen}")
-
-    page.click("[data-panel=overview]")
-    page.wait("!document.querySelector('#query').hidden")
-    page.run("document.querySelector('#sql').value = 'SELECT id FROM t'")
-    page.click("#validate")
-    page.wait("document.querySelector('.estimate')?.textContent.includes('rows')")
-    page.run("document.querySelector('#creation input').value = 'public.copy'")
-    page.click("#creation button")
-    page.click("#question button[value=yes]")
-    page.wait("document.querySelector('#said').textContent.includes('is created with 50 rows')")

@@ -1,12 +1,10 @@
-"""The page: panels as JSON, events, deeds; and in a real browser, as people use it."""
+"""The page without a browser: panels as JSON, events, deeds."""
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from importlib import resources
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +13,6 @@ from pgtrickle import Trickle
 from pgtrickle.console.panels import PANELS
 from pgtrickle.errors import ConnectionLostError
 from pgtrickle.settings import POSTGRES, Settings
-from tests.console.browser import Page, opened
 from tests.console.pages import Site, served
 from tests.fakes.engine import NoEngine
 from tests.fixtures.restartable import OwnServer
@@ -109,56 +106,6 @@ def test_actions_and_queries_are_answered(shop: Lab, site: Site) -> None:
     wrong = site.act("/api/validate", {"query": "SELECT id, nonsense FROM t"}).json
     assert not wrong["usable"]
     assert "^^^^^^^^" in wrong["reasons"][0]["detail"]
-
-
-@pytest.fixture
-def page(site: Site, tmp_path: Path) -> Iterator[Page]:
-    with opened(site.url, tmp_path / "profile") as made:
-        yield made
-        assert made.errors == []
-
-
-def test_people_use_the_page(page: Page, shop: Lab) -> None:
-    page.resize(1200, 800)
-    page.wait("!!document.querySelector('tr[data-key=\"public.sums\"]')")
-    assert "token" not in page.run("location.href")
-
-    page.click("[data-panel=graph]")
-    page.wait("document.querySelectorAll('.node').length === 3")
-    shop.run("UPDATE t SET v = v + 1 WHERE id = 1")
-    shop.trickle.refresh_stream_table("sums")
-    page.wait("document.querySelector('[data-name=\"public.sums\"]').dataset.pulses >= 1")
-
-    page.click('[data-name="public.sums"] rect')
-    page.wait("document.querySelectorAll('#chart rect').length === 2")
-    page.click("[data-action=refresh]")
-    page.wait("document.querySelector('#question').open")
-    page.click("#question button[value=yes]")
-    page.wait("document.querySelector('#said').textContent.includes('NO_DATA')")
-
-    page.click("[data-panel=overview]")
-    page.wait("!document.querySelector('#query').hidden")
-    page.run("document.querySelector('#sql').value = 'SELECT id,\\n nonsense FROM t'")
-    page.click("#validate")
-    assert page.wait("document.querySelector('.wrong')?.textContent") == "nonsense"
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_everybody_can_use_it(page: Page, scheme: str) -> None:
-    """By axe, in light and dark; nothing is wider than a phone."""
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    page.call("Emulation.setEmulatedMedia", features=features)
-    page.resize(390, 800)
-    page.wait("!!document.querySelector('tr[data-key=\"public.sums\"]')")
-    axe = resources.files("axe_core_python").joinpath("axe.min.js").read_text()
-    page.run(f"{axe}; 0")
-    page.click('tr[data-key="public.sums"]')
-    for panel in ("overview", "graph", "table", "settings"):
-        page.click(f"[data-panel={panel}]")
-        page.wait("document.querySelectorAll('#sheet tbody tr').length > 1")
-        found = json.loads(page.run("axe.run().then((one) => JSON.stringify(one.violations))"))
-        assert [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in found] == []
-        assert page.run("document.scrollingElement.scrollWidth") <= 390
 
 
 def test_the_page_loads_nothing_from_elsewhere() -> None:

@@ -7,19 +7,25 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 import yaml
 from typer.testing import CliRunner
 
 from pgtrickle.cli.main import app
+from pgtrickle.cli.system.demo import DemoName
 from pgtrickle.model.version import VERSION
 from pgtrickle.settings import Settings
 from tools.check_deploy import CHART, DEPLOY, MANIFESTS, UNIT, verify_unit
 
 CONTAINERFILE = (DEPLOY / "container" / "Containerfile").read_text()
+COMPOSE = {one.name: one for one in sorted((DEPLOY / "container").glob("*compose.yaml"))}
+# What the image of PostgreSQL reads: https://hub.docker.com/_/postgres
+OF_POSTGRES = {"POSTGRES_DB", "POSTGRES_PASSWORD_FILE"}
 
 
 def documents(path: Path) -> list[Any]:
@@ -54,6 +60,72 @@ def test_every_command_of_the_deployments_is_one() -> None:
     containers = {one["name"]: one for one in [*pod["containers"], *pod["initContainers"]]}
     assert takes(containers["daemon"]["args"])
     assert takes(containers["init"]["args"])
+
+
+def services(file: str) -> dict[str, Any]:
+    return yaml.safe_load(COMPOSE[file].read_text())["services"]  # type: ignore[no-any-return]
+
+
+def ours() -> list[Any]:
+    """Return the services of the files of Compose that are made from our image."""
+    return [one for file in COMPOSE for one in services(file).values() if "build" in one]
+
+
+def test_every_command_of_compose_is_one() -> None:
+    daemon = services("compose.yaml")["daemon"]
+    [script] = daemon["command"]
+    lines = [line.removeprefix("exec ") for line in script.splitlines()]
+    typed = [shlex.split(line)[1:] for line in lines if line.startswith("pgtrickle ")]
+    assert [one[0] for one in typed] == ["init", "run"]
+    assert all(takes(one) for one in typed)
+    # The shell that reads them can: -n looks without acting.
+    assert daemon["entrypoint"][:1] == ["/bin/sh"]
+    shell = [*daemon["entrypoint"], script.replace("$$", "$")]
+    subprocess.run([shell[0], "-n", *shell[1:]], check=True)
+
+    demo = services("demo.compose.yaml")["demo"]
+    assert demo["entrypoint"] == ["pgtrickle", "demo"]
+    assert takes([*demo["entrypoint"][1:], *demo["command"]])
+    said = COMPOSE["demo.compose.yaml"].read_text()
+    named = re.findall(r"--rm demo (\w+)$|In place of (\w+): (.*)\. Each", said, re.MULTILINE)
+    words = set(re.findall(r"\w+", " ".join(" ".join(one) for one in named))) - {"or"}
+    assert words == {one.value for one in DemoName}
+
+
+def test_every_variable_of_compose_is_read_by_somebody() -> None:
+    libpq = {one.envvar.decode() for one in psycopg.pq.Conninfo.get_defaults() if one.envvar}
+    settings = {f"PGTRICKLE_{name.upper()}" for name in Settings.__dataclass_fields__}
+    for one in ours():
+        assert set(one.get("environment", {})) <= libpq | settings
+    database = services("compose.yaml")["postgres"]
+    assert set(database["environment"]) == OF_POSTGRES
+
+
+def test_what_compose_builds_from_is_there() -> None:
+    extras = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    for one in ours():
+        context = (DEPLOY / "container" / one["build"]["context"]).resolve()
+        assert (context / one["build"]["dockerfile"]).read_text() == CONTAINERFILE
+        for copied in re.findall(r"^COPY ((?:\w\S* )+)\./", CONTAINERFILE, re.MULTILINE):
+            assert all((context / name).exists() for name in copied.split())
+        arguments = one["build"].get("args", {})
+        for name in arguments:
+            assert re.search(rf"^ARG {name}\b", CONTAINERFILE, re.MULTILINE)
+        assert set(arguments.get("EXTRAS", "lake").split(",")) <= set(extras)
+
+
+def test_what_compose_refers_to_is_in_the_same_file() -> None:
+    for path in COMPOSE.values():
+        whole = yaml.safe_load(path.read_text())
+        for one in whole["services"].values():
+            assert set(one.get("secrets", [])) <= set(whole.get("secrets", {}))
+            mounted = {volume.partition(":")[0] for volume in one.get("volumes", [])}
+            assert mounted <= set(whole.get("volumes", {}))
+            for other, how in one.get("depends_on", {}).items():
+                assert how == {"condition": "service_healthy"}
+                assert "healthcheck" in whole["services"][other]
 
 
 def test_probes_ask_the_port_on_which_the_daemon_answers() -> None:

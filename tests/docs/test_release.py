@@ -10,6 +10,7 @@ from pgtrickle.model.version import VERSION
 from tests.catalog.versions import LATER
 from tools import release_check
 from tools.release_check import CHECKS, ROOT, find_gaps_in_changelog
+from tools.version_matrix import page
 from tools.wheels import build_wheel, list_missing_files, read_version
 
 RELEASE = (ROOT / "RELEASE.md").read_text()
@@ -83,3 +84,37 @@ def test_failed_checks_say_what_to_do(
         "      mend it",
         f"{VERSION}: 1 of 2 checks fail",
     ]
+
+
+def test_page_of_versions_keeps_the_pairs_that_did_not_run_again():
+    row = "| {} | {}.1 | 3.11.7 | 84 | 0 | 0 | {} |"
+    words = (
+        "passed",
+        "failed",
+        "skipped",
+        "seconds",
+        "server",
+        "pyspark",
+        "python",
+        "load",
+        "date",
+    )
+    first, again, corner = (
+        dict(zip(words, (84, 0, 0, *rest), strict=True))
+        for rest in (
+            (120, "15.19", "4.0.1", "3.11.7", 6.0, "2026-11-19"),
+            (9, "18.6", "4.0.1", "3.11.7", 2.5, "2026-11-20"),
+            (300, "18.6", "4.0.1", "3.11.7", 7.0, "2026-11-20"),
+        )
+    )
+
+    made = page({"15 4.0 smoke": first})
+    made = page({"18 4.0 more": corner, "18 4.0 smoke": again}, made)
+
+    smoke, more = made.split("## Corners")
+    assert [line for line in smoke.splitlines() if line.startswith("| 1")] == [
+        row.format("15.19", "4.0", 120),
+        row.format("18.6", "4.0", 9),
+    ]
+    assert row.format("18.6", "4.0", 300) in more
+    assert "Run on 2026-11-19 and 2026-11-20, with a load of 2.5 to 7.0" in made

@@ -59,6 +59,7 @@ def main(dsn: str) -> None:
         connection.execute("UPDATE orders SET amount = amount + 1 WHERE id <= 10")
         reports["small"] = trickle.refresh_stream_table("t")
         connection.execute("UPDATE orders SET amount = amount * 2, customer_id = 1 + id % 400")
+        measured = engine.measure()
         reports["large"] = trickle.refresh_stream_table("t")
         ok = trickle.verify_stream_table("t").ok
         files = _load_lake(trickle)
@@ -70,7 +71,8 @@ def main(dsn: str) -> None:
         reports["without a session"] = _refresh(trickle)
         ok = ok and trickle.verify_stream_table("t").ok
     shown = {k: _show(v) for k, v in reports.items() if v}
-    print(json.dumps({"verified": ok, "files": files, "killed": killed} | shown))
+    counted = {"files": files, "killed": killed, "measured": measured and measured.executors}
+    print(json.dumps({"verified": ok} | counted | shown))
 
 
 def _kill_executors(engine: SparkEngine) -> int:

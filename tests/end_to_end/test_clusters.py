@@ -42,12 +42,16 @@ def test_on_a_master_with_two_workers(database: str, spark_master: str) -> None:
 
     _check(report)
     assert report["killed"] > 0
+    assert report["measured"] == report["killed"]
 
 
 def test_through_spark_connect(database: str, spark_connect: str) -> None:
     pytest.importorskip("grpc", reason="the extra pgtrickle[connect] is not installed")
 
-    _check(_run(database, SPARK_REMOTE=spark_connect))
+    report = _run(database, SPARK_REMOTE=spark_connect)
+
+    _check(report)
+    assert report["measured"] is None  # it does not tell
 
 
 _BESIDE_CONNECT = """

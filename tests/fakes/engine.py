@@ -33,6 +33,7 @@ class NoEngine:
     distributed = True
     cold_runs = 0
     start_ms = 0.0
+    counts = None
 
     def run(self, sql: str, inputs: Mapping[str, pa.Table]) -> pa.Table:
         raise AssertionError(f"the engine was asked for {sql}")
@@ -52,6 +53,9 @@ class NoEngine:
 
     def list_work(self, job: str) -> tuple[()]:
         return ()
+
+    def measure(self) -> None:
+        """Nothing is known here."""
 
     def note_progress(self, job: str) -> None:
         """Nothing is watched here."""
@@ -74,6 +78,7 @@ class DuckDbEngine:
     distributed = False
     cold_runs = 0
     start_ms = 0.0
+    counts = None
 
     def __init__(self, memory: str | None = None) -> None:
         self._connection = connect(memory)
@@ -106,6 +111,9 @@ class DuckDbEngine:
 
     def list_work(self, job: str) -> tuple[()]:
         return ()
+
+    def measure(self) -> None:
+        """Nothing is known here."""
 
     def note_progress(self, job: str) -> None:
         """Nothing is watched here."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tests.fuzz.kinds import CONSTANTS, NUMBERS, SORTABLE, Value
+from tests.fuzz.kinds import CONSTANTS, DOCUMENTED, NUMBERS, SORTABLE, Value
 from tests.fuzz.scope import Scope
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class Aggregates:
         ints = [value for value in sortable if value.kind == "int"]
         texts = [value for value in sortable if value.kind == "text"]
         ordered = [value for value in sortable if value.kind != "bool"]
+        documented = [value for value in sortable if value.kind in DOCUMENTED]
         return self._call(
             self._draw.choose(
                 {
@@ -63,6 +64,9 @@ class Aggregates:
                     "aggregate.percentile": 1 if numbers else 0,
                     "aggregate.mode": 1 if ordered else 0,
                     "aggregate.own": 3 if ordered else 0,
+                    "aggregate.open": 3 if texts or ints else 0,
+                    "json.list": 1 if documented else 0,
+                    "json.object": 1 if documented else 0,
                 }
             ),
             scope,
@@ -96,6 +100,9 @@ class Aggregates:
             "aggregate.pair": _SMALL,
             "aggregate.string": ("text",),
             "aggregate.array": ("int",),
+            "aggregate.open": ("int", "text"),
+            "json.list": DOCUMENTED,
+            "json.object": DOCUMENTED,
         }.get(feature, NUMBERS)
         fitting = [value for value in scope.values if value.kind in kinds]
         nested = scope.depth and feature in _PLAIN and self._draw.chance(60, "aggregate.subquery")
@@ -141,6 +148,21 @@ class Aggregates:
                 )
             case "aggregate.array":
                 return f"array_agg({distinct}{value.sql} ORDER BY {value.sql})", "ints"
+            case "aggregate.open":
+                if value.kind == "int":
+                    return f"array_agg({distinct}{value.sql})", "ints"
+                return f"string_agg({distinct}{value.sql}, ','::text)", "text"
+            case "json.list":
+                if self._draw.chance(50):
+                    return f"jsonb_agg({distinct}{value.sql})", "doc"
+                nulls = pick(("NULL ON NULL", "ABSENT ON NULL"))
+                return f"JSON_ARRAYAGG({value.sql} {nulls} RETURNING jsonb)", "doc"
+            case "json.object":
+                key = f"COALESCE(({value.sql})::text, ''::text)"
+                other = pick([one for one in scope.values if one.kind in DOCUMENTED]).sql
+                if self._draw.chance(50):
+                    return f"jsonb_object_agg({key}, {other})", "doc"
+                return f"JSON_OBJECTAGG({key} : {other} ABSENT ON NULL RETURNING jsonb)", "doc"
             case "aggregate.own":
                 return self._own(value, distinct, scope)
             case "aggregate.mode":

@@ -14,6 +14,7 @@ from tests.fuzz.scope import Scope
 if TYPE_CHECKING:
     from tests.fuzz.grammar import Grammar
 
+_RETURNED = {"int": "integer", "text": "text", "bool": "boolean"}
 _COMPARISONS = ("=", "=", "<>", "<", "<=", ">", ">=")
 
 
@@ -82,6 +83,8 @@ class Expressions:
                 "expression.nullif": 1,
                 "expression.two": 3 if value.kind not in {"bool", "date"} else 0,
                 "expression.greatest": 1 if value.kind not in {"bool", "text"} else 0,
+                "expression.quotient": 2 if value.kind == "free" else 0,
+                "json.value": 1 if value.kind in _RETURNED else 0,
             }
         ):
             case "expression.own":
@@ -95,6 +98,11 @@ class Expressions:
                 return f"NULLIF({value.sql}, {constant})"
             case "expression.two":
                 return f"({value.sql} {self._draw.pick(both)} {other})"
+            case "expression.quotient":
+                return f"({value.sql} / NULLIF({self._another(value, same)}, (0)::numeric))"
+            case "json.value":
+                listed = f"JSON_OBJECT('k' : {value.sql}, 'l' : {other} RETURNING jsonb)"
+                return f"JSON_VALUE({listed}, '$.{self._draw.pick('kl')}' RETURNING {_RETURNED[value.kind]})"
             case _:
                 function = self._draw.pick(("GREATEST", "LEAST"))
                 return f"{function}({value.sql}, {self._draw.pick((other, constant))})"
@@ -147,6 +155,7 @@ class Expressions:
                 "condition.pattern": 2 if value.kind == "text" else 0,
                 "condition.quotient": 2 if value.kind in {"num", "free"} else 0,
                 "condition.month": 2 if value.kind == "date" else 0,
+                "json.exists": 2 if value.kind == "int" else 0,
             }
         ):
             case "condition.compare":
@@ -173,10 +182,22 @@ class Expressions:
                 return f"(({value.sql} >= {low}) AND ({value.sql} <= {high}))"
             case "condition.pattern" | "condition.quotient" | "condition.month" as form:
                 return self._for_postgres(form, value.sql, self._another(value, sortable))
+            case "json.exists":
+                both = f"JSON_ARRAY({value.sql}, {self._another(value, sortable)} RETURNING jsonb)"
+                return f"JSON_EXISTS({both}, '$[*] ? (@ {self._draw.pick(('>', '=='))} 1)')"
             case "condition.distinct":
                 return f"({value.sql} IS DISTINCT FROM {self.constant(value.kind)})"
             case _:
                 return f"({value.sql} IS {self._draw.pick(('TRUE', 'NOT FALSE', 'NOT TRUE'))})"
+
+    def of_time(self, dates: Sequence[Value]) -> str:
+        """Draw a condition that changes as time passes."""
+        value, sign = self._draw.pick(dates).sql, self._draw.pick(("<", ">=", "<="))
+        days = self._draw.number(0, 1, 2)
+        if self._draw.chance(50):
+            return f"({value} {sign} (CURRENT_DATE - {days}))"
+        moment = f"(now() - '{days} days 12:00:00'::interval)"
+        return f"(({value})::timestamp with time zone {sign} {moment})"
 
     def _for_postgres(self, form: str, one: str, other: str) -> str:
         """Write a condition over two values that Spark does not evaluate as PostgreSQL does."""

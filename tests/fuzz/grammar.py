@@ -7,6 +7,7 @@ order is ordered by all that is shown, and nothing can fail on data.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from tests.fuzz.aggregates import Aggregates, Grouped
@@ -20,6 +21,7 @@ from tests.fuzz.scope import From, Scope
 from tests.fuzz.subqueries import Subqueries
 from tests.fuzz.windows import Windows
 
+_PADS = re.compile(r"\b(LEFT|RIGHT|FULL|SELECT)\b")
 _DEPTHS = (0, 1, 1, 2, 2)  # queries inside queries, below the outermost
 _FORMS = {
     "select.plain": 10,
@@ -181,6 +183,10 @@ class Grammar:
             conditions += self._correlation(scope)
         if self.draw.chance(28, "where"):
             conditions.append(self.expressions.condition(scope))
+        dates = [value for value in scope.values if value.kind == "date"]
+        # The time is followed where rows are read: not above an outer join or an aggregate.
+        if dates and not _PADS.search(found.text) and self.draw.on("time"):
+            conditions += [self.expressions.of_time(dates)] if self.draw.chance(25, "time") else []
         if not conditions:
             return ""
         text = " AND ".join(conditions)

@@ -7,6 +7,7 @@ float        halves, which floating-point numbers add up without error in any or
 text, bool, date
 real         a quotient or a root: compared by its first digits, never computed with again
 ints         an array of integers, only ever shown
+doc          jsonb of integers, texts, booleans and dates, only ever shown
 """
 
 from __future__ import annotations
@@ -56,7 +57,10 @@ CONSTANTS = {
     "bool": ("true", "false"),
     "date": ("'2024-02-29'::date", "'2024-03-01'::date"),
     "ints": ("ARRAY[1, 2]",),
+    "doc": ("'[1]'::jsonb",),
 }
+# Kinds that one json text shows: two numerics that are equal may show other digits.
+DOCUMENTED = ("int", "big", "text", "bool", "date")
 NULLS = {
     "int": "NULL::integer",
     "big": "NULL::bigint",
@@ -68,6 +72,7 @@ NULLS = {
     "bool": "NULL::boolean",
     "date": "NULL::date",
     "ints": "NULL::integer[]",
+    "doc": "NULL::jsonb",
 }
 
 

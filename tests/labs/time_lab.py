@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -57,10 +58,17 @@ class TimeLab:
 
     def held(self, query: str) -> str:
         """Write the simulated time into a query."""
-        now = f"timestamptz '{self.now.isoformat()}'"
-        for word, cast in _WORDS.items():
-            query = query.replace(word, f"({now}){cast}")
-        return query
+        return at_time(query, self.now)
+
+
+def at_time(query: str, now: datetime) -> str:
+    """Write a time into a query in the place of the current one."""
+    literal = f"timestamptz '{now.isoformat()}'"
+
+    def write(found: re.Match[str]) -> str:
+        return f"({literal}){_WORDS[found[0].lower()]}"
+
+    return _TIME.sub(write, query)
 
 
 _WORDS = {
@@ -72,6 +80,7 @@ _WORDS = {
     "current_date": "::date",
     "now()": "",
 }
+_TIME = re.compile("|".join(map(re.escape, _WORDS)), re.IGNORECASE)
 
 
 @contextmanager

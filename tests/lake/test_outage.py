@@ -142,6 +142,9 @@ def test_lake_that_is_away_for_long_is_told_of_and_caught_up_with(
     assert doctor(shore.trickle).ok
     assert shore.trickle.insight.diagnose_errors("copy") == []
     assert [one.recovered for one in shore.trickle.daemon.sink_news()] == [True]
+    [shown] = shore.trickle.lake.ducklake_sink_status()
+    assert shown.failed_attempts == _ATTEMPTS
+    assert (shown.last_rows or 0) + (shown.last_bytes or 0) > 0
     shore.window("copy", "UPDATE t SET s = 'after' WHERE id < 30")
 
 

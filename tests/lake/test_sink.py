@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import pgtrickle
 from pgtrickle.errors import LakeSinkError, NameTakenError, TrickleError
 from pgtrickle.lake.write import delete_rows
+from pgtrickle.model.version import VERSION
 from pgtrickle.settings import load_settings
 from tests.fakes.engine import DuckDbEngine
 from tests.fixtures.ducklake import lake_client
@@ -200,12 +202,28 @@ def test_snapshot_says_which_refresh_it_came_from(shore: Shore):
         " ORDER BY snapshot_id DESC LIMIT 1"
     )
     assert (author, message) == ("pgtrickle", f"refresh {report.refresh_id} of public.sums")
-    assert f'"refresh_id": {report.refresh_id}' in extra
+    facts = json.loads(extra)
+    assert facts["refresh_id"] == report.refresh_id
+    relid = shore.tell("SELECT 'sums'::regclass::oid::bigint")[0][0]
+    assert facts["created_by"] == f"pg_trickle/{VERSION}/stream_table/{relid}/public.sums"
     [(name, refresh_id, rows)] = shore.tell(
         "SELECT stream_table_name, refresh_id, delta_row_count FROM"
         " pgtrickle.pgt_ducklake_provenance ORDER BY provenance_id DESC LIMIT 1"
     )
     assert (name, refresh_id, rows) == ("public.sums", report.refresh_id, 2)
+
+
+def test_status_has_the_last_delivery_beside_the_sums(shore: Shore):
+    shore.create("copy", COPY)
+    [loaded] = shore.trickle.lake.ducklake_sink_status()
+    shore.window("copy", "UPDATE t SET v = v + 1 WHERE id <= 2")
+
+    [found] = shore.trickle.lake.ducklake_sink_status()
+
+    assert (loaded.last_rows, loaded.last_bytes) == (loaded.rows_written, loaded.bytes_written)
+    assert found.last_rows == 4  # two that were there, and what they became
+    assert found.last_bytes == found.bytes_written - loaded.bytes_written
+    assert found.failed_attempts == 0
 
 
 def test_lake_and_table_become_visible_together_or_not_at_all(shore: Shore):

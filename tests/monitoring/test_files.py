@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pgtrickle.model.metrics import OF_A_RELAY, OF_EACH_DAEMON, OF_THE_LEADER
+from pgtrickle.model.metrics import OF_A_RELAY, OF_EACH_DAEMON, OF_SPARK, OF_THE_LEADER
 from tests.monitoring.recorded import CASES, Case, Recorded
 from tests.relay.servers import need
 from tools.monitoring.dashboards import DASHBOARDS
@@ -19,7 +19,7 @@ from tools.monitoring.dashboards import DASHBOARDS
 MONITORING = Path(__file__).parents[2] / "monitoring"
 RULES = MONITORING / "prometheus" / "rules.yml"
 FILES = sorted((MONITORING / "grafana").glob("*.json"))
-METRICS = {one.name: one for one in (*OF_EACH_DAEMON, *OF_THE_LEADER, *OF_A_RELAY)}
+METRICS = {one.name: one for one in (*OF_EACH_DAEMON, *OF_SPARK, *OF_THE_LEADER, *OF_A_RELAY)}
 
 
 def rules() -> list[dict[str, Any]]:

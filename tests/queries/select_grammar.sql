@@ -131,7 +131,7 @@ FROM up AS u JOIN customers AS c ON c.id = u.boss) CYCLE boss SET looped USING p
 SELECT id, boss, looped FROM up
 
 -- construct: CYCLE ... TO ... DEFAULT
--- differential: no
+-- differential: yes
 WITH RECURSIVE up (id, boss) AS (SELECT id, boss_id FROM customers UNION ALL SELECT u.id, c.boss_id
 FROM up AS u JOIN customers AS c ON c.id = u.boss) CYCLE boss SET looped TO 'Y' DEFAULT 'N' USING
 path SELECT id, boss, looped FROM up
@@ -150,6 +150,11 @@ SELECT o.id, c.name FROM ONLY orders AS o JOIN ONLY (customers) AS c ON c.id = o
 -- construct: a star behind a table
 -- differential: yes
 SELECT id FROM orders * WHERE quantity > 1
+
+-- construct: a system column
+-- differential: no
+-- code: ST107
+SELECT id, tableoid::regclass::text AS t FROM orders
 
 -- construct: names for the columns of a table
 -- differential: yes
@@ -229,6 +234,22 @@ NATURAL LEFT JOIN products AS p WHERE p.weight > c.boss_id) AS n FROM customers 
 -- differential: yes
 SELECT c.id FROM customers AS c WHERE EXISTS (SELECT 1 FROM orders AS o RIGHT JOIN products AS p ON
 p.id = o.product_id AND o.customer_id = c.id WHERE o.id IS NULL AND p.weight > c.id)
+
+-- construct: a subquery over both sides in ON of an outer join
+-- differential: yes
+SELECT c.id, o.id AS o FROM customers AS c LEFT JOIN orders AS o ON o.customer_id = c.id AND EXISTS
+(SELECT 1 FROM products AS p WHERE p.id = o.product_id AND p.weight > c.id)
+
+-- construct: subqueries over one side each in ON of a FULL JOIN
+-- differential: yes
+SELECT c.id, o.id AS o FROM customers AS c FULL JOIN orders AS o ON o.customer_id = c.id AND
+o.quantity > ALL (SELECT id FROM products WHERE weight < 9) AND c.id IN (SELECT boss_id FROM customers)
+
+-- construct: a subquery in ON of an outer join in a dependent subquery
+-- differential: yes
+SELECT c.id, (SELECT count(*) FROM orders AS o LEFT JOIN products AS p ON p.id = o.product_id AND
+p.weight > (SELECT avg(d.score) FROM customers AS d WHERE d.id <> c.id) WHERE o.customer_id = c.id AND
+p.id IS NULL) AS n FROM customers AS c
 
 -- construct: TABLESAMPLE ... REPEATABLE
 -- differential: no
@@ -330,6 +351,24 @@ GROUP BY GROUPING SETS ((), CUBE (customer_id, product_id), GROUPING SETS (ROLLU
 SELECT customer_id, product_id, quantity, count(*) AS n FROM orders GROUP BY CUBE ((customer_id,
 product_id), quantity)
 
+-- construct: GROUP BY a row
+-- differential: yes
+SELECT count(*) AS n, quantity FROM orders GROUP BY ROW(quantity, product_id), quantity
+
+-- construct: GROUP BY a composite value
+-- differential: yes
+SELECT p, count(o.id) AS n, array_agg(DISTINCT p) AS l FROM products AS p LEFT JOIN orders AS o ON
+o.product_id = p.id GROUP BY p
+
+-- construct: composite values in set operations, windows and DISTINCT
+-- differential: yes
+SELECT a, row_number() OVER (PARTITION BY a) AS n FROM (SELECT DISTINCT c AS a FROM customers AS c
+INTERSECT SELECT c FROM customers AS c WHERE score > 3) AS x
+
+-- construct: GROUP BY a composite value whose text is not unique
+-- differential: no
+SELECT o, count(*) AS n FROM orders AS o GROUP BY o
+
 -- construct: HAVING without GROUP BY
 -- differential: yes
 SELECT max(quantity) AS m FROM orders HAVING count(*) > 3
@@ -353,6 +392,11 @@ TIES) AS s FROM orders
 -- differential: yes
 SELECT id, count(*) OVER (PARTITION BY customer_id ORDER BY product_id GROUPS BETWEEN CURRENT ROW AND
 UNBOUNDED FOLLOWING EXCLUDE NO OTHERS) AS n FROM orders
+
+-- construct: a subquery as the bound of a frame
+-- differential: no
+SELECT id, sum(quantity) OVER (ORDER BY id ROWS BETWEEN (SELECT count(*) FROM products) PRECEDING AND
+CURRENT ROW) AS s FROM orders
 
 -- construct: a window function with FILTER
 -- differential: yes
@@ -443,6 +487,38 @@ customer_id, id
 -- differential: yes
 SELECT (o).id, (o.*) IS NOT NULL AS whole FROM orders AS o
 
+-- construct: comparisons of rows with the row of a subquery
+-- differential: yes
+SELECT o.id, (o.quantity, o.product_id) = (SELECT max(id), max(boss_id) FROM customers) AS top,
+ROW(o.customer_id, o.quantity) >= (SELECT boss_id, id FROM customers AS c WHERE c.id = o.product_id) AS
+later FROM orders AS o
+
+-- construct: ordered comparisons of rows with ANY and ALL
+-- differential: yes
+SELECT id FROM orders AS o WHERE ROW(customer_id, product_id) > ALL (SELECT id, boss_id FROM customers
+WHERE id < 2) OR ROW(id, quantity) <= ANY (SELECT boss_id, id FROM customers)
+
+-- construct: the row of a derived table as json
+-- differential: yes
+SELECT c.region, json_agg(x ORDER BY x DESC) FILTER (WHERE c.id > 2)::text AS j, count(x) AS n FROM
+customers AS c LEFT JOIN (SELECT id, note AS "a ""note\", customer_id, tags FROM orders WHERE quantity >
+1) AS x ON x.customer_id = c.id GROUP BY c.region
+
+-- construct: the row of a derived table as json of several kinds
+-- differential: yes
+SELECT c.id, row_to_json(x)::text AS j, to_jsonb(x) AS k, json_build_object('x', x)::text AS l FROM
+customers AS c LEFT JOIN (SELECT note, customer_id FROM orders WHERE quantity > 1) AS x ON
+x.customer_id = c.id
+
+-- construct: the row of a derived table as text
+-- differential: yes
+SELECT c.id, string_agg(x::text, ';' ORDER BY x.id) AS s FROM customers AS c LEFT JOIN (SELECT id, note,
+customer_id FROM orders) AS x ON x.customer_id = c.id GROUP BY c.id
+
+-- construct: the row of a derived table as json and as text
+-- differential: no
+SELECT row_to_json(x)::text AS j, x::text AS t FROM (SELECT id, note FROM orders) AS x
+
 -- construct: comparisons of rows
 -- differential: yes
 SELECT id FROM orders WHERE (customer_id, quantity) > (2, 1) AND ROW(id, note) IS DISTINCT FROM
@@ -520,9 +596,19 @@ SELECT customer_id, count(ALL note) AS a, string_agg(note, ',' ORDER BY id DESC)
 quantity > 1) AS s FROM orders GROUP BY customer_id
 
 -- construct: an aggregate of the outer query in a subquery
--- differential: no
+-- differential: yes
 SELECT customer_id, (SELECT max(p.id) FROM products AS p WHERE p.id <= count(o.id)) AS m FROM orders
 AS o GROUP BY customer_id
+
+-- construct: an aggregate of the outer query that groups it
+-- differential: yes
+SELECT (SELECT count(*) FROM orders AS o WHERE o.customer_id = max(c.id)) AS n FROM customers AS c
+
+-- construct: DISTINCT before several arguments
+-- differential: yes
+SELECT customer_id, corr(DISTINCT quantity, product_id) FILTER (WHERE id > 3) AS c, regr_count(DISTINCT
+id, quantity) AS r, json_object_agg(DISTINCT id, note ORDER BY id, note)::text AS o FROM orders GROUP BY
+ROLLUP (customer_id)
 
 -- construct: ordered-set and hypothetical-set aggregates
 -- differential: yes

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.fuzz.cases import read_case
-from tests.fuzz.generate import NEIGHBOURS, generate
+from tests.fuzz.generate import NEIGHBOURS, generate, unknown_to
 from tests.fuzz.pipeline import play_together
 from tests.fuzz.play import Outcome
 from tests.fuzz.work import KEPT
@@ -27,7 +27,8 @@ def test_the_same_by_postgresql_alone(postgres_lab: Lab, fuzz_seed: int, start: 
 
 
 def check_cases(lab: Lab, fuzz_seed: int, start: int, engine: str) -> None:
-    cases = [generate(fuzz_seed, start + number, off=()) for number in range(NEIGHBOURS)]
+    off = unknown_to(lab.connection.info.server_version)
+    cases = [generate(fuzz_seed, start + number, off) for number in range(NEIGHBOURS)]
 
     played = play_together(lab, cases)
 

@@ -135,6 +135,27 @@ def test_a_message_that_is_too_large_is_set_aside(postgres_lab: Lab, broker: str
     assert any((one.after or {}).get("note") == "x" for one in told)
 
 
+@pytest.mark.parametrize(
+    "config", [{}, {"batch.size": 1_000_000}], ids=["it_tells_its_size", "batches_are_too_large"]
+)
+def test_a_topic_may_take_less_than_a_batch(
+    postgres_lab: Lab, broker: str, topic: str, config: dict[str, int]
+):
+    lab = postgres_lab
+    open_shop(lab, "keyed")
+    lab.run("INSERT INTO t (id, v) SELECT i, 2 FROM generate_series(1000, 1300) AS i")
+    lab.refresh("keyed")
+    make_topic(broker, f"{topic}-small", largest=1_000)
+    options = {"bootstrap_servers": broker, "topic": f"{topic}-small", "config": config}
+    lab.trickle.relay.create_relay_pipeline("p", "keyed", "kafka", options, on_poison="dead_letter")
+    deliver(lab)
+    receiver = rebuild(read(broker, f"{topic}-small"))
+    receiver.check(lab, "keyed")
+    found = status(lab)
+    assert (found.error, found.retries, found.dead_letters) == (None, 0, 0)
+    assert receiver.repeated == 0
+
+
 def test_a_missing_topic_is_told(postgres_lab: Lab, broker: str):
     lab = postgres_lab
     open_shop(lab, "keyed")

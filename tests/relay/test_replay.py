@@ -125,7 +125,7 @@ def test_dead_letters_have_a_bound_and_are_replayed_while_it_is_reached(
     postgres_lab: Lab, empty_database: str, monkeypatch: pytest.MonkeyPatch
 ):
     lab = postgres_lab
-    monkeypatch.setattr("pgtrickle.relay.pipeline.MAX_DEAD_LETTERS", 2)
+    monkeypatch.setattr("pgtrickle.relay.dead_letters.MAX_DEAD_LETTERS", 2)
     with psycopg.connect(empty_database, autocommit=True) as there:
         there.execute("CREATE TYPE mood AS ENUM ('sad', 'ok')")
         open_shop(lab, "keyed")

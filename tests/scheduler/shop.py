@@ -32,6 +32,11 @@ class Clock:
         return self.at
 
 
+def standing() -> float:
+    """Return the time of a stopwatch for which nothing takes long."""
+    return 0.0
+
+
 class Stop(threading.Event):
     """A stop that is never waited for: the clock moves instead, and stops the loop at ``until``."""
 

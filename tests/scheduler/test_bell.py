@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from pgtrickle.scheduler.loop import Loop
-from tests.scheduler.shop import NOON, ByHand, SameThread, Shop, Stop, Watched
+from tests.scheduler.shop import NOON, ByHand, SameThread, Shop, Stop, Watched, standing
 
 
 @pytest.fixture
@@ -22,7 +22,9 @@ def bell(shop: Shop) -> ByHand:
 
 @pytest.fixture
 def loop(shop: Shop, bell: ByHand) -> Loop:
-    return Loop(shop, Watched(), now=shop.clock.now, workers=SameThread, bell=bell)
+    return Loop(
+        shop, Watched(), now=shop.clock.now, workers=SameThread, stopwatch=standing, bell=bell
+    )
 
 
 def run_for(loop: Loop, shop: Shop, seconds: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -23,7 +24,7 @@ from pgtrickle.model.scheduling.tier import Tier
 from pgtrickle.model.stream_table import Status, StreamTable
 from pgtrickle.scheduler.loop import Loop, worker_threads
 from tests.fixtures.daemons import await_
-from tests.scheduler.shop import NOON, SameThread, Shop, Stop, Watched
+from tests.scheduler.shop import NOON, SameThread, Shop, Stop, Watched, standing
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def watched() -> Watched:
 
 @pytest.fixture
 def loop(shop: Shop, watched: Watched) -> Loop:
-    return Loop(shop, watched, now=shop.clock.now, workers=SameThread)
+    return Loop(shop, watched, now=shop.clock.now, workers=SameThread, stopwatch=standing)
 
 
 def run_for(loop: Loop, shop: Shop, seconds: float) -> None:
@@ -418,6 +419,31 @@ def test_stop_waits_for_all_workers(shop: Shop, watched: Watched) -> None:
     assert sorted(watched.refreshed_names) == ["public.a", "public.b"]
 
 
+def test_workers_that_end_all_the_time_leave_the_server_its_rest(watched: Watched) -> None:
+    stop, took = threading.Event(), 0.02
+
+    class Slow(Shop):
+        def check_catalog(self) -> None:
+            time.sleep(took)  # a server with a lot to do
+
+    def refresh() -> None:
+        time.sleep(took)
+        if len(shop.refreshes) >= 40:
+            stop.set()
+
+    shop = Slow(on_refresh=refresh)
+    for number in range(40):
+        shop.add(f"t{number}")
+    loop = Loop(shop, watched, now=shop.clock.now, workers=lambda: worker_threads(2))
+    began = time.monotonic()
+
+    loop.run(stop)
+
+    elapsed = time.monotonic() - began
+    assert len(shop.refreshes) >= 40
+    assert (shop.tended - 1) * took <= 0.3 * elapsed  # without a rest: all the time
+
+
 def test_nothing_is_looked_at_while_another_leads(shop: Shop, loop: Loop) -> None:
     shop.add("a")
     loop.leads = lambda: shop.clock.at >= NOON + timedelta(seconds=3)
@@ -568,7 +594,7 @@ def test_cost_of_a_pass_follows_what_is_due(watched: Watched) -> None:
         shop.add("due")
         for other in range(number - 1):
             shop.add(f"t{other}", schedule="1h", reads=(f"t{other - 1}",) if other % 20 else ())
-        loop = Loop(shop, watched, now=shop.clock.now, workers=SameThread)
+        loop = Loop(shop, watched, now=shop.clock.now, workers=SameThread, stopwatch=standing)
         loop.run_once(threading.Event())
         shop.clock.at = NOON + timedelta(minutes=30)
         calls: list[str] = []

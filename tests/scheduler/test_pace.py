@@ -10,7 +10,7 @@ import pytest
 from pgtrickle.errors import StorageFullError
 from pgtrickle.scheduler.loop import Loop
 from pgtrickle.scheduler.pace import Pace
-from tests.scheduler.shop import Clock, SameThread, Shop, Stop, Watched
+from tests.scheduler.shop import Clock, SameThread, Shop, Stop, Watched, standing
 
 THREE_SECONDS = timedelta(seconds=3)
 
@@ -25,7 +25,7 @@ def shop() -> Shop:
 def run(shop: Shop, seconds: float, **parts: object) -> tuple[Loop, Watched]:
     """Let a new process work for a while."""
     watched = Watched()
-    loop = Loop(shop, watched, now=shop.clock.now, workers=SameThread)
+    loop = Loop(shop, watched, now=shop.clock.now, workers=SameThread, stopwatch=standing)
     for name, part in parts.items():
         setattr(loop, name, part)
     until = shop.clock.at - Clock().at + timedelta(seconds=seconds)
@@ -76,7 +76,7 @@ def test_check_that_finds_nothing_ends_it_too(shop: Shop):
 
 def test_switched_off_it_is_told_and_nothing_is_stretched(shop: Shop):
     watched = Watched()
-    loop = Loop(shop, watched, now=shop.clock.now, workers=SameThread)
+    loop = Loop(shop, watched, now=shop.clock.now, workers=SameThread, stopwatch=standing)
     loop.timetable.backs_off = lambda: False
 
     loop.run(Stop(shop.clock, timedelta(seconds=20)))
@@ -88,7 +88,14 @@ def test_switched_off_it_is_told_and_nothing_is_stretched(shop: Shop):
 def test_who_stands_by_forgets_and_reads_the_record_when_it_leads_again(shop: Shop):
     leads = True
     watched = Watched()
-    loop = Loop(shop, watched, now=shop.clock.now, workers=SameThread, leads=lambda: leads)
+    loop = Loop(
+        shop,
+        watched,
+        now=shop.clock.now,
+        workers=SameThread,
+        stopwatch=standing,
+        leads=lambda: leads,
+    )
     stop = Stop(shop.clock, timedelta(days=1))
     for _ in range(2):
         loop._pass(SameThread(), stop)

@@ -47,6 +47,7 @@ for given in (None, spark):
     assert spark.conf.get("spark.sql.session.timeZone") == "Europe/Paris"
     assert [one.name for one in spark.catalog.listTables()] == ["mine"]
     assert engine.sessions.pid is None
+    assert engine.measure().executors == 1  # metrics are those of the user's context
     engine.close()
     assert spark.table("mine").count() == 4
     assert SparkSession.builder.getOrCreate() is spark

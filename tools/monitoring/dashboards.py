@@ -305,6 +305,12 @@ CAPTURE = Dashboard(
                     alarms=SLOT_CRITICAL_BYTES,
                 ),
                 Panel(
+                    "Oldest transaction",
+                    (Series(of(metrics.OLDEST_TRANSACTION), "{{database}}"),),
+                    "While it is open, captured changes and dead rows stay.",
+                    unit="s",
+                ),
+                Panel(
                     "Writers that wait for one another",
                     (Series(total(rate(metrics.LOCK_FALLBACKS), "reason"), "{{reason}}"),),
                     "Statements for which an IMMEDIATE stream table took an exclusive lock.",
@@ -444,4 +450,97 @@ RELAY = Dashboard(
               'label_values(pgtrickle_relay_in_flight{database=~"$database"}, pipeline)'),),
 )  # fmt: skip
 
-DASHBOARDS = (OVERVIEW, ONE_TABLE, CAPTURE, LAKE, RELAY)
+_INSTANCE_LEGEND = "{{instance}}"
+SPARK = Dashboard(
+    "pg_trickle_spark",
+    "pgtrickle: Spark",
+    "What daemons ask of Spark, and whether it has the memory and the executors for it.",
+    (
+        Row(
+            "What daemons ask for",
+            (
+                Panel(
+                    "Sessions",
+                    (Series(of(metrics.SPARK_STARTED), _INSTANCE_LEGEND),),
+                    "1 while a daemon has one; the first computation starts it.",
+                ),
+                Panel(
+                    "Computations",
+                    (
+                        Series(total(of(metrics.SPARK_RUNNING)), "running"),
+                        Series(
+                            total(rate(metrics.SPARK_COMPUTATIONS), "outcome"),
+                            "{{outcome}} per second",
+                        ),
+                    ),
+                    "Stages of refreshes, large reads and writes.",
+                ),
+                Panel(
+                    "Time for a computation",
+                    (
+                        Series(
+                            f"{total(rate(metrics.SPARK_SECONDS))} /"
+                            f" {total(rate(metrics.SPARK_COMPUTATIONS))}",
+                            "mean",
+                        ),
+                    ),
+                    "The first of a daemon includes the start of Spark.",
+                    unit="s",
+                ),
+            ),
+        ),
+        Row(
+            "What Spark tells",
+            (
+                Panel(
+                    "Executors and cores",
+                    (
+                        Series(of(metrics.SPARK_EXECUTORS), f"{_INSTANCE_LEGEND} executors"),
+                        Series(of(metrics.SPARK_CORES), f"{_INSTANCE_LEGEND} cores"),
+                    ),
+                    "Those that can work.",
+                ),
+                Panel(
+                    "Heap of the driver",
+                    (Series(of(metrics.SPARK_HEAP), f"{_INSTANCE_LEGEND} {{{{kind}}}}"),),
+                    "Used until the next collection of garbage, and how much it can be.",
+                    unit="bytes",
+                ),
+                Panel(
+                    "Garbage collection, of the time of tasks",
+                    (
+                        Series(
+                            f"{total(rate(metrics.SPARK_GC_SECONDS))} /"
+                            f" {total(rate(metrics.SPARK_TASK_SECONDS))}",
+                            "share",
+                        ),
+                    ),
+                    "Above a tenth for long, executors need more memory.",
+                    unit="percentunit",
+                ),
+                Panel(
+                    "At work",
+                    (
+                        Series(of(metrics.SPARK_JOBS_ACTIVE), f"{_INSTANCE_LEGEND} jobs"),
+                        Series(of(metrics.SPARK_TASKS_ACTIVE), f"{_INSTANCE_LEGEND} tasks"),
+                    ),
+                    "Jobs and tasks that are not done.",
+                ),
+                Panel(
+                    "Jobs per second",
+                    (Series(total(rate(metrics.SPARK_JOBS), "outcome"), "{{outcome}}"),),
+                    "How they ended.",
+                    unit="ops",
+                ),
+                Panel(
+                    "Tasks per second",
+                    (Series(total(rate(metrics.SPARK_TASKS), "outcome"), "{{outcome}}"),),
+                    "How they ended; a failed task is tried again.",
+                    unit="ops",
+                ),
+            ),
+        ),
+    ),
+)
+
+DASHBOARDS = (OVERVIEW, ONE_TABLE, CAPTURE, LAKE, RELAY, SPARK)

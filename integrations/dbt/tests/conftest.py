@@ -12,13 +12,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 
 import pgtrickle
 from pgtrickle.embedded.server import start_embedded
@@ -35,34 +35,54 @@ SOURCES = """
 
 
 @dataclass
-class Dbt:
-    """The example project, and the database it builds."""
+class Served:
+    """A database with a daemon, and a dbt that waits for commands."""
 
-    folder: Path
     connection: psycopg.Connection[Any]
     trickle: pgtrickle.Trickle
-    environment: dict[str, str]
+    runner: subprocess.Popen[str]
+    prepared: Path
 
-    def __call__(self, *arguments: str, fails: bool = False) -> str:
-        """Run dbt; return what it printed."""
-        done = subprocess.run(
-            [os.environ["DBT"], "--no-use-colors", *arguments],
-            cwd=self.folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert (done.returncode != 0) == fails, done.stdout + done.stderr
-        return done.stdout
-
-    def write(self, model: str, text: str) -> None:
-        """Write a model."""
-        (self.folder / "models" / f"{model}.sql").write_text(text)
+    def begin(self) -> None:
+        """Let nothing be there but the sources: each test begins like that."""
+        while left := self.trickle.list_stream_tables():
+            self.trickle.drop_stream_table(str(left[0].name), cascade=True)
+        self.connection.execute("DROP SCHEMA IF EXISTS analytics, shop CASCADE")
+        self.connection.execute(SOURCES)
 
     def rows(self, query: str) -> list[Any]:
         """Return the rows of a query, in a fixed order."""
         return sorted(self.connection.execute(query.encode()).fetchall(), key=repr)
+
+
+@dataclass
+class Dbt:
+    """The example project, and the database it builds."""
+
+    folder: Path
+    served: Served
+
+    def __post_init__(self) -> None:
+        self.connection = self.served.connection
+        self.trickle = self.served.trickle
+        self.rows = self.served.rows
+
+    def __call__(self, *arguments: str, fails: bool = False) -> str:
+        """Run dbt; return what it printed."""
+        runner = self.served.runner
+        assert runner.stdin is not None
+        assert runner.stdout is not None
+        command = {"folder": str(self.folder), "arguments": ["--no-use-colors", *arguments]}
+        runner.stdin.write(json.dumps(command) + "\n")
+        runner.stdin.flush()
+        answer = json.loads(runner.stdout.readline())
+        printed = str(answer["printed"])
+        assert answer["success"] is not fails, printed
+        return printed
+
+    def write(self, model: str, text: str) -> None:
+        """Write a model."""
+        (self.folder / "models" / f"{model}.sql").write_text(text)
 
     def results(self) -> dict[str, str]:
         """Return how each node of the last command ended."""
@@ -70,37 +90,53 @@ class Dbt:
         return {one["unique_id"].split(".")[2]: one["status"] for one in found}
 
 
-@pytest.fixture
-def dbt(tmp_path: Path) -> Iterator[Dbt]:
-    """Yield the example project on a fresh server with a daemon."""
-    shutil.copytree(PACKAGE / "example", tmp_path / "example")
-    (tmp_path / "example" / "packages.yml").write_text(f"packages: [{{local: '{PACKAGE}'}}]")
-    home = tmp_path / "server"
-    tmp_path.chmod(0o711)
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Yield a server with a daemon, and dbt beside it with its packages installed."""
+    place = tmp_path_factory.mktemp("dbt")
+    for one in (place, place.parent):
+        one.chmod(0o711)  # root's server runs as an account without rights
+    prepared = place / "example"
+    shutil.copytree(PACKAGE / "example", prepared)
+    (prepared / "packages.yml").write_text(f"packages: [{{local: '{PACKAGE}'}}]")
     with (
-        start_embedded(home) as server,
+        start_embedded(place / "server") as server,
         pgtrickle.connect(server.dsn, settings=Settings(engine=POSTGRES), init=True) as trickle,
         psycopg.connect(server.dsn, autocommit=True) as connection,
+        ExitStack() as started,
     ):
-        connection.execute(SOURCES)
-        found = conninfo_to_dict(server.dsn)
         environment = {
             **os.environ,
-            "PGHOST": str(found["host"]),
-            "PGPORT": str(found.get("port", 5432)),
-            "PGUSER": str(found.get("user", connection.info.user)),
+            "PGHOST": connection.info.host,
+            "PGPORT": str(connection.info.port),
+            "PGUSER": connection.info.user,
             "PGDATABASE": connection.info.dbname,
             "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
         }
+        program = Path(os.environ["DBT"])
+        subprocess.run([program, "deps"], cwd=prepared, env=environment, check=True)
+        runner = subprocess.Popen(
+            [program.with_name("python"), Path(__file__).with_name("runner.py")],
+            env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        started.callback(_end, runner)
         daemon = subprocess.Popen(
             [sys.executable, "-m", "pgtrickle", "run"],
             env={**os.environ, "PGTRICKLE_DSN": server.dsn, "PGTRICKLE_ENGINE": "postgres"},
             stdout=subprocess.DEVNULL,
         )
-        try:
-            made = Dbt(tmp_path / "example", connection, trickle, environment)
-            made("deps")
-            yield made
-        finally:
-            daemon.terminate()
-            daemon.wait(60)
+        started.callback(_end, daemon)
+        yield Served(connection, trickle, runner, prepared)
+
+
+@pytest.fixture
+def dbt(served: Served, tmp_path: Path) -> Dbt:
+    """Return the example project, of which nothing is built."""
+    served.begin()
+    folder = shutil.copytree(served.prepared, tmp_path / "example", symlinks=True)
+    return Dbt(folder, served)
+
+
+def _end(process: subprocess.Popen[Any]) -> None:
+    process.terminate()
+    process.wait(60)

@@ -24,7 +24,7 @@ from pgtrickle.errors import StreamTableNotFoundError
 def shop() -> Iterator[Shop]:
     with (
         served_shop() as opened,
-        prefect_test_harness(server_startup_timeout=120),
+        prefect_test_harness(server_startup_timeout=300),
     ):
         PgTrickleDatabase(dsn=opened.dsn).save("shop")
         yield opened

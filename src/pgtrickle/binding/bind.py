@@ -39,6 +39,7 @@ from pgtrickle.model.text.search_path import OWN_PATH
 from pgtrickle.model.text.trusted import trusted
 from pgtrickle.sql.bound import BoundQuery, Relation
 from pgtrickle.sql.refusal import Refusal, underline
+from pgtrickle.sql.text.cycle_marks import spell_cycle_marks
 from pgtrickle.sql.text.limits import MAX_TABLES, check_planned
 from pgtrickle.sql.text.rule_tree import measure_rules
 
@@ -99,7 +100,7 @@ _COLUMNS = """
 """
 
 _COLUMNS_USED = """
-    SELECT DISTINCT d.refobjid, a.attname
+    SELECT DISTINCT d.refobjid, a.attname, a.attnum < 0
       FROM pg_catalog.pg_depend AS d
       JOIN pg_catalog.pg_rewrite AS r ON r.oid = d.objid
       JOIN pg_catalog.pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
@@ -181,6 +182,7 @@ def examine_query(connection: Connection, user_sql: str, check: Check | None = N
         problems += _refused_clauses(trees, user_sql)
         types = list_users_types(connection, view, {oid: rules[oid][0] for oid in rules})
         problems += find_untrusted(connection, types)
+        used = _read_columns_used(connection, rules, relations, user_sql, problems)
         if check is None and not problems:
             _plan(connection, user_sql, search_path)
         return Binding(
@@ -188,7 +190,7 @@ def examine_query(connection: Connection, user_sql: str, check: Check | None = N
                 definitions[view],
                 relations.pop(view).columns,
                 {relation.name: relation for relation in relations.values()},
-                _read_columns_used(connection, rules, relations),
+                used,
                 search_path,
                 functions.set_returning(),
                 functions.aggregates(),
@@ -367,7 +369,7 @@ def _too_large(what: str, number: int, unit: str, most: int) -> QueryTooLargeErr
 def _read_definitions(connection: Connection, views: Iterable[int]) -> dict[int, str]:
     """Return the text of each view, as PostgreSQL prints it under the session's path."""
     rows = connection.execute(_DEFINITIONS, {"views": list(views)})
-    return {oid: text.strip().rstrip(";") for oid, text in rows}
+    return {oid: spell_cycle_marks(text.strip().rstrip(";")) for oid, text in rows}
 
 
 def _read_relations(
@@ -433,15 +435,29 @@ def _problem_of_source(
 
 
 def _read_columns_used(
-    connection: Connection, rules: dict[int, str], relations: dict[int, Relation]
+    connection: Connection,
+    rules: dict[int, str],
+    relations: dict[int, Relation],
+    user_sql: str,
+    problems: list[TrickleError],
 ) -> dict[int, tuple[str, ...]]:
     used: dict[int, list[str]] = {
         oid: [] for oid, relation in relations.items() if relation.definition is None
     }
-    for oid, column in connection.execute(_COLUMNS_USED, {"views": list(rules)}):
-        if oid in used:
+    for oid, column, of_system in connection.execute(_COLUMNS_USED, {"views": list(rules)}):
+        if oid in used and of_system:
+            problems.append(_system_column(column, relations[oid], user_sql))
+        elif oid in used:
             used[oid].append(column)
     return {oid: tuple(sorted(names)) for oid, names in used.items()}
+
+
+def _system_column(column: str, relation: Relation, user_sql: str) -> TrickleError:
+    return QueryRejectedError(
+        f'"{column}" of {relation.name} is a system column, of which no change is captured',
+        detail=underline(user_sql, column),
+        hint="Select columns of the table instead.",
+    )
 
 
 def _scalar(connection: Connection, query: str) -> object:

@@ -7,8 +7,23 @@ from dataclasses import dataclass
 
 from pgtrickle.catalog.console.picture import PicturePart as Part
 from pgtrickle.console.sheet import Sheet
-from pgtrickle.console.sheets import capture, graph, lists, news, overview, scheduler, table
+from pgtrickle.console.sheets import (
+    capture,
+    cluster,
+    graph,
+    lists,
+    metrics,
+    news,
+    overview,
+    planner,
+    scheduler,
+    sinks,
+    table,
+)
 from pgtrickle.console.view import View
+
+# What is read of those stream tables alone that a screen shows.
+_OF_SOME = frozenset({Part.LATENCIES, Part.ADVICE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +35,12 @@ class Panel:
     about: str
     parts: frozenset[Part]
     draw: Callable[[View], Sheet]
+    pace: float = 0.0  # seconds between two looks, at least: a look that costs more
+
+    @property
+    def of_some(self) -> bool:
+        """Whether more is read of the stream tables on the screen than of others."""
+        return not _OF_SOME.isdisjoint(self.parts)
 
 
 _STATE = {Part.TABLES, Part.RUNNING, Part.HOLDS}
@@ -62,7 +83,14 @@ PANELS = {
             frozenset({*_STATE, Part.DAEMONS}),
             scheduler.draw,
         ),
-        Panel("sinks", "6", "copies in the lake", frozenset({Part.SINKS}), lists.draw_sinks),
+        Panel(
+            "sinks",
+            "6",
+            "copies in the lake, outboxes, relays",
+            frozenset({Part.SINKS, Part.OUTBOXES, Part.RELAYS, Part.INBOUND}),
+            sinks.draw,
+            pace=2.0,
+        ),
         Panel(
             "snapshots",
             "7",
@@ -91,6 +119,29 @@ PANELS = {
             "the latest refreshes, the log file",
             frozenset({Part.TIMELINE}),
             news.draw_log,
+        ),
+        Panel(
+            "planner",
+            "n",
+            "the schedules that the history speaks for",
+            frozenset({Part.TABLES, Part.ADVICE}),
+            planner.draw,
+            pace=60.0,
+        ),
+        Panel(
+            "cluster",
+            "w",
+            "every process that refreshes, and what it does",
+            frozenset({Part.WORKERS}),
+            cluster.draw,
+        ),
+        Panel(
+            "metrics",
+            "m",
+            "figures of the database, times and failures of a day",
+            frozenset({Part.METRICS, Part.SERVICE_LEVELS}),
+            metrics.draw,
+            pace=10.0,
         ),
     )
 }

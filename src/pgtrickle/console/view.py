@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pgtrickle.catalog.console.picture import Picture
@@ -17,6 +17,7 @@ class Explained:
     name: str
     document: Mapping[str, Any] | None
     refusal: str = ""
+    figures: Mapping[str, Any] = field(default_factory=dict)  # what flowed: of closer.edge_figures
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 from pgtrickle.catalog.console.picture import Picture
 from pgtrickle.client.commands import hear_notices
 from pgtrickle.client.trickle import Trickle
+from pgtrickle.console.closer import edge_figures
 from pgtrickle.console.panels import Panel
 from pgtrickle.console.view import Explained
 from pgtrickle.errors import TrickleError
@@ -42,14 +43,15 @@ class Watch:
         return self._trickle.insight.picture(parts, ids=ids, name=subject)
 
     def explain(self, name: str) -> Explained:
-        """Ask for the plan of a stream table."""
+        """Ask for the plan of a stream table, and for what flowed in its last refresh."""
         try:
             text = self._trickle.explain_stream_table(name, "json")
+            figures = edge_figures(self._trickle, name)
         except TrickleError as error:
             return Explained(
                 name, None, hide_passwords(f"error {error.code}: {error}. {error.hint}")
             )
-        return Explained(name, json.loads(text))
+        return Explained(name, json.loads(text), figures=figures)
 
     @property
     def notices(self) -> tuple[Notice, ...]:

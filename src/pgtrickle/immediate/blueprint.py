@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pgtrickle.algebra.nodes import Scan
 from pgtrickle.capture.sources import Source
 from pgtrickle.delta.cut import StagedQuery
+from pgtrickle.delta.layout import WEIGHT
 from pgtrickle.immediate.locking import Locking, choose_locking
 from pgtrickle.model.sql_type import Column
 from pgtrickle.model.text.names import QualifiedName, quote_identifier
@@ -55,6 +57,13 @@ class Blueprint:
     def pending(self, relid: int) -> str:
         """Name the table that holds changes until the statement has ended."""
         return self.object(f"pending_{relid:d}")
+
+
+def changed_rows(scan: Scan, rows: str) -> str:
+    """Write the changes of a scan over the relation of changed rows of what it reads."""
+    listed = "".join(f"{one.scalar.sql} AS {quote_identifier(one.name)}, " for one in scan.outputs)
+    where = f" WHERE {scan.predicate.sql}" if scan.predicate else ""
+    return f"SELECT {listed}{WEIGHT} FROM {rows} AS changes{where}"
 
 
 def variable(name: str) -> str:

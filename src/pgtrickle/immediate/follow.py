@@ -21,7 +21,7 @@ from pgtrickle.delta.cut import (
 )
 from pgtrickle.delta.layout import WEIGHT
 from pgtrickle.delta.reads import Read
-from pgtrickle.immediate.blueprint import Blueprint, unnested, variable
+from pgtrickle.immediate.blueprint import Blueprint, changed_rows, unnested, variable
 from pgtrickle.immediate.locking import (
     SLOTS,
     LockMode,
@@ -31,7 +31,7 @@ from pgtrickle.immediate.locking import (
     shown_keys,
 )
 from pgtrickle.model.sql_type import BIGINT, BOOLEAN, Column
-from pgtrickle.model.text.names import quote_identifier, quote_literal
+from pgtrickle.model.text.names import quote_literal
 from pgtrickle.plan.stages import StagePlan, changes_reads, changing_scans, plan_stage
 from pgtrickle.postgres_engine.changes import Changes, consolidated
 from pgtrickle.postgres_engine.stage import distinct_values, write_stage
@@ -150,11 +150,7 @@ class Following:
         kept = scan.source.kind is SourceKind.STATE
         key = scan.source.key
         rows = self._changes[key] if kept else unnested(f"source_{key}")
-        listed = "".join(
-            f"{one.scalar.sql} AS {quote_identifier(one.name)}, " for one in scan.outputs
-        )
-        where = f" WHERE {scan.predicate.sql}" if scan.predicate else ""
-        return f"SELECT {listed}{WEIGHT} FROM {rows} AS changes{where}"
+        return changed_rows(scan, rows)
 
     def _compute(self, plan: StagePlan, changes: dict[str, str]) -> None:
         stage, others = plan.stage, dict[str, str]()
@@ -191,13 +187,38 @@ class Following:
     def _merge(self, stage: StatefulStage) -> None:
         self._add(f"IF pg_catalog.cardinality({variable(f'{stage.name}_staged')}) > 0 THEN")
         if self.blueprint.locking.mode is LockMode.GROUP:
-            self._take_turns()
+            self._wait_for_groups(stage)
             self._check_again()
         if isinstance(stage, AggregateStage):
             self._merge_aggregate(stage)
         else:
             self._merge_recompute(stage)
         self._add("END IF;")
+
+    def _wait_for_groups(self, stage: StatefulStage) -> None:
+        """Wait for other writers of the groups.
+
+        Where groups change in place, a group that is there is waited for by its row; only who
+        creates or removes one has a turn (see ``one_group.py``).  The rows come first: who holds
+        one may want a turn later.
+        """
+        if not isinstance(stage, AggregateStage) or not self._in_place:
+            self._take_turns()
+            return
+        staged = f"{unnested(f'{stage.name}_staged')} AS staged"
+        lock = AggregateMerge(self.blueprint.id, stage, staged, "", "").lock_groups()
+        self._add(
+            f"{lock};",
+            "GET DIAGNOSTICS __pgt_number = ROW_COUNT;",
+            f"IF __pgt_number < pg_catalog.cardinality({variable(f'{stage.name}_staged')}) THEN",
+        )
+        self._take_turns()
+        self._add(f"{lock};", "END IF;")
+
+    @property
+    def _in_place(self) -> bool:
+        blueprint = self.blueprint
+        return not blueprint.has_outbox and changes_rows_in_place(blueprint.query)
 
     def _take_turns(self) -> None:
         """Wait for the groups; most often there is one, and its turn is taken without more ado."""
@@ -233,7 +254,7 @@ class Following:
         for values in stage.layout.values:
             self._add(f"{merge.merge_values(values)};")
         negative, endless = merge.impossible_counts()
-        in_place = not self.blueprint.has_outbox and changes_rows_in_place(self.blueprint.query)
+        in_place = self._in_place
         moved = {"moved": merge.count_moved()} if in_place else {}
         self._array(
             touched,
@@ -275,7 +296,7 @@ class Following:
             f"{update};",
             "GET DIAGNOSTICS __pgt_number = ROW_COUNT;",
             f"IF __pgt_number <> pg_catalog.cardinality({variable(touched)}) THEN",
-            f"    {_missing(blueprint)}",
+            f"    {missing_rows(blueprint)}",
             "END IF;",
             "RETURN;",
             "END IF;",
@@ -343,7 +364,7 @@ class Following:
             f"{found}{delete};",
             "GET DIAGNOSTICS __pgt_number = ROW_COUNT;",
             "IF __pgt_number <> __pgt_expected THEN",
-            f"    {_missing(blueprint)}",
+            f"    {missing_rows(blueprint)}",
             "END IF;",
         )
 
@@ -358,7 +379,7 @@ class Following:
             "LOOP",
             f"__pgt_chosen := ARRAY({chosen});",
             "IF pg_catalog.cardinality(__pgt_chosen) <> __pgt_expected THEN",
-            f"    {_missing(blueprint)}",
+            f"    {missing_rows(blueprint)}",
             "END IF;",
             f"__pgt_locked := ARRAY(SELECT stored.ctid FROM {table} AS stored"
             " WHERE stored.ctid = ANY (__pgt_chosen) FOR UPDATE);",
@@ -372,7 +393,8 @@ def _diverged(blueprint: Blueprint) -> str:
     return _raise(blueprint, "the state of the stream table % does not contain what goes")
 
 
-def _missing(blueprint: Blueprint) -> str:
+def missing_rows(blueprint: Blueprint) -> str:
+    """Raise that rows of the contents are not there."""
     return _raise(blueprint, "the stream table % does not contain all rows that go")
 
 

@@ -16,13 +16,15 @@ from pgtrickle.capture.functions import EVENTS, Event
 from pgtrickle.capture.sources import Member, Source
 from pgtrickle.delta.layout import WEIGHT
 from pgtrickle.immediate.blueprint import Blueprint, unnested, variable
-from pgtrickle.immediate.follow import Following
+from pgtrickle.immediate.follow import Following, missing_rows
 from pgtrickle.immediate.locking import LockMode
+from pgtrickle.immediate.one_group import can_follow_one_group, follow_one_group
+from pgtrickle.immediate.undisturbed import is_undisturbed
 from pgtrickle.model.text.names import QualifiedName, quote_identifier, quote_literal
 from pgtrickle.model.text.search_path import OWN_PATH
 from pgtrickle.storage.outbox_changes import TEXT_SETTINGS, write_changes, write_pending
 
-_FORM = 3  # of what is generated: another number makes all functions anew
+_FORM = 4  # of what is generated: another number makes all functions anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +203,12 @@ def _never_fired(blueprint: Blueprint, relid: int, root: Member) -> tuple[Functi
     return Function(name, "", "trigger", "", text, for_everyone=True), trigger
 
 
+def _count(blueprint: Blueprint) -> str:
+    """Count a statement that is followed."""
+    statements = quote_literal(blueprint.object("statements"))
+    return f"__pgt_number := pg_catalog.nextval({statements});"
+
+
 @dataclass(frozen=True, slots=True)
 class _Writer:
     """Writes the trigger functions for one event of one table."""
@@ -275,14 +283,19 @@ class _Writer:
         )
         if len(images) > 1:
             rows = f"SELECT * FROM ({rows}) AS changed"
+        declared, direct = "", "NULL;"
+        if self.event.images and can_follow_one_group(blueprint):
+            declared, direct = self._direct(images)
         return f"""#variable_conflict use_column
 DECLARE
     {variable("rows")} {held}[];
     __pgt_last integer := 1;
-    __pgt_number bigint;
+    __pgt_number bigint;{declared}
 BEGIN
     {entered}
-    IF NOT pgtrickle.may_follow({number}) THEN
+    IF {is_undisturbed(blueprint)} THEN
+        {direct}
+    ELSIF NOT pgtrickle.may_follow({number}) THEN
         RETURN NULL;
     END IF;
     {variable("rows")} := ARRAY({rows} LIMIT {blueprint.max_rows + 1});
@@ -290,13 +303,35 @@ BEGIN
         PERFORM pgtrickle.refuse_or_defer({number});
         RETURN NULL;
     END IF;
-    __pgt_number := pg_catalog.nextval({quote_literal(blueprint.object("statements"))});
+    {_count(blueprint)}
     {instead}
     IF pg_catalog.cardinality({variable("rows")}) > 0 THEN
         PERFORM {blueprint.object(f"follow_{self.relid:d}")}({variable("rows")});
     END IF;
     RETURN NULL;
 END"""
+
+    def _direct(self, images: list[tuple[str, int]]) -> tuple[str, str]:
+        """Follow a statement that changes one group, which is there and stays."""
+        blueprint = self.blueprint
+        names = [quote_identifier(name) for name in blueprint.used[self.relid]]
+        rows = " UNION ALL ".join(
+            f"SELECT {', '.join(names)}, {weight} AS {WEIGHT} FROM {relation}"
+            for relation, weight in images
+        )
+        one = follow_one_group(blueprint, rows)
+        text = f"""IF pgtrickle.changes_in_place({blueprint.relid}) THEN
+        {one.find};
+        IF FOUND AND {one.stays} THEN
+            {_count(blueprint)}
+            {one.change}
+            IF __pgt_number <> 1 THEN
+                {missing_rows(blueprint)}
+            END IF;
+            RETURN NULL;
+        END IF;
+        END IF;"""
+        return f"\n    {one.declaration};", text
 
     def _locked(self) -> str:
         """Lock the contents: whoever says that they are not ready waits for that.

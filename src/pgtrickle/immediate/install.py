@@ -9,6 +9,7 @@ from psycopg import Connection
 
 from pgtrickle.immediate.blueprint import SCHEMA, Blueprint
 from pgtrickle.immediate.functions import Design, design
+from pgtrickle.immediate.undisturbed import record_stamp
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.model.text.trusted import trusted
 
@@ -37,10 +38,6 @@ _RECORD_SOURCE = """
     VALUES (%(id)s, %(relid)s, %(columns)s,
             (pgtrickle.describe_immediate_shape(%(relid)s, %(columns)s)
              || COALESCE(pgtrickle.describe_files(%(relid)s), ''))::pg_catalog.text)
-"""
-_STAMP = """
-    UPDATE pgtrickle.pgt_immediate SET stamp = pgtrickle.stamp_immediate(pgt_id)
-     WHERE pgt_id = %(id)s
 """
 _FORGET_OPEN = "DELETE FROM pgtrickle.pgt_immediate_open WHERE pgt_id = %(id)s"
 _LIST_FUNCTIONS = """
@@ -117,7 +114,7 @@ def install_immediate(
     names = [column.name for column in blueprint.columns]
     own = {"id": blueprint.id, "relid": blueprint.relid, "columns": names}
     connection.execute(_RECORD_SOURCE, own)
-    connection.execute(_STAMP, {"id": blueprint.id})
+    record_stamp(connection, blueprint)
     for table, _ in wanted.tables:
         connection.execute(trusted(f"DELETE FROM {table}"))
     # Of statements during which it became not ready: none is running now.

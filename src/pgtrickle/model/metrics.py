@@ -82,6 +82,43 @@ NOT_READ = _counter(
     "How often the metrics of the catalog could not be read.",
 )
 
+# Of Spark, as each daemon uses it: what this process knows by itself ...
+SPARK_STARTED = _gauge(
+    "pgtrickle_spark_started",
+    "1 while the process has a session of Spark, which begins with the first computation on it.",
+)
+SPARK_RUNNING = _gauge(
+    "pgtrickle_spark_computations_running", "Computations that the process waits for."
+)
+SPARK_COMPUTATIONS = _counter(
+    "pgtrickle_spark_computations_total",
+    "Computations that the process asked for: stages of refreshes, large reads and writes. Those"
+    " that were cancelled are `failed`, too.",
+    "outcome",
+)
+SPARK_SECONDS = _counter(
+    "pgtrickle_spark_computation_seconds_total",
+    "The time that they took, the start of Spark included.",
+)
+# ... and what Spark tells of itself.
+SPARK_EXECUTORS = _gauge("pgtrickle_spark_executors", "Executors that can work.")
+SPARK_CORES = _gauge("pgtrickle_spark_cores", "Cores of these executors.")
+SPARK_HEAP = _gauge(
+    "pgtrickle_spark_heap_bytes",
+    "The heap of Spark's driver, `used` and `max`; with a local master, of the executor too.",
+    "kind",
+)
+SPARK_JOBS_ACTIVE = _gauge("pgtrickle_spark_jobs_active", "Jobs that Spark works on.")
+SPARK_JOBS = _counter("pgtrickle_spark_jobs_total", "Jobs `completed` and `failed`.", "outcome")
+SPARK_TASKS_ACTIVE = _gauge("pgtrickle_spark_tasks_active", "Tasks that executors work on.")
+SPARK_TASKS = _counter("pgtrickle_spark_tasks_total", "Tasks `completed` and `failed`.", "outcome")
+SPARK_TASK_SECONDS = _counter(
+    "pgtrickle_spark_task_seconds_total", "The time that tasks took, of all executors together."
+)
+SPARK_GC_SECONDS = _counter(
+    "pgtrickle_spark_gc_seconds_total", "The part of it in which executors collected garbage."
+)
+
 # These are read from the catalog, so only the leading daemon reports them.
 STREAM_TABLES = _gauge("pgtrickle_stream_tables", "Stream tables by their status.", "status")
 STALENESS = _gauge(
@@ -149,6 +186,11 @@ CAPTURE_LAG = _gauge(
 SLOT_LAG = _gauge(
     "pgtrickle_slot_lag_bytes",
     "How much log the server keeps for the logical slot; absent if none is captured from.",
+)
+OLDEST_TRANSACTION = _gauge(
+    "pgtrickle_oldest_transaction_seconds",
+    "How long the oldest open transaction of the database has gone on, of those that the daemon's"
+    " role may see; captured changes and dead rows stay until it ends. Absent without one.",
 )
 IMMEDIATE_STATEMENTS = _counter(
     "pgtrickle_immediate_statements_total",
@@ -240,9 +282,16 @@ OF_EACH_DAEMON = (
     VERSION, LEADING, READY, LAST_ROUND, REFRESHES, FAILURES, DURATION, ROWS, RUNNING, QUEUED,
     ADMITTED, FALLING_BEHIND, NOT_READ,
 )  # fmt: skip
+OF_SPARK_USE = (SPARK_STARTED, SPARK_RUNNING, SPARK_COMPUTATIONS, SPARK_SECONDS)
+OF_SPARK_ITSELF = (
+    SPARK_EXECUTORS, SPARK_CORES, SPARK_HEAP, SPARK_JOBS_ACTIVE, SPARK_JOBS, SPARK_TASKS_ACTIVE,
+    SPARK_TASKS, SPARK_TASK_SECONDS, SPARK_GC_SECONDS,
+)  # fmt: skip
+OF_SPARK = (*OF_SPARK_USE, *OF_SPARK_ITSELF)
 OF_THE_LEADER = (
     STREAM_TABLES, STALENESS, SLA, STRETCH, LATENCY, LAST_INFO, LAST_SECONDS, LAST_ROWS, PREDICTED,
-    ACTUAL, LOCK_FAILURES, ERRORS, BUFFER_ROWS, BUFFER_BYTES, CAPTURE_LAG, SLOT_LAG, LOCK_FALLBACKS,
+    ACTUAL, LOCK_FAILURES, ERRORS, BUFFER_ROWS, BUFFER_BYTES, CAPTURE_LAG, SLOT_LAG,
+    OLDEST_TRANSACTION, LOCK_FALLBACKS,
     IMMEDIATE_STATEMENTS, IMMEDIATE_ROWS, QUERY_HITS, QUERY_MISSES, QUERY_ENTRIES, REQUESTS, SINKS,
     DELIVERIES, ATTEMPTS, DELIVERY_FAILURES, DELIVERED_ROWS, DELIVERED_BYTES, LAG_REFRESHES,
     LAG_SECONDS, SNAPSHOT,

@@ -144,7 +144,7 @@ REMEDIES: Final = {
     "ST825": "Let sender and receiver run the same version, or one that reads both.",
     "ST826": "Nothing: this relay takes over when the other one ends.",
     "ST827": "Set the variable, or write the file, where the relay runs, and start it again.",
-    "ST828": "Let the receiver accept them, then: pgtrickle relay replay PIPELINE.",
+    "ST828": "Let them be accepted or read, then: pgtrickle relay (or inbound) replay PIPELINE.",
     "ST840": "Give what the hint asks for: a number in its range, or a column that the table has.",
     "ST841": "Look at `inbox_status()`; ask for SELECT on the table of the inbox.",
     "ST842": "Undo what was done to the table, or drop the inbox and create it again.",

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 
 from pgtrickle.catalog.relay.pages import (
     add_letter,
-    has_room,
     keep_letter,
     list_dead_keys,
     list_wanted_letters,
     remove_letter,
 )
+from pgtrickle.catalog.relay.room import Letters, count_room
 from pgtrickle.catalog.relay.states import Held
 from pgtrickle.errors import (
     ChangesGoneError,
@@ -33,6 +33,7 @@ from pgtrickle.errors import (
     SinkUnavailableError,
     TrickleError,
 )
+from pgtrickle.relay import dead_letters
 from pgtrickle.relay.backoff import pause
 from pgtrickle.relay.definitions import Definition, OnPoison, Start
 from pgtrickle.relay.messages import Message, Place
@@ -44,7 +45,6 @@ logger = logging.getLogger(__name__)
 
 _LOOK_AGAIN = 5.0  # seconds, while another relay has the pipeline, or somebody must act
 _FINAL = frozenset({"blocked", "needs_snapshot", "failed", "waiting", "paused"})
-MAX_DEAD_LETTERS = 10_000  # of a pipeline
 _ATTEMPTS_ONCE = 6  # of a pipeline that is to end by itself
 
 
@@ -241,11 +241,9 @@ class Pipeline:
     def _set_aside(self, source: Source, message: Message, error: TrickleError) -> None:
         place, name = message.place, self.definition.name
         with source.transaction() as session:
-            if not has_room(session, name, MAX_DEAD_LETTERS):
-                raise DeadLettersFullError(
-                    f"the pipeline {name} has {MAX_DEAD_LETTERS:,} dead letters, and keeps no more",
-                    hint="Let the receiver accept them, then: pgtrickle relay replay PIPELINE. It"
-                    " goes on by itself when there is room.",
+            if not count_room(session, Letters.OUTBOUND, name, dead_letters.MAX_DEAD_LETTERS):
+                raise dead_letters.too_many(
+                    name, "Let the receiver accept them, then: pgtrickle relay replay PIPELINE."
                 )
             values: dict[str, object] = {
                 "pipeline": self.definition.name,

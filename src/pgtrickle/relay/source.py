@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import astuple, dataclass, replace
+from typing import Final
 
 from psycopg import Connection
 from psycopg.rows import TupleRow
@@ -38,6 +39,8 @@ from pgtrickle.storage.outbox_changes import json_value
 from pgtrickle.transit.fixed_settings import FIXED_TEXTS
 
 _CONNECT_SECONDS = 10
+_OPS: Final = {one.value: one for one in Op}
+_Writer = Callable[[Place, Op, str | None, str | None, str | None], Message]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,16 +148,16 @@ class Source:
                 return None
             last = heads[-1].outbox_id
             rows = list_rows(self.session, name, place.outbox_id, last, place.row_number, most)
-        by_id = {one.outbox_id: one for one in heads}
+        written = {one.outbox_id: self._writer(one) for one in heads}
         reached = last if not rows or rows[-1].complete else rows[-1].outbox_id
         messages: list[Message] = []
         told = place.outbox_id - (not place.row_number)  # of which entries a reset was told
-        for row in rows:
-            messages += self._resets(heads, told, row.outbox_id)
-            told = max(told, row.outbox_id)
-            at = Place(row.outbox_id, False, row.row_number)  # noqa: FBT003 - a place
-            head = by_id[row.outbox_id]
-            messages.append(self._message(head, at, Op(row.op), row.key, row.before, row.after))
+        for outbox_id, number, op, key, before, after, _ in rows:
+            if outbox_id > told:
+                messages += self._resets(heads, told, outbox_id)
+                told = outbox_id
+            at = Place(outbox_id, False, number)  # noqa: FBT003 - a place
+            messages.append(written[outbox_id](at, _OPS[op], key, before, after))
         if not rows or rows[-1].complete:
             messages += self._resets(heads, told, last)
             return Page(messages, Place(last + 1, False, 0))  # noqa: FBT003 - a place
@@ -164,27 +167,26 @@ class Source:
         for head in heads:
             if head.reset and after < head.outbox_id <= up_to:
                 at = Place(head.outbox_id, False, 0)  # noqa: FBT003 - a place
-                yield self._message(head, at, Op.RESET, None, None, None)
+                yield self._writer(head)(at, Op.RESET, None, None, None)
 
-    def _message(
-        self,
-        head: Head,
-        place: Place,
-        op: Op,
-        key: str | None,
-        before: str | None,
-        after: str | None,
-    ) -> Message:
-        schema = self.schema(head.schema_version)
-        told = write_key(key, schema)
-        return Message(self.stream, schema, place, op, told, before, after, head.data_timestamp)
+    def _writer(self, head: Head) -> _Writer:
+        """Return what makes the messages of an entry."""
+        stream, schema, at = self.stream, self.schema(head.schema_version), head.data_timestamp
+
+        def write(
+            place: Place, op: Op, key: str | None, before: str | None, after: str | None
+        ) -> Message:
+            return Message(stream, schema, place, op, write_key(key, schema), before, after, at)
+
+        return write
 
     def replayed(self, letter: Letter) -> Message:
         """Return the message of a dead letter."""
         at = Place(letter.outbox_id, letter.in_contents, letter.row_number)
         head = Head(letter.outbox_id, False, letter.data_timestamp, letter.schema_version)  # noqa: FBT003
-        found = self._message(head, at, Op(letter.op), letter.key, letter.before, letter.after)
-        return replace(found, replayed=True)
+        write = self._writer(head)
+        message = write(at, Op(letter.op), letter.key, letter.before, letter.after)
+        return replace(message, replayed=True)
 
     @contextmanager
     def contents(self, place: Place | None, most: int) -> Iterator[Iterator[Page]]:
@@ -211,13 +213,12 @@ class Source:
         session.execute(FIXED_TEXTS)
         schema, last = self._schemas[position.schema_version], position.last_id
         head = Head(last, False, position.data_timestamp, schema.version)  # noqa: FBT003 - no reset
+        write = self._writer(head)
         again = place is not None and place.in_contents and place.outbox_id == last
         number = place.row_number if again and place is not None else 0
         pending: list[Message] = []
         if not again:
-            pending.append(
-                self._message(head, Place(last, True, 0), Op.RESET, None, None, None)  # noqa: FBT003
-            )
+            pending.append(write(Place(last, True, 0), Op.RESET, None, None, None))  # noqa: FBT003
         with session.cursor("relay_contents") as cursor:
             cursor.itersize = most
             cursor.execute(trusted(self._contents_query(session, schema, number)))
@@ -225,7 +226,7 @@ class Source:
             for key, row in cursor:
                 number += 1
                 at = Place(last, True, number)  # noqa: FBT003 - a place
-                pending.append(self._message(head, at, Op.READ, key, None, row))
+                pending.append(write(at, Op.READ, key, None, row))
                 size += len(row)
                 if len(pending) >= most or size >= _MOST_CHARACTERS:
                     yield Page(pending, at)

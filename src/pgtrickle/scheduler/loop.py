@@ -50,6 +50,10 @@ _LONGEST_PAUSE = timedelta(seconds=5)  # after which a server that came back is 
 _LONGEST_LOCK_PAUSE = timedelta(seconds=15)
 _DECIDES_WITHIN = 30.0  # seconds; otherwise it is stuck
 _MOVES_WITHIN = 300.0  # seconds, while a unit waits for a worker
+# A pass asks the server the same few questions, whoever has ended: workers that end all the time
+# must not keep it busy with them.  Beside a refresh longer than a pass this delays nothing.
+_REST = 3  # times what the last pass took
+_LONGEST_REST = 0.5  # seconds
 _STOP_NOTICED = timedelta(seconds=0.1)  # while workers are busy
 
 
@@ -198,6 +202,7 @@ class Loop:
     trials: Trials = field(default_factory=Trials)
     admission: Admission = field(default_factory=Admission)
     lease_pause: Callable[[], timedelta] = _lease_pause
+    stopwatch: Callable[[], float] = time.monotonic  # seconds, of what a pass takes
     # On the monotonic clock: when all due units were last decided, and a worker was free.
     _decided_at: float = field(default_factory=time.monotonic)
     _moved_at: float = field(default_factory=time.monotonic)
@@ -217,6 +222,7 @@ class Loop:
         failures = 0
         with self.workers() as pool:
             while not stop.is_set():
+                began = self.stopwatch()
                 try:
                     next_due = self._pass(pool, stop)
                     failures, self._decided_at, self._trouble = 0, time.monotonic(), ""
@@ -232,7 +238,8 @@ class Loop:
                     pause = self._tick
                     if next_due is not None:
                         pause = min(pause, next_due - self.now())
-                self._wait(stop, max(pause, timedelta()))
+                rest = min(_REST * (self.stopwatch() - began), _LONGEST_REST)
+                self._wait(stop, max(pause, timedelta()), rest)
         self._collect()
 
     def run_once(self, stop: threading.Event) -> datetime | None:
@@ -508,12 +515,16 @@ class Loop:
         for report in outcome.reports:
             self.watcher.refreshed(report)
 
-    def _wait(self, stop: threading.Event, pause: timedelta) -> None:
-        """Wait until a worker finishes, the bell rings or the next pass is due."""
+    def _wait(self, stop: threading.Event, pause: timedelta, rest: float) -> None:
+        """Wait until a worker finishes, the bell rings or the next pass is due.
+
+        Next to running refreshes at least the ``rest``, in seconds, whatever is due meanwhile.
+        """
         if not self._in_flight:
             self.bell.wait(stop, pause.total_seconds())
             return
         until = self.now() + pause
+        stop.wait(rest)
         while not stop.wait(0) and (left := until - self.now()) > timedelta():
             slice_ = min(left, _STOP_NOTICED).total_seconds()
             done, _ = wait(self._in_flight.values(), timeout=slice_, return_when=FIRST_COMPLETED)

@@ -18,6 +18,7 @@ from pgtrickle.algebra.nodes import Output, Query, Scalar, Scan, Source, SourceK
 from pgtrickle.algebra.schema import columns_of, scans_of
 from pgtrickle.binding.bind import Binding, bind_again, bind_query
 from pgtrickle.binding.bound_objects import check_meaning, get_bound_text, record_bound_objects
+from pgtrickle.binding.composite_keys import without_one_text
 from pgtrickle.binding.distinct_values import list_distinct_values
 from pgtrickle.binding.expression_types import PgTyper
 from pgtrickle.binding.pin_answers import pin_answers
@@ -270,7 +271,7 @@ def build(connection: Connection, query: BoundQuery) -> tuple[Query, StagedQuery
         typer = PgTyper(connection)
         algebra = lower(query, typer)
         staged = assign_engines(cut(algebra, typer))
-        _refuse_keys(staged)
+        _refuse_keys(connection, staged)
         _refuse_rows(staged)
         check_stages(connection, staged)
     except SqlglotError as error:
@@ -298,18 +299,21 @@ def function_refusals(binding: Binding) -> Iterator[Refusal]:
         yield time_refusal(binding.time_unfollowed)
 
 
-def _refuse_keys(staged: StagedQuery) -> None:
-    """Refuse groups by composite values: stored rows are compared by their text.
-
-    (1.0) and (1.00) are one group for PostgreSQL, but two texts.
-    """
-    for stage in staged.stateful:
-        keys = stage.layout.keys if isinstance(stage, AggregateStage) else stage.inputs
-        for key in keys:
-            if key.type.category == "C":
-                raise Refusal(
-                    f"groups by the composite type {key.type.display}", "group by", "distinct"
-                )
+def _refuse_keys(connection: Connection, staged: StagedQuery) -> None:
+    """Refuse groups by composite values of which equal ones may have several texts."""
+    keys = [
+        key.type
+        for stage in staged.stateful
+        for key in (stage.layout.keys if isinstance(stage, AggregateStage) else stage.inputs)
+    ]
+    composite = {type_.display for type_ in keys if type_.category == "C"}
+    for name in sorted(without_one_text(connection, composite)):
+        raise Refusal(
+            f"groups by the composite type {name}",
+            "group by",
+            "distinct",
+            hint="Group by its columns, or declare the scale of those that are numeric.",
+        )
 
 
 def _makes_row(scalar: Scalar) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 from psycopg.conninfo import make_conninfo
 
+from pgtrickle.model.insight.engine_figures import EngineCounts
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.ports import PartT, ResultT
 from pgtrickle.spark.executors.connection_file import connection_file
@@ -22,6 +24,7 @@ from pgtrickle.spark.job_tags import cancel, tagged
 from pgtrickle.spark.sessions.pair import SparkSessions
 from pgtrickle.spark.sessions.users_session import active_session_kept
 from pgtrickle.spark.spark_errors import translated
+from pgtrickle.spark.watch.spark_figures import SparkGauge
 from pgtrickle.spark.watch.spark_work import SparkWork
 from pgtrickle.spark.watch.stall_watch import StallWatch
 
@@ -29,6 +32,7 @@ if TYPE_CHECKING:  # see the docstring
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from pgtrickle.model.insight.engine_figures import SparkFigures
     from pgtrickle.model.insight.rehearsal import SparkStageFigures
     from pgtrickle.spark.executors.large_read import LargeRead
     from pgtrickle.sql.translate import Dialect
@@ -53,6 +57,8 @@ class SparkEngine:
         self._watch = StallWatch(SparkWork(self.sessions), stall_seconds)
         self._runs: WeakKeyDictionary[SparkSession, int] = WeakKeyDictionary()
         self._cold_runs = 0
+        self._gauge = SparkGauge()
+        self._running, self._ended, self._failed, self._seconds = 0, 0, 0, 0.0
         self._counting = threading.Lock()
 
     @property
@@ -76,6 +82,15 @@ class SparkEngine:
     def start_ms(self) -> float:
         """The usual time of a start, while there is no context."""
         return 0.0 if self.sessions.started else _START_MS
+
+    @property
+    def counts(self) -> EngineCounts:
+        """What this process has asked of Spark."""
+        with self._counting:
+            completed = self._ended - self._failed
+            return EngineCounts(
+                self.sessions.started, self._running, completed, self._failed, self._seconds
+            )
 
     def run(self, sql: str, inputs: Mapping[str, pa.Table]) -> pa.Table:
         """Evaluate ``sql`` over relations in memory: few rows in one task, many in parallel."""
@@ -144,6 +159,14 @@ class SparkEngine:
         with translated("count the work of a refresh"):
             return list_stages(context, job)
 
+    def measure(self) -> SparkFigures | None:
+        """Return what Spark knows of itself; None through Spark Connect, which tells nothing."""
+        context = self.sessions.context if self.sessions.started else None
+        if context is None:
+            return None
+        with translated("measure Spark"):
+            return self._gauge.look(context)
+
     def note_progress(self, job: str) -> None:
         """Report to the watch that rows have moved."""
         self._watch.note_progress(job)
@@ -168,8 +191,24 @@ class SparkEngine:
         self, doing: str, open_session: Callable[[], SparkSession]
     ) -> Iterator[SparkSession]:
         """Yield a session for the jobs of this thread's refresh, which are ended if they hang."""
-        with self._watch.watching(), translated(doing):
+        with self._counted(), self._watch.watching(), translated(doing):
             session = open_session()
             self._count(session)
             with active_session_kept(session), tagged(session):
                 yield session
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Count a computation, and how it ends."""
+        began, failed = time.monotonic(), True
+        with self._counting:
+            self._running += 1
+        try:
+            yield
+            failed = False
+        finally:
+            with self._counting:
+                self._running -= 1
+                self._ended += 1
+                self._failed += failed
+                self._seconds += time.monotonic() - began

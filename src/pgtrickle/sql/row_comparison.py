@@ -9,6 +9,8 @@ and no engine but PostgreSQL has one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 _STRICT: dict[type[exp.Expr], type[exp.Binary]] = {
@@ -31,10 +33,42 @@ def spell_out_rows(expression: exp.Expr) -> exp.Expr:
     return expression.transform(_spelled_out)
 
 
+def row_compared(node: exp.Expr) -> list[exp.Expr] | None:
+    """Return the columns of a row that is compared with a subquery; None for any other node.
+
+    >>> import sqlglot
+    >>> query = sqlglot.parse_one("(a, b) = (SELECT c, d FROM t)", dialect="postgres")
+    >>> [one.sql() for one in row_compared(query)]
+    ['a', 'b']
+    """
+    if not isinstance(node, exp.EQ | exp.NEQ | exp.LT | exp.LTE | exp.GT | exp.GTE):
+        return None
+    row = columns_of_row(node.this)
+    return row if len(row) > 1 and isinstance(node.expression, exp.Subquery) else None
+
+
+def compare_rows(
+    compare: type[exp.Expr], left: Sequence[exp.Expr], right: Sequence[exp.Expr]
+) -> exp.Expr:
+    """Compare rows of expressions column by column.
+
+    >>> a, b = exp.column("a"), exp.column("b")
+    >>> compare_rows(exp.NEQ, [a, b], [b, a]).sql()
+    '(a <> b OR b <> a)'
+    """
+    if compare not in _STRICT:
+        pairs = [
+            compare(this=one, expression=other) for one, other in zip(left, right, strict=True)
+        ]
+        return exp.paren((exp.and_ if compare is exp.EQ else exp.or_)(*pairs), copy=False)
+    rows = [exp.Tuple(expressions=list(side)) for side in (left, right)]
+    return _spelled_out(compare(this=rows[0], expression=rows[1]))
+
+
 def _spelled_out(node: exp.Expr) -> exp.Expr:
     if type(node) not in _STRICT or not isinstance(node, exp.Binary):
         return node
-    left, right = _columns(node.this), _columns(node.expression)
+    left, right = columns_of_row(node.this), columns_of_row(node.expression)
     if not 1 < len(left) == len(right) <= _MOST:
         return node
     found: exp.Expr = type(node)(this=left[-1], expression=right[-1])
@@ -45,8 +79,13 @@ def _spelled_out(node: exp.Expr) -> exp.Expr:
     return exp.paren(found, copy=False)
 
 
-def _columns(row: exp.Expr) -> list[exp.Expr]:
-    """Return the columns of a row in parentheses, each in parentheses if it needs some."""
+def columns_of_row(row: exp.Expr) -> list[exp.Expr]:
+    """Return the columns of a row in parentheses, each in parentheses if it needs some.
+
+    >>> import sqlglot
+    >>> [one.sql() for one in columns_of_row(sqlglot.parse_one("ROW(a, b)", dialect="postgres"))]
+    ['a', 'b']
+    """
     inner = row.unnest()
     named = isinstance(inner, exp.Anonymous) and str(inner.this).upper() == "ROW"
     if not (named or isinstance(inner, exp.Tuple)):

@@ -3,12 +3,12 @@
 PostgreSQL prints such a value as ``t.*``.  It becomes one more column of the item of FROM, computed
 below every join of the query, so that an outer join makes it NULL like the others.  The row of a
 table or view has a type, that of its name.  The row of a derived table has none, and nothing can
-store it; where it only becomes jsonb or is counted, an object with its columns is as good.
+store it; where it only becomes jsonb or is counted, an object with its columns is as good, and
+where it becomes json or text, its text is (see ``rows_as_text``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TypeVar, cast
 
 from sqlglot import exp
@@ -18,16 +18,12 @@ from pgtrickle.algebra.schema import columns_of
 from pgtrickle.model.text.names import QualifiedName, quote_literal
 from pgtrickle.sql.lower.half_built import Block, Compiler, Rows
 from pgtrickle.sql.refusal import Refusal
+from pgtrickle.sql.rows_as_text import Form, form_of, text_of_row, whole_rows
 from pgtrickle.sql.scalars import make_scalar, parse_scalar, pass_on
 from pgtrickle.sql.scope import ROW, Typed, typed_column
 
 _MOST_PAIRS = 50  # columns of a jsonb object: a function takes at most 100 arguments
 SelectT = TypeVar("SelectT", bound=exp.Expr)
-# What becomes of a row here follows from its columns and their names.
-_BY_COLUMNS = frozenset(
-    {"to_jsonb", "jsonb_agg", "jsonb_agg_strict", "jsonb_object_agg", "jsonb_build_object",
-     "jsonb_build_array", "count"}
-)  # fmt: skip
 
 
 def names_with_row(select: exp.Expr) -> frozenset[str]:
@@ -37,7 +33,7 @@ def names_with_row(select: exp.Expr) -> frozenset[str]:
     >>> sorted(names_with_row(sqlglot.parse_one("SELECT to_jsonb(a.*), count(*), b.c FROM a, b")))
     ['a']
     """
-    return frozenset(one.table for one in _whole_rows(select))
+    return frozenset(one.table for one in whole_rows(select))
 
 
 def fields_of_rows(select: SelectT) -> SelectT:
@@ -47,7 +43,7 @@ def fields_of_rows(select: SelectT) -> SelectT:
     >>> fields_of_rows(sqlglot.parse_one("SELECT (a.*).id FROM a", dialect="postgres")).sql()
     'SELECT a.id FROM a'
     """
-    if not any(isinstance(one.parent, exp.Paren) for one in _whole_rows(select)):
+    if not any(isinstance(one.parent, exp.Paren) for one in whole_rows(select)):
         return select
 
     def replace(node: exp.Expr) -> exp.Expr:
@@ -68,9 +64,12 @@ def with_row(
     values = ", ".join(f"({typed.scalar.sql})" for _, typed in rows.columns)
     if type_ is not None:
         text = f"ROW({values})::{type_.sql}"
-    elif _only_by_columns(select, name) and len(rows.columns) <= _MOST_PAIRS:
+    elif (form := form_of(select, name)) is Form.JSONB and len(rows.columns) <= _MOST_PAIRS:
         pairs = (f"{quote_literal(column)}, ({typed.scalar.sql})" for column, typed in rows.columns)
         text = f"jsonb_build_object({', '.join(pairs)})"
+    elif form in {Form.JSON, Form.TEXT}:
+        columns = [(column, f"({typed.scalar.sql})") for column, typed in rows.columns]
+        text = text_of_row(form, columns)
     else:
         raise Refusal(f'the whole row of "{name}" as a value', name)
     node = rows.block.build()
@@ -78,22 +77,3 @@ def with_row(
     project = Project(node, (*map(pass_on, columns_of(node)), row))
     compiler.columns.remember(project)
     return Rows(Block([project]), rows.columns, rows.carried), typed_column(row)
-
-
-def _whole_rows(select: exp.Expr) -> Iterator[exp.Column]:
-    return (one for one in select.find_all(exp.Column) if isinstance(one.this, exp.Star))
-
-
-def _only_by_columns(select: exp.Expr, name: str) -> bool:
-    """Tell whether every use of a row depends on nothing but its columns and their names."""
-    return all(_function(one) in _BY_COLUMNS for one in _whole_rows(select) if one.table == name)
-
-
-def _function(argument: exp.Expr) -> str:
-    """Return the function of which a value is an argument; empty if it is used otherwise."""
-    above = argument.parent
-    if isinstance(above, exp.Order) and argument.arg_key == "this":
-        above = above.parent
-    if not isinstance(above, exp.Func) or isinstance(above, exp.Cast):
-        return ""
-    return above.sql(dialect="postgres").partition("(")[0].lower()

@@ -21,7 +21,7 @@ from pgtrickle.model.text.comparable import LOOKS_DIFFERENT, identity
 from pgtrickle.model.text.names import quote_identifier
 from pgtrickle.model.text.trusted import trusted
 from pgtrickle.storage.counted import groups, merge_counts, representatives
-from pgtrickle.storage.identity import same_row
+from pgtrickle.storage.identity import row_hash, same_row
 from pgtrickle.storage.state_tables import (
     groups_table,
     result_sql,
@@ -193,10 +193,10 @@ class AggregateMerge:
             f"  FROM ({self._added_up(grouped=grouped)}) AS d{exists}"
         )
 
-    def touched(self, *, grouped: bool = False) -> str:
+    def touched(self, *, grouped: bool = False, there: bool = False) -> str:
         """Collect the touched groups with their old and new state, each in its columns.
 
-        ``grouped``: each has a single staged row.
+        ``grouped``: each has a single staged row.  ``there``: only those that were there before.
         """
         columns = [self._touched_key(key) for key in self._keys]
         columns.append("stored.ctid AS __row")
@@ -215,7 +215,20 @@ class AggregateMerge:
         return (
             f"SELECT {listed}\n"
             f"  FROM ({self._added_up(grouped=grouped)}) AS d\n"
-            f"  LEFT JOIN {self.groups.sql} AS stored ON {same_row(self._keys, 'stored', 'd')}"
+            f"  {'' if there else 'LEFT '}JOIN {self.groups.sql} AS stored"
+            f" ON {same_row(self._keys, 'stored', 'd')}"
+        )
+
+    def lock_touched(self) -> str:
+        """Lock the touched groups that are there, one staged row each, and collect them."""
+        return f"{self.touched(grouped=True, there=True)}\n   FOR NO KEY UPDATE OF stored"
+
+    def lock_groups(self) -> str:
+        """Lock the touched groups that are there, in one order for all; for PL/pgSQL."""
+        return (
+            f"PERFORM FROM {self._staged}\n"
+            f"   JOIN {self.groups.sql} AS stored ON {same_row(self._keys, 'stored', 'staged')}\n"
+            f"  ORDER BY {row_hash(self._keys, 'stored')} FOR NO KEY UPDATE OF stored"
         )
 
     @property
@@ -246,16 +259,20 @@ class AggregateMerge:
 
     def impossible_counts(self) -> tuple[str, str]:
         """Write the numbers of touched groups with negative counts and with endless sums."""
+        return (
+            f"count(*) FILTER (WHERE {quote_identifier(COUNT)} < 0)",
+            f"count(*) FILTER (WHERE {self.endless()})",
+        )
+
+    def endless(self, row: str = "") -> str:
+        """Write the condition that a touched group has a sum that no addition leads out of."""
+        prefix = f"{row}." if row else ""
         sums = [
-            quote_identifier(one.name)
+            f"{prefix}{quote_identifier(one.name)}"
             for one in self._layout.accumulators
             if one.accumulation is Accumulation.SUM
         ]
-        endless = " OR ".join(f"{one} IN ('NaN', 'Infinity', '-Infinity')" for one in sums)
-        return (
-            f"count(*) FILTER (WHERE {quote_identifier(COUNT)} < 0)",
-            f"count(*) FILTER (WHERE {endless or 'false'})",
-        )
+        return " OR ".join(f"{one} IN ('NaN', 'Infinity', '-Infinity')" for one in sums) or "false"
 
     def count_moved(self) -> str:
         """Write the number of touched groups that are new, or have lost their rows."""

@@ -66,6 +66,28 @@ def test_a_pipeline_may_stop_at_them(postgres_lab: Lab, tmp_path: Path):
         assert (held(lab), status(lab).dead_letters) == ([1, 2], 1)
 
 
+def test_dead_letters_have_a_bound_and_nothing_is_skipped(
+    postgres_lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    lab = postgres_lab
+    monkeypatch.setattr("pgtrickle.relay.dead_letters.MAX_DEAD_LETTERS", 2)
+    with redis(tmp_path) as broker:
+        pipe(lab, broker)
+        values = ['{"n": 1}', "bad 1", '{"n": 2}', "bad 2", '{"n": 3}', "bad 3", '{"n": 4}']
+        broker.send([(f"m{number}", value) for number, value in enumerate(values)])
+        for _ in range(2):  # as often as it looks, it is the same
+            lab.trickle.inbound.run_inbound(once=True)
+            found = status(lab)
+            assert (found.state, found.error_code, found.dead_letters) == ("blocked", "ST828", 2)
+            assert (held(lab), "inbound replay" in str(found.hint)) == ([1, 2, 3], True)
+
+        pipe(lab, broker, options={"format": "text"})
+        lab.trickle.inbound.replay_inbound_dead_letters("p")
+        lab.trickle.inbound.run_inbound(once=True)
+        assert (status(lab).error_code, status(lab).dead_letters) == (None, 0)
+        assert lab.value("SELECT count(*) FROM mail") == len(values)
+
+
 @pytest.mark.parametrize(
     ("origin", "options", "more"),
     [

@@ -99,6 +99,55 @@ def test_two_writers(lab: Lab, pair: tuple[Connection, Connection], name: str, l
             assert lab.differences(name) == [], other
 
 
+@pytest.mark.parametrize("level", _LEVELS)
+@pytest.mark.parametrize(
+    ("first_writes", "then", "meanwhile"),
+    [
+        # The first takes the short way for its group; what comes then needs the long one.
+        ("INSERT INTO a VALUES (301, 1, 1)", "DELETE FROM a WHERE k = 1", "v = v + 1"),
+        ("INSERT INTO a VALUES (302, 1, 1)", "UPDATE a SET k = 9 WHERE k = 1", "v = v + 1"),
+        ("DELETE FROM a WHERE k = 1", "INSERT INTO a VALUES (303, 1, 1)", "v = v + 1"),
+        ("INSERT INTO a VALUES (304, 9, 1)", "INSERT INTO a VALUES (305, 9, 1)", "k = 9"),
+    ],
+)
+def test_the_short_way_meets_the_long_one(
+    lab: Lab,
+    pair: tuple[Connection, Connection],
+    level: str,
+    first_writes: str,
+    then: str,
+    meanwhile: str,
+) -> None:
+    """Who changes several groups waits for who changes one, and does not make it a victim."""
+    lab.run(*_TABLES)
+    lab.create("sums", _QUERIES["sums"], "IMMEDIATE")
+    first, second = pair
+    second.execute(f"BEGIN ISOLATION LEVEL {level}".encode())
+    second.execute("SELECT count(*) FROM pg_class")
+    first.execute("BEGIN")
+    first.execute(first_writes.encode())
+    codes = list[str | None]()
+
+    def write() -> None:
+        try:
+            second.execute(f"UPDATE a SET {meanwhile} WHERE id IN (2, 3)".encode())
+            second.execute("INSERT INTO a SELECT 400 + n, n, 1 FROM generate_series(1, 3) n")
+            second.execute("COMMIT")
+            codes.append(None)
+        except psycopg.Error as error:
+            second.execute("ROLLBACK")
+            codes.append(error.sqlstate)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    wait_or_end(lab, thread)
+    first.execute(then.encode())
+    first.execute("COMMIT")
+    thread.join()
+    assert codes == [None] if level == "READ COMMITTED" else codes[0] in {None, "40001"}
+    lab.check("sums")
+
+
 @pytest.mark.parametrize("name", ["copied", "sums", "lows", "ranks"])
 def test_writers_of_different_groups_do_not_wait(
     lab: Lab, pair: tuple[Connection, Connection], name: str

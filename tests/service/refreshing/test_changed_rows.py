@@ -100,6 +100,21 @@ def test_log_tells_rows_that_came_and_went_apart(copied: Lab, caplog: pytest.Log
     assert (vars(told[0])["rows_inserted"], vars(told[0])["rows_deleted"]) == (30, 30)
 
 
+def test_log_tells_what_a_refresh_was_and_why(copied: Lab, caplog: pytest.LogCaptureFixture):
+    with caplog.at_level("INFO", logger="pgtrickle"):
+        copied.window(UPDATE)
+        copied.trickle.refresh_stream_table("copy", full=True)
+
+    told = [vars(one) for one in caplog.records if one.getMessage() == "refreshed"]
+    first, last = told[0], told[-1]
+    assert first["action"] == "DIFFERENTIAL"
+    assert last["action"] == "FULL"
+    on_record = copied.value(
+        "SELECT reason FROM pgtrickle.pgt_refresh_history ORDER BY refresh_id DESC LIMIT 1"
+    )
+    assert last["reason"] == on_record
+
+
 def test_cost_of_a_cold_engine_is_no_evidence(copied: Lab):
     engine = copied.trickle._runtime.engine
 

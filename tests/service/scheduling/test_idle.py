@@ -177,6 +177,34 @@ def test_locked_buffer_concerns_its_consumers_only(shop: Lab) -> None:
         assert idle(shop) == {"other"}
 
 
+def test_buffer_that_is_dropped_in_this_moment_concerns_its_consumers_only(shop: Lab) -> None:
+    shop.run("INSERT INTO t VALUES (4, 1, 'd')")
+    shop.refresh("s")
+    relid = shop.value("SELECT 't'::regclass::oid")
+    patience = "ALTER FUNCTION pgtrickle.find_idle(bigint[], bigint[]) SET lock_timeout = '{}'"
+    look = "SELECT pgtrickle.find_idle(array_agg(pgt_id), '{}') FROM pgtrickle.pgt_stream_tables"
+    waits = "SELECT true FROM pg_locks WHERE NOT granted AND relation = %s"
+    found: list[object] = []
+
+    def ask() -> None:
+        with psycopg.connect(shop.trickle.dsn) as looker:
+            found.append(looker.execute(look).fetchall())
+
+    shop.run(patience.format("30s"))
+    try:
+        with psycopg.connect(shop.trickle.dsn) as rival:
+            buffer = shop.value(f"SELECT 'pgtrickle_changes.changes_{relid}'::regclass::oid")
+            rival.execute(f"DROP TABLE pgtrickle_changes.changes_{relid} CASCADE".encode())
+            asking = threading.Thread(target=ask)
+            asking.start()
+            await_(lambda: rival.execute(waits, [buffer]).fetchall())
+            rival.commit()
+            asking.join(30)
+    finally:
+        shop.run(patience.format("100ms"))
+    assert found == [[]]  # left to the refresh, which finds out
+
+
 def _reshape(lab: Lab) -> None:
     lab.run("ALTER TABLE t ALTER k TYPE bigint")
 

@@ -185,6 +185,18 @@ def test_window_is_a_setting_and_an_argument(counts: Lab):
         counts.run("SELECT pgtrickle.sla_summary(-1)")
 
 
+def test_error_budget_is_a_setting(counts: Lab):
+    promised_yesterday(counts, "1m")
+    record(counts, "counts", took(1, 1, 550))
+    of_one_percent = 1 - level(counts).error_budget_remaining
+
+    counts.run("SELECT pgtrickle.set_setting('sla_error_budget_percent', '2')")
+    try:
+        assert 1 - level(counts).error_budget_remaining == pytest.approx(of_one_percent / 2)
+    finally:
+        counts.run("SELECT pgtrickle.set_setting('sla_error_budget_percent', NULL)")
+
+
 def test_alerts_at_half_of_the_budget_and_at_its_end(counts: Lab, listener: Connection):
     promised_yesterday(counts, "1m")
     counts.trickle.alter_stream_table("counts", schedule="1s")

@@ -20,7 +20,19 @@ from pgtrickle.catalog.console.lines import (
 )
 from pgtrickle.catalog.refreshes.history import Refresh
 from pgtrickle.model.lake.sink import SinkStatus
-from pgtrickle.model.status_report import Daemon, HealthCheck, Hold, RunningRefresh
+from pgtrickle.model.scheduling.recommendation import ScheduleAdvice
+from pgtrickle.model.status_report import (
+    Daemon,
+    HealthCheck,
+    Hold,
+    MetricsSummary,
+    RunningRefresh,
+    ServiceLevel,
+    WorkerSummary,
+)
+from pgtrickle.model.streams.inbound import InboundStatus
+from pgtrickle.model.streams.outbox import Outbox
+from pgtrickle.model.streams.relay import RelayStatus
 from pgtrickle.model.table_snapshot import ListedSnapshot
 from pgtrickle.model.text.json_values import json_value
 from pgtrickle.model.text.names import QualifiedName
@@ -42,10 +54,17 @@ class PicturePart(Enum):
     HOLDS = "holds"
     CHECKS = "checks"
     SINKS = "sinks"
+    OUTBOXES = "outboxes"
+    RELAYS = "relays"
+    INBOUND = "inbound"
     SNAPSHOTS = "snapshots"
     REQUESTS = "requests"
     SETTINGS = "settings"
     TIMELINE = "timeline"
+    WORKERS = "workers"
+    METRICS = "metrics"
+    SERVICE_LEVELS = "service_levels"
+    ADVICE = "advice"
     DEFINITION = "definition"  # of the one stream table that is looked at
     HISTORY = "history"  # likewise
 
@@ -68,10 +87,17 @@ class Picture(Shown):
     holds: tuple[Hold, ...] | None = None
     checks: tuple[HealthCheck, ...] | None = None
     sinks: tuple[SinkStatus, ...] | None = None
+    outboxes: tuple[Outbox, ...] | None = None
+    relays: tuple[RelayStatus, ...] | None = None
+    inbound: tuple[InboundStatus, ...] | None = None
     snapshots: tuple[ListedSnapshot, ...] | None = None
     requests: tuple[RequestLine, ...] | None = None
     settings: tuple[SettingLine, ...] | None = None
     timeline: tuple[Refresh, ...] | None = None  # the latest refreshes of all, the newest first
+    workers: tuple[WorkerSummary, ...] | None = None
+    metrics: tuple[MetricsSummary, ...] | None = None  # one line
+    service_levels: tuple[ServiceLevel, ...] | None = None
+    advice: tuple[ScheduleAdvice, ...] | None = None  # of the planner
     definition: tuple[Definition, ...] | None = None  # of one stream table; empty if it is gone
     history: tuple[Refresh, ...] | None = None
 

@@ -25,15 +25,21 @@ from pgtrickle.catalog.console.lines import (
     TableLine,
 )
 from pgtrickle.catalog.console.picture import LATENCIES, Picture, PicturePart
+from pgtrickle.catalog.figures.summaries import get_metrics_summary, list_workers
+from pgtrickle.catalog.inbound import states as inbound
 from pgtrickle.catalog.lake.sinks import list_sink_status
+from pgtrickle.catalog.outboxes.entries import list_outboxes
 from pgtrickle.catalog.overview import (
     list_checks,
     list_daemons,
     list_hold_reasons,
     list_running,
+    list_service_levels,
     named,
 )
 from pgtrickle.catalog.refreshes.history import list_refreshes
+from pgtrickle.catalog.relay import states as relay
+from pgtrickle.catalog.scheduling.planner import list_schedule_advice
 from pgtrickle.catalog.snapshots.entries import list_snapshots
 from pgtrickle.model.text.names import QualifiedName
 
@@ -41,6 +47,8 @@ Rows: TypeAlias = tuple[Any, ...]
 Session: TypeAlias = Connection[TupleRow]
 
 _REFRESHES = 60  # of one stream table, or the latest of all
+_ADVISED = 100  # stream tables that are planned for at once: each has its history read
+_HOURS = 24.0  # that times and failures are counted over
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +56,7 @@ class Wanted:
     """What a picture is to contain."""
 
     parts: frozenset[PicturePart]
-    ids: Collection[int] | None = None  # stream tables whose latencies are read; None: of all
+    ids: Collection[int] | None = None  # whose latencies and advice are read; None: of all
     subject: QualifiedName | None = None  # the one stream table that is looked at
 
 
@@ -181,6 +189,10 @@ def _settings(connection: Session, _: Wanted) -> Rows:
     )
 
 
+def _advice(connection: Session, wanted: Wanted) -> Rows:
+    return tuple(list_schedule_advice(connection, wanted.ids, most=_ADVISED))
+
+
 _DEFINITION = """
     SELECT s.pgt_id, s.pgt_schema, s.pgt_name, s.original_query, s.defining_query,
            s.downgrade_reason, s.fuse, s.fuse_reason, s.created_at, s.updated_at
@@ -216,10 +228,19 @@ _READERS: dict[PicturePart, Callable[[Session, Wanted], Rows]] = {
     PicturePart.HOLDS: lambda connection, _: tuple(list_hold_reasons(connection)),
     PicturePart.CHECKS: lambda connection, _: tuple(list_checks(connection)),
     PicturePart.SINKS: lambda connection, _: tuple(list_sink_status(connection)),
+    PicturePart.OUTBOXES: lambda connection, _: tuple(list_outboxes(connection, None)),
+    PicturePart.RELAYS: lambda connection, _: tuple(relay.list_states(connection, None)),
+    PicturePart.INBOUND: lambda connection, _: tuple(inbound.list_states(connection, None)),
     PicturePart.SNAPSHOTS: lambda connection, _: tuple(list_snapshots(connection)),
     PicturePart.REQUESTS: _requests,
     PicturePart.SETTINGS: _settings,
     PicturePart.TIMELINE: lambda connection, _: tuple(list_refreshes(connection, limit=_REFRESHES)),
+    PicturePart.WORKERS: lambda connection, _: tuple(list_workers(connection)),
+    PicturePart.METRICS: lambda connection, _: (get_metrics_summary(connection),),
+    PicturePart.SERVICE_LEVELS: lambda connection, _: tuple(
+        list_service_levels(connection, _HOURS)
+    ),
+    PicturePart.ADVICE: _advice,
     PicturePart.DEFINITION: _definition,
     PicturePart.HISTORY: _history,
 }

@@ -182,6 +182,23 @@ def get_slot_lag(connection: Connection[TupleRow]) -> int | None:
     return None if found is None else int(found)
 
 
+_GET_OLDEST_TRANSACTION = """
+    SELECT pg_catalog.max(extract(epoch FROM pg_catalog.clock_timestamp() - t.began))::float8
+      FROM (SELECT a.xact_start FROM pg_catalog.pg_stat_activity AS a
+             WHERE a.datname = pg_catalog.current_database()
+               AND a.pid <> pg_catalog.pg_backend_pid() AND a.backend_type = 'client backend'
+             UNION ALL
+            SELECT p.prepared FROM pg_catalog.pg_prepared_xacts AS p
+             WHERE p.database = pg_catalog.current_database()) AS t (began)
+"""
+
+
+def get_oldest_transaction(connection: Connection[TupleRow]) -> float | None:
+    """Return for how many seconds the oldest visible transaction has gone on; None without one."""
+    [(found,)] = connection.execute(_GET_OLDEST_TRANSACTION).fetchall()
+    return None if found is None else float(found)
+
+
 _COUNT_QUEUED = "SELECT count(*) FROM pgtrickle.pgt_requests WHERE status = 'QUEUED'"
 
 

@@ -96,9 +96,9 @@ _LETTER = """
 
 def add_letter(
     connection: Connection[TupleRow], values: dict[str, object], headers: Mapping[str, str]
-) -> None:
-    """Set a message aside that cannot be read."""
-    connection.execute(_LETTER, {**values, "headers": Jsonb(dict(headers))})
+) -> bool:
+    """Set a message aside that cannot be read; return whether it was not there already."""
+    return connection.execute(_LETTER, {**values, "headers": Jsonb(dict(headers))}).rowcount == 1
 
 
 class Letter(NamedTuple):

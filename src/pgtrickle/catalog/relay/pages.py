@@ -133,7 +133,7 @@ def list_rows(
         "most": most,
         "bytes": _MOST_BYTES,
     }
-    return [Row(*row) for row in connection.execute(_ROWS, values)]
+    return list(map(Row._make, connection.execute(_ROWS, values).fetchall()))
 
 
 _COLUMNS = """
@@ -265,19 +265,6 @@ _WANTED = """
      ORDER BY outbox_id, in_contents, row_number
      LIMIT 100
 """
-
-
-_HAS_ROOM = """
-    SELECT count(*) < %(most)s
-      FROM (SELECT FROM pgtrickle.pgt_relay_dead_letters AS d
-             WHERE d.pipeline = %(pipeline)s LIMIT %(most)s) AS held
-"""
-
-
-def has_room(connection: Connection[TupleRow], pipeline: str, most: int) -> bool:
-    """Tell whether a pipeline has fewer dead letters than it may have."""
-    found = connection.execute(_HAS_ROOM, {"pipeline": pipeline, "most": most})
-    return bool(found.fetchall()[0][0])
 
 
 def list_wanted_letters(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from psycopg import Connection
@@ -22,15 +23,18 @@ def recommend_schedule(connection: Connection[TupleRow], name: QualifiedName) ->
 _LIST = """
     SELECT name, schedule, current_interval_seconds, recommended_interval_seconds, delta_pct,
            peak_window_cron, confidence, reasoning
-      FROM pgtrickle.schedule_recommendations()
+      FROM pgtrickle.console_advice(%(ids)s, %(most)s)
 """
 
 
-def list_schedule_advice(connection: Connection[TupleRow]) -> list[ScheduleAdvice]:
-    """Return the recommended interval of each stream table."""
+def list_schedule_advice(
+    connection: Connection[TupleRow], ids: Collection[int] | None = None, *, most: int | None = None
+) -> list[ScheduleAdvice]:
+    """Return the recommended interval of each stream table, or of some, at most so many."""
+    values = {"ids": None if ids is None else list(ids), "most": most}
     return [
         ScheduleAdvice(str(QualifiedName.parse(name, "")), *facts)
-        for name, *facts in connection.execute(_LIST)
+        for name, *facts in connection.execute(_LIST, values)
     ]
 
 

@@ -426,7 +426,10 @@ BEGIN
             END IF;
             -- A file of no pages holds no row, and this is the usual case.
             CONTINUE WHEN pg_relation_size(buffer) = 0 AND pg_relation_size(settled) = 0;
-            relation := CASE WHEN pg_relation_size(settled) = 0 THEN 'ONLY ' ELSE '' END || buffer;
+            -- By its name, not by its oid: if it has been dropped meanwhile, that is an undefined
+            -- table.
+            relation := CASE WHEN pg_relation_size(settled) = 0 THEN 'ONLY ' ELSE '' END
+                        || format('pgtrickle_changes.changes_%s', source.relid);
             -- First for all consumers together: none has changes, as a rule.  In the simplest
             -- words, because it is planned anew for each buffer.
             EXECUTE format(

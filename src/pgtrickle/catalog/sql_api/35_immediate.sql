@@ -1,5 +1,8 @@
 -- What the triggers of stream tables with refresh_mode IMMEDIATE share
 
+-- Writers ask it in a query of their own by now.
+DROP FUNCTION IF EXISTS pgtrickle.stamp_immediate(bigint);
+
 CREATE OR REPLACE FUNCTION pgtrickle.take_turns(stream_table bigint, slots integer[])
 RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -272,35 +275,6 @@ COMMENT ON FUNCTION pgtrickle.find_unseen_rival(bigint) IS
     'Which function or operator of an IMMEDIATE stream table may be hidden by one that is newer than'
     ' the snapshot.';
 
--- Every change of a column that is used gives its row in pg_attribute another xmin.  A tree of tables,
--- row security and types that are not built in are looked at more closely: for them there is no stamp.
-CREATE OR REPLACE FUNCTION pgtrickle.stamp_immediate(stream_table bigint)
-RETURNS text
-LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    -- Nothing is sorted: another order is another text, and then everything is compared.
-    RETURN (
-        SELECT string_agg(
-                   concat_ws(' ', c.oid::regclass, c.relowner,
-                             ARRAY(SELECT a.xmin FROM pg_attribute AS a
-                                    WHERE a.attrelid = c.oid AND a.attname = ANY (s.columns::name[])
-                                      AND a.attnum > 0)),
-                   E'\n')
-          FROM pgtrickle.pgt_immediate_sources AS s
-          JOIN pg_class AS c ON c.oid = s.source_relid
-         WHERE s.pgt_id = stream_table
-        HAVING bool_and(starts_with(s.shape, '{"",') AND NOT c.relhassubclass
-                        AND NOT c.relrowsecurity AND has_table_privilege(c.oid, 'SELECT')
-                        AND has_schema_privilege(c.relnamespace, 'USAGE')));
-END
-$$;
-
-COMMENT ON FUNCTION pgtrickle.stamp_immediate(bigint) IS
-    'A text that changes with whatever the functions of an IMMEDIATE stream table take for granted of'
-    ' its sources; NULL if no short text says it.';
-
 CREATE OR REPLACE FUNCTION pgtrickle.find_misfit(stream_table bigint)
 RETURNS text
 LANGUAGE plpgsql STABLE
@@ -381,27 +355,19 @@ LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    one    record;
+    found  boolean;
     misfit text;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         -- What the snapshot shows may be over: to lock the row fails if it is.
         PERFORM FROM pgtrickle.pgt_immediate AS i WHERE i.pgt_id = stream_table FOR KEY SHARE;
     END IF;
-    SELECT i.ready, i.stamp,
-           -- Most queries name nothing but tables and what comes with PostgreSQL, which nobody replaces.
-           s.function_hashes = '{}' AND NOT s.bound ? 'again'
-           AND NOT s.bound @? '$.objects[*] ? (@.class != "relation")' AS plain
-      INTO one
-      FROM pgtrickle.pgt_immediate AS i JOIN pgtrickle.pgt_stream_tables AS s USING (pgt_id)
-     WHERE i.pgt_id = stream_table;
-    IF one.ready IS NOT TRUE THEN
+    SELECT i.ready INTO found FROM pgtrickle.pgt_immediate AS i WHERE i.pgt_id = stream_table;
+    IF found IS NOT TRUE THEN
         RETURN false;
     END IF;
     IF lower(current_setting('pg_trickle.enabled', true)) IN ('off', 'false', 'no', '0') THEN
         misfit := 'pg_trickle.enabled was off';
-    ELSIF one.plain AND one.stamp = pgtrickle.stamp_immediate(stream_table) THEN
-        RETURN true;
     ELSE
         misfit := pgtrickle.find_misfit(stream_table);
     END IF;

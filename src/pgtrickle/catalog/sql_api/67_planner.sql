@@ -1,16 +1,24 @@
 -- The planner: which interval and which mode the history of a stream table speaks for
 
+-- The rule, for what lists stream tables: calls of the function for a thousand cost more than the rest.
+CREATE OR REPLACE VIEW pgtrickle.effective_intervals AS
+    SELECT s.pgt_id,
+           CASE s.tier WHEN 'hot' THEN 1 WHEN 'warm' THEN 2 WHEN 'cold' THEN 10 END
+           * CASE WHEN s.schedule <> 'calculated' THEN pgtrickle.parse_duration_seconds(s.schedule)
+                  WHEN NOT EXISTS (SELECT FROM pgtrickle.pgt_dependencies AS d
+                                    WHERE d.source_relid = s.pgt_relid) THEN 1 END AS seconds
+      FROM pgtrickle.pgt_stream_tables AS s;
+
+COMMENT ON VIEW pgtrickle.effective_intervals IS
+    'The seconds from one refresh of each stream table to the next: see effective_interval.';
+
 CREATE OR REPLACE FUNCTION pgtrickle.effective_interval(stream_table bigint)
 RETURNS double precision
 LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT CASE s.tier WHEN 'hot' THEN 1 WHEN 'warm' THEN 2 WHEN 'cold' THEN 10 END
-           * CASE WHEN s.schedule <> 'calculated' THEN pgtrickle.parse_duration_seconds(s.schedule)
-                  WHEN NOT EXISTS (SELECT FROM pgtrickle.pgt_dependencies AS d
-                                    WHERE d.source_relid = s.pgt_relid) THEN 1 END
-      FROM pgtrickle.pgt_stream_tables AS s
-     WHERE s.pgt_id = effective_interval.stream_table
+    SELECT e.seconds FROM pgtrickle.effective_intervals AS e
+     WHERE e.pgt_id = effective_interval.stream_table
 $$;
 
 COMMENT ON FUNCTION pgtrickle.effective_interval(bigint) IS
@@ -163,23 +171,38 @@ BEGIN
                         0.001) AS fixed_high,
                percentile_cont(0.99) WITHIN GROUP (ORDER BY p.took) AS took_high
           FROM past AS p, slope AS s WHERE p.busy GROUP BY s.per_row
-    ), course AS MATERIALIZED (
+    ), seen AS MATERIALIZED (
         SELECT b.*, least(b.gap, c.pace) AS looked,
-               -- Rows with nothing before and after them came at one moment, as a batch does.
-               CASE WHEN b.quiet > 1.5 * c.pace AND b.next_quiet > 1.5 * c.pace THEN 1
-                    ELSE b.amount END AS moments
+               b.quiet > 1.5 * c.pace AND b.next_quiet > 1.5 * c.pace AS alone
           FROM (SELECT p.at, p.amount, p.gap,
                        extract(epoch FROM p.at - lag(p.at) OVER moment)::double precision AS quiet,
                        extract(epoch FROM lead(p.at) OVER moment - p.at)::double precision
                            AS next_quiet
                   FROM past AS p WHERE p.busy WINDOW moment AS (ORDER BY p.at)) AS b, pace AS c
+    ), batch AS (
+        -- Several rows with nothing before and after them came at one moment, as a batch does.  If
+        -- that is usual, those with neighbours are such batches, too, and not rows one by one.
+        SELECT CASE WHEN count(*) FILTER (WHERE s.alone) >= 0.25 * count(*)
+                    THEN percentile_cont(0.5) WITHIN GROUP (ORDER BY s.amount) FILTER (WHERE s.alone)
+               END AS amount
+          FROM seen AS s
+    ), course AS MATERIALIZED (
+        SELECT s.*, CASE WHEN s.alone THEN 1
+                         WHEN b.amount >= 5 THEN greatest(s.amount / b.amount, 1)
+                         ELSE s.amount END AS moments
+          FROM seen AS s, batch AS b
     ), gaps AS (
-        -- Those of others are taken as spread evenly over the time since it was last looked.
+        -- Those of others are taken as spread evenly over the time since it was last looked.  When in
+        -- that time a single one came is not known: the time since the one before is less or more,
+        -- by the standard deviation of the difference of two such moments.
         SELECT gap, sum(number) AS number, sum(number * gap) AS total
           FROM (SELECT exp(round(ln(greatest(g.gap, 0.001)) / step) * step) AS gap, g.number
                   FROM course AS c,
+                       LATERAL (SELECT greatest(c.quiet - c.looked, 0) + c.looked / c.moments AS before,
+                                       CASE WHEN c.moments < 1.5 THEN c.looked / sqrt(6) ELSE 0 END
+                                           AS unsure) AS m,
                        LATERAL (VALUES (c.looked / c.moments, c.moments - 1),
-                                       (greatest(c.quiet - c.looked, 0) + c.looked / c.moments, 1))
+                                       (m.before - m.unsure, 0.5), (m.before + m.unsure, 0.5))
                            AS g (gap, number)
                  WHERE c.quiet > 0 AND g.number > 0) AS each
          GROUP BY gap
@@ -269,7 +292,8 @@ COMMENT ON FUNCTION pgtrickle.recommend_schedule(text, name[]) IS
     'The interval that the history of a stream table speaks for, when most changes come, how sure that is'
     ' (0 to 1), and why.';
 
-CREATE OR REPLACE FUNCTION pgtrickle.schedule_recommendations()
+-- Each costs a look through a history: a console asks for those that it shows.
+CREATE OR REPLACE FUNCTION pgtrickle.console_advice(ids bigint[] DEFAULT NULL, max_rows integer DEFAULT NULL)
 RETURNS TABLE (name text, schedule text, current_interval_seconds double precision,
                recommended_interval_seconds double precision, delta_pct double precision,
                peak_window_cron text, confidence double precision, reasoning text)
@@ -280,11 +304,27 @@ AS $$
            p.recommended_interval_seconds,
            100 * (p.recommended_interval_seconds - e.seconds) / e.seconds, p.peak_window_cron,
            p.confidence, p.reasoning
-      FROM pgtrickle.pgt_stream_tables AS s,
+      FROM (SELECT t.pgt_id, t.pgt_schema, t.pgt_name, t.schedule
+              FROM pgtrickle.pgt_stream_tables AS t
+             WHERE t.pgt_schema <> 'pgtrickle_state' AND t.refresh_mode <> 'IMMEDIATE'
+               AND (console_advice.ids IS NULL OR t.pgt_id = ANY (console_advice.ids))
+             ORDER BY t.pgt_schema, t.pgt_name LIMIT console_advice.max_rows) AS s,
            pgtrickle.effective_interval(s.pgt_id) AS e (seconds),
            pgtrickle.plan_schedule(s.pgt_id) AS p
-     WHERE s.pgt_schema <> 'pgtrickle_state' AND s.refresh_mode <> 'IMMEDIATE'
      ORDER BY 1
+$$;
+
+COMMENT ON FUNCTION pgtrickle.console_advice(bigint[], integer) IS
+    'The recommended interval of some stream tables, beside the one in effect: of all without ids.';
+
+CREATE OR REPLACE FUNCTION pgtrickle.schedule_recommendations()
+RETURNS TABLE (name text, schedule text, current_interval_seconds double precision,
+               recommended_interval_seconds double precision, delta_pct double precision,
+               peak_window_cron text, confidence double precision, reasoning text)
+LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT * FROM pgtrickle.console_advice(NULL, NULL)
 $$;
 
 COMMENT ON FUNCTION pgtrickle.schedule_recommendations() IS

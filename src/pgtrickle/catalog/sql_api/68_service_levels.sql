@@ -13,7 +13,8 @@ AS $$
 #variable_conflict use_column
 DECLARE
     began     timestamptz := statement_timestamp() - make_interval(secs => window_hours * 3600);
-    tolerated constant double precision := 0.01;  -- the share of refreshes, or of time, that may fail
+    -- The share of refreshes, or of time, that may fail.
+    tolerated double precision := pgtrickle.number_setting('sla_error_budget_percent') / 100;
 BEGIN
     IF window_hours IS NULL OR NOT window_hours > 0 OR window_hours > 876000 THEN
         RAISE EXCEPTION 'a window of % hours cannot be measured', window_hours
@@ -104,8 +105,8 @@ $$;
 
 COMMENT ON FUNCTION pgtrickle.sla_summary(double precision) IS
     'The times of refreshes, the age of the contents, the failures and, if a service level is set, the seconds'
-    ' beyond it; and the remaining share of the error budget, which is one percent: of the refreshes, or of'
-    ' the time if a service level is set.';
+    ' beyond it; and the remaining share of the error budget, which is sla_error_budget_percent: of the'
+    ' refreshes, or of the time if a service level is set.';
 
 -- The daemon asks this again and again, and tells what it returns; several daemons tell it once.
 CREATE OR REPLACE FUNCTION pgtrickle.take_sla_alerts(

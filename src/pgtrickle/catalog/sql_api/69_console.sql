@@ -9,16 +9,18 @@ RETURNS TABLE (pgt_id bigint, name text, status text, refresh_mode text,
                last_refresh_at timestamptz, live_rows bigint, owner_role text)
 LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
+SET jit = off
 AS $$
     SELECT i.pgt_id, format('%I.%I', i.pgt_schema, i.pgt_name), i.status, i.refresh_mode,
            i.effective_refresh_mode, i.engine, i.schedule, i.tier, i.is_populated, i.needs_reinit,
            extract(epoch FROM i.staleness)::double precision, v.deadline_seconds,
-           pgtrickle.effective_interval(i.pgt_id), coalesce(i.stale, false), i.failing,
+           e.seconds, coalesce(i.stale, false), i.failing,
            i.consecutive_errors, i.last_error_message, i.last_refresh_at,
            -- As of the last ANALYZE or autovacuum; counting would read the tables.
            nullif(greatest(c.reltuples, -1), -1)::bigint, i.owner_role
       FROM pgtrickle.stream_tables_info AS i
       JOIN pgtrickle.pgt_stream_tables AS s ON s.pgt_id = i.pgt_id
+      JOIN pgtrickle.effective_intervals AS e ON e.pgt_id = i.pgt_id
       LEFT JOIN pgtrickle.pgt_service_levels AS v ON v.pgt_id = i.pgt_id
       LEFT JOIN pg_class AS c ON c.oid = s.pgt_relid
      ORDER BY i.pgt_schema, i.pgt_name

@@ -4,7 +4,8 @@ CREATE OR REPLACE FUNCTION pgtrickle.ducklake_sink_status()
 RETURNS TABLE (stream_table text, lake_table text, status text, attempt_count integer,
                snapshot_id bigint, last_delivered_at timestamptz, next_attempt_at timestamptz,
                deliveries bigint, rows_written bigint, rows_deleted bigint,
-               bytes_written bigint, last_error text, failing_since timestamptz, remedy text)
+               bytes_written bigint, last_error text, failing_since timestamptz, remedy text,
+               last_rows bigint, last_bytes bigint, failed_attempts bigint)
 LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
@@ -21,7 +22,8 @@ BEGIN ATOMIC
                WHEN 'FAILED_PERMANENT' THEN
                    concat_ws(' ', nullif(o.last_hint, ''), format(
                        'Then run: pgtrickle sink retry %I.%I.', t.pgt_schema, t.pgt_name))
-           END
+           END,
+           last.rows, last.bytes_written, d.failed_attempts + COALESCE(o.attempt_count, 0)
       FROM pgtrickle.pgt_ducklake_sinks AS s
       JOIN pgtrickle.pgt_stream_tables AS t USING (pgt_id)
       LEFT JOIN pgtrickle.pgt_ducklake_sink_delivery AS o
@@ -31,9 +33,15 @@ BEGIN ATOMIC
                       max(p.snapshot_id) AS snapshot_id,
                       COALESCE(sum(rows_written), 0)::bigint AS rows_written,
                       COALESCE(sum(rows_deleted), 0)::bigint AS rows_deleted,
-                      COALESCE(sum(bytes_written), 0)::bigint AS bytes_written
+                      COALESCE(sum(bytes_written), 0)::bigint AS bytes_written,
+                      COALESCE(sum(greatest(p.attempt_count - 1, 0)), 0)::bigint AS failed_attempts
                  FROM pgtrickle.pgt_ducklake_sink_delivery AS p
                 WHERE p.stream_table_id = s.pgt_id AND p.status = 'DELIVERED') AS d
+      LEFT JOIN LATERAL (
+               SELECT p.rows_written + p.rows_deleted AS rows, p.bytes_written
+                 FROM pgtrickle.pgt_ducklake_sink_delivery AS p
+                WHERE p.stream_table_id = s.pgt_id AND p.status = 'DELIVERED'
+                ORDER BY p.started_at DESC LIMIT 1) AS last ON true
      ORDER BY 1;
 END;
 

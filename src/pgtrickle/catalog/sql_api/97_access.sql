@@ -10,7 +10,7 @@ SELECT CASE WHEN p.proname = ANY (l.readers) THEN 'reader' ELSE 'operator' END, 
   FROM (VALUES (
            ARRAY['bootstrap_gate_status', 'change_buffer_sizes', 'check_cdc_health',
                  'capture_lag', 'check_outbox', 'cluster_worker_summary', 'consumer_lag',
-                 'console_requests', 'console_tables', 'daemons', 'dependency_tree',
+                 'console_advice', 'console_requests', 'console_tables', 'daemons', 'dependency_tree',
                  'describe_database', 'describe_definition',
                  'describe_grants', 'describe_outbox', 'describe_placeholder', 'describe_scheduling', 'describe_table',
                  'describe_view', 'diff_snapshots', 'diff_tables', 'disk_usage', 'ducklake_catalogs', 'dump_definitions',

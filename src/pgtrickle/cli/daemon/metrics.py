@@ -21,12 +21,15 @@ from prometheus_client.core import (
 )
 
 from pgtrickle import __version__
-from pgtrickle.cli.daemon.metric_families import catalog_families, family
+from pgtrickle.cli.daemon.catalog_readings import catalog_readings
 from pgtrickle.cli.daemon.metrics_text import PageWriter
 from pgtrickle.cli.daemon.probes import Health
+from pgtrickle.cli.daemon.readings import Reading
+from pgtrickle.cli.daemon.spark_readings import spark_readings
 from pgtrickle.cli.outboxes.relay_metrics import relay_families
 from pgtrickle.errors import RefreshCancelledError, TrickleError
 from pgtrickle.model import metrics
+from pgtrickle.model.insight.engine_figures import EngineFigures
 from pgtrickle.model.lake.sink import SinkNews
 from pgtrickle.model.metrics import Metric
 from pgtrickle.model.report import RefreshReport
@@ -57,6 +60,7 @@ class Metrics:
     health: Health
     loop: Loop | None = None  # while there is one
     figures: Callable[[], Figures] | None = None  # while there is a database
+    engine: Callable[[], EngineFigures] | None = None  # of this process
     relays: Callable[[], Sequence[RelayStatus]] | None = None  # if it runs a relay
     database: str = ""  # its name
     _counts: dict[str, Counter[tuple[str, ...]]] = field(
@@ -101,11 +105,11 @@ class Metrics:
 
     def page(self) -> bytes:
         """Return all of it as it is now; a database that does not answer leaves its part out."""
-        return self._writer.write([*self._own(), *self._read()], self.database)
+        return self._writer.write(self._all(), self.database)
 
     def families(self) -> list[Family]:
         """Return the same as values, each sample with the label of the database."""
-        families = [*self._own(), *self._read()]
+        families = [one.family() if isinstance(one, Reading) else one for one in self._all()]
         for one in families:
             of_database = {"database": self.database}
             one.samples = [
@@ -113,22 +117,28 @@ class Metrics:
             ]
         return families
 
-    def _own(self) -> Iterator[Family]:
+    def _all(self) -> Iterator[Family | Reading]:
+        yield from self._own()
+        if self.engine is not None:
+            yield from spark_readings(self.engine())
+        yield from self._read()
+
+    def _own(self) -> Iterator[Family | Reading]:
         health, loop = self.health, self.loop
         running, queued = (0, 0) if loop is None else loop.busy()
         with self._lock:
-            yield family(metrics.VERSION, {(__version__,): 1})
-            yield family(metrics.LEADING, {(): health.leading})
-            yield family(metrics.READY, {(): health.ready})
-            yield family(metrics.LAST_ROUND, {(): health.seconds_since_last_round})
+            yield Reading(metrics.VERSION, {(__version__,): 1})
+            yield Reading(metrics.LEADING, {(): health.leading})
+            yield Reading(metrics.READY, {(): health.ready})
+            yield Reading(metrics.LAST_ROUND, {(): health.seconds_since_last_round})
             for metric in (metrics.REFRESHES, metrics.FAILURES, metrics.ROWS):
-                yield family(metric, self._counts[metric.name])
+                yield Reading(metric, self._counts[metric.name])
             late = self._counts[metrics.FALLING_BEHIND.name][()]
-            yield family(metrics.FALLING_BEHIND, {(): late})
+            yield Reading(metrics.FALLING_BEHIND, {(): late})
             yield self._duration_family()
-            yield family(metrics.RUNNING, {(): running})
-            yield family(metrics.QUEUED, {(): queued})
-            yield family(metrics.ADMITTED, {(): 0 if loop is None else loop.admission.limit})
+            yield Reading(metrics.RUNNING, {(): running})
+            yield Reading(metrics.QUEUED, {(): queued})
+            yield Reading(metrics.ADMITTED, {(): 0 if loop is None else loop.admission.limit})
 
     def _duration_family(self) -> Family:
         metric = metrics.DURATION
@@ -139,7 +149,7 @@ class Metrics:
             family.add_metric([action], buckets, durations.seconds)
         return family
 
-    def _read(self) -> Iterator[Family]:
+    def _read(self) -> Iterator[Family | Reading]:
         figures, relays = None, None
         try:
             if self.figures is not None and self.health.leading:
@@ -149,8 +159,8 @@ class Metrics:
         except TrickleError:
             with self._lock:
                 self._add(metrics.NOT_READ)
-        yield family(metrics.NOT_READ, {(): self._counts[metrics.NOT_READ.name][()]})
+        yield Reading(metrics.NOT_READ, {(): self._counts[metrics.NOT_READ.name][()]})
         if figures is not None:
-            yield from catalog_families(figures)
+            yield from catalog_readings(figures)
         if relays is not None:
             yield from relay_families(relays, self.database)

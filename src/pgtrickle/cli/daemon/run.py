@@ -207,7 +207,7 @@ class _Attendant:
 
     def begins(self, loop: Loop, figures: FigureReader) -> None:
         self.metrics.loop, self.metrics.figures = loop, figures.read
-        self.metrics.database = figures.database
+        self.metrics.engine, self.metrics.database = figures.read_engine, figures.database
 
     def stands(self, leadership: Leadership) -> None:
         stderr().print("keeping stream tables fresh; Ctrl-C ends", markup=False)

@@ -16,6 +16,7 @@ from pgtrickle.cli.insight.history import refresh_listing
 from pgtrickle.cli.moments import ago
 from pgtrickle.cli.options import Dsn, Json, Name
 from pgtrickle.cli.output import errors_as_exit_codes, plain_table, print_json, stdout
+from pgtrickle.cli.stream_tables.runs_as import mode_in_effect
 from pgtrickle.model.frontier import NEVER
 from pgtrickle.model.lake.past_rows import PastRows
 from pgtrickle.model.report import SourceRead
@@ -161,9 +162,8 @@ def _status(table: StreamTable) -> str:
 
 
 def _facts(table: StreamTable) -> Iterator[tuple[str, str]]:
-    reason = f": {table.downgrade_reason}" if table.downgrade_reason else ""
     yield "mode", table.refresh_mode.value
-    yield "runs as", f"{table.effective_refresh_mode.value}{reason}"
+    yield "runs as", mode_in_effect(table)
     yield "status", _status(table)
     yield "schedule", table.schedule
     if table.max_delta_fraction is not None:

@@ -14,6 +14,7 @@ from pgtrickle.cli.output import errors_as_exit_codes, print_json, stdout
 from pgtrickle.cli.progress import showing_progress
 from pgtrickle.cli.query_text import read_query
 from pgtrickle.cli.stream_table_options import taking_options
+from pgtrickle.cli.stream_tables.runs_as import runs_as
 from pgtrickle.options.option import OptionVerb
 
 
@@ -55,6 +56,6 @@ def alter(
             return
         stdout().print(
             f"{table.name}: {table.status.value}, schedule {table.schedule},"
-            f" mode {table.refresh_mode.value}, runs as {table.effective_refresh_mode.value}",
+            f" mode {table.refresh_mode.value}, {runs_as(table)}",
             markup=False,
         )

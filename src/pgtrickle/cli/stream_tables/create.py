@@ -16,6 +16,7 @@ from pgtrickle.cli.progress import showing_progress
 from pgtrickle.cli.query_text import decoded
 from pgtrickle.cli.stream_table_options import taking_options
 from pgtrickle.cli.stream_tables.refresh import describe
+from pgtrickle.cli.stream_tables.runs_as import runs_as
 from pgtrickle.options.option import OptionVerb
 
 _STDIN = "-"
@@ -75,8 +76,7 @@ def create(
             return
         stdout().print(f"{table.name}: {status}", markup=False)
         if table.downgrade_reason:
-            mode = table.effective_refresh_mode.value
-            stdout().print(f"runs as {mode}: {table.downgrade_reason}", markup=False)
+            stdout().print(runs_as(table), markup=False)
         for note in table.pinned:
             stdout().print(f"note: {note}", markup=False)
         if report is not None:

@@ -15,6 +15,8 @@ from pgtrickle.cli.output import errors_as_exit_codes, print_json, print_text, s
 if TYPE_CHECKING:
     from pgtrickle.model.upgrades.plan import MigrationPlan, MigrationStep
 
+_NAMED = 5
+
 
 def init(ctx: typer.Context, dsn: Dsn = None, as_json: Json = False) -> None:
     """Create or upgrade the catalog in the database; safe to repeat."""
@@ -56,9 +58,22 @@ def _tell(applied: list[str], *, as_json: bool) -> None:
     if as_json:
         print_json({"applied": applied})
     elif applied:
-        stdout().print(f"catalog ready: applied {', '.join(applied)}", markup=False)
+        stdout().print(f"catalog ready: applied {_sum_up(applied)}", markup=False)
     else:
         stdout().print("catalog ready")
+
+
+def _sum_up(applied: list[str]) -> str:
+    """Name a few migrations, and count many: those of a new catalog tell nobody anything.
+
+    >>> _sum_up(["0031 tags", "10_sources", "20_capture"])
+    '0031 tags and 2 files of functions'
+    """
+    stored = [one for one in applied if " " in one]
+    told = [f"{len(stored)} migrations" if len(stored) > _NAMED else ", ".join(stored)]
+    if functions := len(applied) - len(stored):
+        told.append(f"{functions} file{'s' if functions > 1 else ''} of functions")
+    return " and ".join(filter(None, told))
 
 
 def _lines(plan: MigrationPlan) -> Iterator[str]:

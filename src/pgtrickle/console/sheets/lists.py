@@ -1,56 +1,10 @@
-"""The panels that are plain lists: sinks, snapshots, requests, settings."""
+"""The panels that are plain lists: snapshots, requests, settings."""
 
 from __future__ import annotations
 
 from pgtrickle.console.figures import age, amount, between, size
 from pgtrickle.console.sheet import Column, Line, Sheet, Tone, cell
 from pgtrickle.console.view import View
-from pgtrickle.model.lake.sink import DeliveryStatus, SinkStatus
-
-_SINKS = (
-    Column("stream table", 20, grows=True),
-    Column("lake table", 20),
-    Column("state", 16),
-    Column("delivered", 9, right=True),
-    Column("rows", 8, rank=1, right=True),
-    Column("written", 9, rank=2, right=True),
-    Column("snapshot", 8, rank=3, right=True),
-    Column("error and what to do", 20, rank=1),
-)
-_SIGNS = {
-    DeliveryStatus.DELIVERED: ("● delivered", Tone.GOOD),
-    DeliveryStatus.WRITING: ("» writing", Tone.STRONG),
-    DeliveryStatus.PENDING: ("○ pending", Tone.DIM),
-    DeliveryStatus.FAILED_RETRYABLE: ("▲ tried again", Tone.WARNING),
-    DeliveryStatus.FAILED_PERMANENT: ("■ given up", Tone.BAD),
-}
-
-
-def draw_sinks(view: View) -> Sheet:
-    """Draw the copies in the lake, and how far each is."""
-    now = view.picture.moment.taken_at
-
-    def line(one: SinkStatus) -> Line:
-        since = between(one.last_delivered_at, now)
-        trouble = " ".join(filter(None, (one.last_error, one.remedy)))
-        cells = (
-            cell(one.stream_table),
-            cell(one.lake_table),
-            cell(*_SIGNS[one.status]),
-            cell(age(since), order=since),
-            cell(amount(one.rows_written), order=one.rows_written),
-            cell(size(one.bytes_written), order=one.bytes_written),
-            cell("-" if one.snapshot_id is None else one.snapshot_id),
-            cell(trouble, Tone.WARNING if trouble else Tone.PLAIN),
-        )
-        return Line(cells, one.stream_table)
-
-    return Sheet(
-        _SINKS,
-        tuple(line(one) for one in view.picture.sinks or ()),
-        "no stream table has a copy in a lake: pgtrickle alter NAME --sink ducklake",
-    )
-
 
 _SNAPSHOTS = (
     Column("snapshot", 28, grows=True),

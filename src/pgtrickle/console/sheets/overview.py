@@ -77,8 +77,14 @@ def _line(table: TableLine, state: Cell, latest: Latencies | None) -> Line:
         table.consecutive_errors,
         latest,
     )
-    freshness = Cell(f"{age(table.age_s)}/{age(target_of(table))}", tone, table.age_s)
-    return Line((name, state, freshness, *rest), table.name)
+    seconds = None if table.age_s is None else round(table.age_s)
+    return Line((name, state, _freshness(seconds, target_of(table), tone), *rest), table.name)
+
+
+@lru_cache(maxsize=8192)
+def _freshness(seconds: int | None, target: float | None, tone: Tone) -> Cell:
+    """Draw an age beside its target: those of the same second look the same."""
+    return Cell(f"{age(seconds)}/{age(target)}", tone, seconds)
 
 
 @lru_cache(maxsize=8192)

@@ -138,10 +138,10 @@ def _plan(explained: Explained | None, name: str) -> Iterator[Line]:
     if explained.document is None:
         yield words(f"  {explained.refusal}", Tone.WARNING)
         return
-    yield from _stages(explained.document)
+    yield from _stages(explained.document, explained.figures)
 
 
-def _stages(document: Mapping[str, Any]) -> Iterator[Line]:
+def _stages(document: Mapping[str, Any], figures: Mapping[str, Any]) -> Iterator[Line]:
     stages = document.get("stages") or ()
     if not stages:
         refusal = document.get("refusal") or "the plan is shown to those who may act as its owner"
@@ -150,18 +150,44 @@ def _stages(document: Mapping[str, Any]) -> Iterator[Line]:
         why = f" ({stage['why_engine']})" if stage.get("why_engine") else ""
         yield words(f"  stage {stage['name']} on {stage['engine']}{why}", Tone.STRONG)
         yield words(f"    {stage['delta']}")
+        known = figures.get("stages", {}).get(stage["name"])
+        if known is not None:
+            yield words(
+                f"    {figures['of']}: {amount(known['rows'])} rows, {size(known['bytes'])},"
+                f" {milliseconds(known['ms'])}, of it {milliseconds(known['read_ms'])} to read"
+            )
         for state in stage["state"]:
             yield words(f"    state {state['name']}: {state['holds']}")
         for read in stage["reads"]:
             unbounded = read["why_unbounded"]
             yield words(
                 f"    read {read['source']}: {read['kind']}, bounded by"
-                f" {read['bounded_by'] or 'nothing'}" + (f": {unbounded}" if unbounded else ""),
+                f" {read['bounded_by'] or 'nothing'}"
+                + (f": {unbounded}" if unbounded else "")
+                + _flowed(known or figures, read["source"]),
                 Tone.WARNING if unbounded else Tone.PLAIN,
             )
+    if stages:
+        yield words(f"  {_whole(figures)}", Tone.DIM)
     yield heading("missing indexes")
     missing = document.get("missing_indexes") or ()
     if not missing:
         yield words("  none", Tone.GOOD)
     for one in missing:
         yield words(f"  {one}", Tone.WARNING)
+
+
+def _flowed(figures: Mapping[str, Any], source: str) -> str:
+    """Say how much came of a source when it was last read."""
+    found = figures.get("reads", {}).get(source)
+    return "" if found is None else f"; last {amount(found[0])} rows, {size(found[1])}"
+
+
+def _whole(figures: Mapping[str, Any]) -> str:
+    """Say which refresh the figures are of, and what came of it."""
+    if not figures.get("of"):
+        return "no refresh has figures yet"
+    if "rows" not in figures:
+        return f"figures of {figures['of']}"
+    took = milliseconds(figures["ms"])
+    return f"figures of {figures['of']}: {amount(figures['rows'])} rows changed in {took}"

@@ -6,6 +6,7 @@ import os
 import time
 from typing import ClassVar
 
+from rich.text import Span, Text
 from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -74,7 +75,10 @@ class Console(Acting):
         self._down = False
         self._trouble = ""
         self._stopped = False
+        self._written: dict[str, Text] = {}  # what each bar says
         self._asked: float | None = None  # when the picture that is awaited was asked for
+        self._seen: tuple[Panel, list[int], str | None] | None = None  # what was asked for last
+        self._looked = 0.0  # when it came
 
     def compose(self) -> ComposeResult:
         """Lay out the bars and the sheet."""
@@ -92,10 +96,14 @@ class Console(Acting):
         self.look()
 
     def look(self) -> None:
-        """Ask for the next picture, unless one is awaited or none is wanted."""
-        if self._asked is None and not self._stopped:
-            self._asked = time.monotonic()
-            self._look(self._panel, self._ids(), self._subject)
+        """Ask for the next picture, unless one is awaited, none is wanted, or it is too soon."""
+        if self._asked is not None or self._stopped:
+            return
+        seen = (self._panel, self._ids(), self._subject)
+        if seen == self._seen and time.monotonic() < self._looked + self._panel.pace:
+            return
+        self._seen, self._asked = seen, time.monotonic()
+        self._look(*seen)
 
     @work(thread=True)
     def _look(self, panel: Panel, ids: list[int], subject: str | None) -> None:
@@ -108,8 +116,9 @@ class Console(Acting):
             self.call_from_thread(self._receive, panel, found)
 
     def _receive(self, panel: Panel, found: Picture | TrickleError) -> None:
-        self._asked = None
+        self._asked, self._looked = None, time.monotonic()
         if isinstance(found, TrickleError):
+            self._seen = None
             self._trouble = hide_passwords(f"error {found.code}: {found}")
             self._said = f"{self._trouble}; trying again"
             self.draw_bars()
@@ -153,8 +162,8 @@ class Console(Acting):
         )
 
     def _ids(self) -> list[int]:
-        """Return the stream tables on the screen, whose latencies are wanted."""
-        if self._picture is None or self._panel.name != "overview":
+        """Return the stream tables on the screen, of which more is wanted than of others."""
+        if self._picture is None or not self._panel.of_some:
             return []
         known = {one.name: one.id for one in self._picture.tables or ()}
         return [known[key] for key in self._grid.visible_keys if key in known]
@@ -165,13 +174,20 @@ class Console(Acting):
         waits = self._asked is not None and time.monotonic() - self._asked > _UNANSWERED
         trouble = self._trouble or ("no answer" if waits else "")
         state = draw_state(self._picture, trouble, stopped=self._stopped, width=width)
-        self.query_one("#state", Static).update(state)
-        self.query_one("#panels", Static).update(draw_panels(self._panel, width))
+        self._write("state", state)
+        self._write("panels", draw_panels(self._panel, width))
         order = ""
         if self._order is not None and self._order < len(self._grid.sheet.columns):
             order = f"by {self._grid.sheet.columns[self._order].title}{'↓' if self._down else '↑'}"
         keys = draw_keys(self._grid.position, order, self._words, self._said, width)
-        self.query_one("#keys", Static).update(keys)
+        self._write("keys", keys)
+
+    def _write(self, bar: str, text: Text) -> None:
+        """Write a bar anew if it says something else; its place stays, so nothing is laid out."""
+        written = self._written.get(bar)
+        if written is None or _drawn(text) != _drawn(written):
+            self._written[bar] = text
+            self.query_one(f"#{bar}", Static).update(text, layout=False)
 
     def on_resize(self, _: events.Resize) -> None:
         """Draw the bars for the new width."""
@@ -243,3 +259,7 @@ class Console(Acting):
         self._explained = explained
         self.say(explained.refusal or "the plan is at the end of the panel")
         self.draw_sheet()
+
+
+def _drawn(text: Text) -> tuple[str, str, list[Span]]:
+    return text.plain, str(text.style), text.spans

@@ -12,8 +12,6 @@ from pgtrickle.console.sheet import Tone
 from pgtrickle.console.terminal.grid import STYLES
 from pgtrickle.model.text.printable import printable_line
 
-_SHORT = 5  # letters of the name of a panel, where there is little room
-
 
 def draw_state(picture: Picture | None, trouble: str, *, stopped: bool, width: int) -> Text:
     """Draw the first line: the database, its daemon, and the time of the picture."""
@@ -43,9 +41,12 @@ def draw_state(picture: Picture | None, trouble: str, *, stopped: bool, width: i
 def draw_panels(chosen: Panel, width: int) -> Text:
     """Draw the second line: every panel with its key; a click opens it."""
     whole = sum(len(one.name) + 3 for one in PANELS.values()) <= width
+    letters = next(
+        (most for most in range(9, 1, -1) if _taken(most) <= width), 1
+    )  # of each name, where there is little room
     text = Text(no_wrap=True)
     for panel in PANELS.values():
-        name = panel.name if whole else panel.name[:_SHORT]
+        name = panel.name if whole else panel.name[:letters]
         start = len(text)
         text.append(
             f"{panel.key}{' ' if whole else ''}{name}", "reverse" if panel is chosen else ""
@@ -53,6 +54,10 @@ def draw_panels(chosen: Panel, width: int) -> Text:
         text.apply_meta({"@click": f"app.open_panel('{panel.name}')"}, start, len(text))
         text.append(" ")
     return text
+
+
+def _taken(letters: int) -> int:
+    return sum(min(len(one.name), letters) + 2 for one in PANELS.values())
 
 
 def draw_keys(position: str, order: str, words: str, said: str, width: int) -> Text:

@@ -18,7 +18,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pgtrickle.client.commands import estimate_query
 from pgtrickle.console.actions import ACTIONS, perform, tell
-from pgtrickle.console.closer import edge_figures
 from pgtrickle.console.panels import PANELS, Panel
 from pgtrickle.console.web.answers import read_body, say
 from pgtrickle.console.web.documents import error_document, validation_document
@@ -122,14 +121,12 @@ class Site:
         """Return the plan of a stream table."""
         name = _short(request.query_params.get("name", ""))
         found = await visitor_of(request).hub.explain(name)
-        trickle = visitor_of(request).trickle
-        figures = await run_in_threadpool(edge_figures, trickle, name) if found.document else {}
         return JSONResponse(
             {
                 "name": found.name,
                 "plan": found.document,
                 "refusal": found.refusal,
-                "figures": figures,
+                "figures": found.figures,
             }
         )
 

@@ -106,7 +106,7 @@ class Hub:
             del self._shared[next(iter(self._shared))]
         shared = self._shared.setdefault((panel.name, wanted), _Shared())
         async with shared.lock:
-            if time.monotonic() >= shared.taken + self._seconds * _FRESH:
+            if time.monotonic() >= shared.taken + max(self._seconds, panel.pace) * _FRESH:
                 try:
                     shared.found = await run_in_threadpool(self._watch.look, panel, None, wanted)
                 except TrickleError as error:

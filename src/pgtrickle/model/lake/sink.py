@@ -110,6 +110,9 @@ class SinkStatus(Shown):
     last_error: str | None
     failing_since: datetime | None = None  # the first failure since the last delivery
     remedy: str | None = None
+    last_rows: int | None = None  # inserted and deleted by the last delivery; None before one
+    last_bytes: int | None = None
+    failed_attempts: int = 0  # of the deliveries that are kept
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,9 @@ from pgtrickle.catalog.inbound.receive import (
 )
 from pgtrickle.catalog.inbound.states import count, take
 from pgtrickle.catalog.inboxes.config import Inbox, get_inbox
+from pgtrickle.catalog.relay.room import Letters, count_room
 from pgtrickle.errors import (
+    DeadLettersFullError,
     InboxAlteredError,
     InboxMissingError,
     InternalError,
@@ -38,6 +40,7 @@ from pgtrickle.errors import (
     TrickleError,
 )
 from pgtrickle.model.text.names import QualifiedName
+from pgtrickle.relay import dead_letters
 from pgtrickle.relay.backoff import pause
 from pgtrickle.relay.inbound.definitions import InboundDefinition
 from pgtrickle.relay.inbound.origins.origin import Arrived, Origin, make_origin
@@ -115,7 +118,7 @@ class InboundPipeline:
                 self.doing.state, self.doing.held, seconds = "waiting", False, _LOOK_AGAIN
             case PlaceLostError():
                 self.doing.state, seconds = "lost", _LOOK_AGAIN
-            case MessageUnreadableError():
+            case MessageUnreadableError() | DeadLettersFullError():
                 self.doing.state, seconds = "blocked", _LOOK_AGAIN
             case InboxAlteredError() | InboxMissingError():
                 self.doing.state, seconds = "failed", _LOOK_AGAIN
@@ -198,13 +201,30 @@ class InboundPipeline:
             arrived = origin.fetch(self.definition.max_inflight, wait)
             self.doing.state, self.doing.error = "receiving", None
             if arrived:
-                self._commit(session, reader, arrived)
-                origin.settle(arrived)
+                self._keep(session, reader, origin, arrived)
                 self._attempts, heard = 0, time.monotonic()
             self.doing.lag = origin.lag()
             quiet = _PATIENCE_ONCE if self.doing.lag else _QUIET_ONCE
             if self.once and time.monotonic() - heard > quiet:
                 return
+
+    def _keep(
+        self, session: Session, reader: Reader, origin: Origin, arrived: Sequence[Arrived]
+    ) -> None:
+        """Commit messages, then let the broker forget them.
+
+        Before a dead letter for which there is no room it stops, with all earlier ones committed.
+        """
+        try:
+            self._commit(session, reader, arrived)
+        except _NoRoomError as full:
+            if earlier := arrived[: full.at]:
+                self._keep(session, reader, origin, earlier)
+            raise dead_letters.too_many(
+                self.definition.name,
+                "Let the pipeline read them, then: pgtrickle inbound replay PIPELINE.",
+            ) from None
+        origin.settle(arrived)
 
     def _commit(self, session: Session, reader: Reader, arrived: Sequence[Arrived]) -> None:
         """Commit messages with the place of the last of each part."""
@@ -224,13 +244,26 @@ class InboundPipeline:
             new = _insert(session, inbox, rows, bad)
             if bad and self.definition.on_unreadable == "block":
                 raise bad[0][1]
-            order = {id(one): number for number, one in enumerate(arrived)}
-            for one, why in sorted(bad, key=lambda pair: order[id(pair[0])]):
-                headers = {printable(name): printable(text) for name, text in one.headers.items()}
-                add_letter(session, self._letter(one, why), headers)
+            if bad:
+                self._set_aside(session, arrived, bad)
             record_places(session, name, places)
             known = len(arrived) - len(bad) - new
             count(session, name, self.holder, new=new, known=known)
+
+    def _set_aside(
+        self,
+        session: Session,
+        arrived: Sequence[Arrived],
+        bad: Sequence[tuple[Arrived, MessageUnreadableError]],
+    ) -> None:
+        name, most = self.definition.name, dead_letters.MAX_DEAD_LETTERS
+        room = count_room(session, Letters.INBOUND, name, most)
+        order = {id(one): number for number, one in enumerate(arrived)}
+        for one, why in sorted(bad, key=lambda pair: order[id(pair[0])]):
+            headers = {printable(header): printable(text) for header, text in one.headers.items()}
+            room -= add_letter(session, self._letter(one, why), headers)
+            if room < 0:
+                raise _NoRoomError(order[id(one)])
 
     def _letter(self, arrived: Arrived, error: TrickleError) -> dict[str, object]:
         return {
@@ -260,6 +293,13 @@ class InboundPipeline:
                 else:
                     remove_letter(session, letter)
                     count(session, self.definition.name, self.holder, new=new, known=1 - new)
+
+
+class _NoRoomError(Exception):
+    """There is no room for the dead letter that a message is to be."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at  # its number in the page
 
 
 def _insert(

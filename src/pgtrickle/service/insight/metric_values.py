@@ -6,11 +6,7 @@ that does not answer at all keeps that thread, and nobody else.
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Sequence
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as TakesTooLong
 from dataclasses import dataclass, field
 
 from psycopg import Connection
@@ -24,21 +20,25 @@ from pgtrickle.catalog.figures.metric_values import (
     count_queued_requests,
     count_sinks,
     count_stream_tables,
+    get_oldest_transaction,
     get_slot_lag,
     list_immediate_figures,
     list_sink_figures,
     list_source_figures,
     list_stream_table_figures,
 )
-from pgtrickle.errors import ConnectionLostError, InternalError, TrickleError
+from pgtrickle.errors import ConnectionLostError, TrickleError
+from pgtrickle.model.insight.engine_figures import EngineFigures, SparkFigures
 from pgtrickle.model.lake.sink import DeliveryStatus
 from pgtrickle.model.metrics import SHOWN
 from pgtrickle.model.status_report import CacheStats
+from pgtrickle.service.insight.one_look import OneLook, TakesTooLong
 from pgtrickle.service.lock_waits import impatient
 from pgtrickle.service.runtime import Runtime, translated_errors
 from pgtrickle.service.sinks.ducklake.totals import SinkCount, SinkTotals
 
 _LONGEST_STATEMENT = 0.8  # of the time for a request, so that the server gives up first
+_SPARK_ANSWERS_WITHIN = 1.0  # seconds; it takes some milliseconds, and is no reason to wait longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,7 @@ class Figures:
     stream_tables: Sequence[StreamTableFigures]
     sources: Sequence[SourceFigures]
     slot_lag_bytes: int | None  # None: nothing is captured from the log
+    oldest_transaction_seconds: float | None  # None: none is open, as far as is shown
     queued_requests: int
     immediate: Sequence[ImmediateFigures]
     lock_fallbacks: dict[str, int]  # by the reason
@@ -63,11 +64,13 @@ class FigureReader:
 
     runtime: Runtime
     _count: SinkCount = field(default_factory=SinkCount)
-    _last: Figures | None = None
-    _looked: float = float("-inf")  # on the monotonic clock: the end of the last look
-    _look: Future[Figures] | None = None  # that is on its way
-    _began: float = 0.0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _catalog: OneLook[Figures] = field(init=False)
+    _spark: OneLook[SparkFigures | None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Prepare both looks, of which neither has begun."""
+        self._catalog = OneLook(self._read, "pgtrickle-metrics")
+        self._spark = OneLook(self.runtime.engine.measure, "pgtrickle-spark-metrics")
 
     @property
     def database(self) -> str:
@@ -79,47 +82,30 @@ class FigureReader:
 
         Any thread may call; one reads, the others wait for its result.
         """
-        settings = self.runtime.settings
-        timeout = settings.metrics_request_timeout_ms / 1000
-        with self._lock:
-            now = time.monotonic()
-            fresh = now - self._looked <= settings.metrics_catalog_snapshot_ttl_ms / 1000
-            if self._last is not None and fresh:
-                return self._last
-            if self._look is None:
-                self._look, self._began = self._start(timeout), now
-            look, began = self._look, self._began
         try:
-            # Of one that should have ended before, nothing is expected.
-            found = look.result(max(began + timeout - time.monotonic(), 0))
+            return self._catalog.read(self._good_for(), self._timeout())
         except TakesTooLong:
             raise ConnectionLostError("PostgreSQL does not answer") from None
-        finally:
-            with self._lock:
-                if look.done() and self._look is look:
-                    self._look = None
-        return found
 
-    def _start(self, timeout: float) -> Future[Figures]:
-        look: Future[Figures] = Future()
+    def read_engine(self) -> EngineFigures:
+        """Return what is known of the engine of this process, which need not run or answer."""
+        counts = self.runtime.engine.counts
+        if counts is None or not counts.started:
+            return EngineFigures(counts)
+        try:
+            timeout = min(self._timeout(), _SPARK_ANSWERS_WITHIN)
+            return EngineFigures(counts, self._spark.read(self._good_for(), timeout))
+        except (TakesTooLong, TrickleError):
+            return EngineFigures(counts)
 
-        def work() -> None:
-            try:
-                found = self._read(timeout)
-            except TrickleError as error:
-                self._last = None
-                look.set_exception(error)
-            except BaseException as error:  # noqa: BLE001 - who waits must not wait for ever
-                self._last = None
-                look.set_exception(InternalError(f"the metrics could not be read: {error}"))
-            else:
-                self._last, self._looked = found, time.monotonic()
-                look.set_result(found)
+    def _good_for(self) -> float:
+        return self.runtime.settings.metrics_catalog_snapshot_ttl_ms / 1000
 
-        threading.Thread(target=work, name="pgtrickle-metrics", daemon=True).start()
-        return look
+    def _timeout(self) -> float:
+        return self.runtime.settings.metrics_request_timeout_ms / 1000
 
-    def _read(self, timeout: float) -> Figures:
+    def _read(self) -> Figures:
+        timeout = self._timeout()
         with (
             translated_errors(),
             self.runtime.pool.connection(timeout=timeout) as connection,
@@ -140,6 +126,7 @@ class FigureReader:
             list_stream_table_figures(connection, SHOWN),
             list_source_figures(connection, SHOWN),
             get_slot_lag(connection),
+            get_oldest_transaction(connection),
             count_queued_requests(connection),
             immediate[:SHOWN],
             count_lock_fallbacks(immediate),

@@ -30,7 +30,7 @@ from pgtrickle.service.outboxes.unique_key import find_unique_key
 from pgtrickle.service.refreshing.contents import Written
 from pgtrickle.service.refreshing.refresh import Prepared
 from pgtrickle.storage.apply import RESULT
-from pgtrickle.storage.outbox_changes import append_entry, depends_on_settings, write_changes
+from pgtrickle.storage.outbox_changes import append_entry, depends_on_settings, write_texts
 from pgtrickle.transit.fixed_settings import FIXED_TEXTS, RESTORE_TEXTS, SAVE_TEXTS
 
 
@@ -61,10 +61,10 @@ def append_to_outbox(
     if not outbox.started:
         start_outbox(writer, stream_table.id)
         return
-    relation, weight = (RESULT, f"r.{WEIGHT}")
+    relation, weight, paired = RESULT, f"r.{WEIGHT}", key
     if reset or written.filled:
-        relation, weight = f"ONLY {stream_table.name.sql}", "1"
-    changes = write_changes(columns, key, relation, weight)
+        relation, weight, paired = f"ONLY {stream_table.name.sql}", "1", None  # all of them come
+    changes = write_texts(columns, paired, relation, weight)
     values: dict[str, object] = {
         "pgt_id": stream_table.id,
         "refresh_id": refresh_id,

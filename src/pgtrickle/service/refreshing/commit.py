@@ -233,6 +233,8 @@ def _report(outcome: Outcome, refresh_id: int | None) -> RefreshReport:
         extra={
             "stream_table": str(prepared.stream_table.name),
             "refresh_id": refresh_id,
+            "action": decision.action.value,
+            "reason": decision.reason,
             "rows_inserted": applied.inserted,
             "rows_deleted": applied.deleted,
             "seconds": duration / 1000,

@@ -13,6 +13,7 @@ from pgtrickle.algebra.schema import scans_of
 from pgtrickle.delta.cut import RecomputeStage, RowsStage, StatefulStage, follows
 from pgtrickle.delta.layout import WEIGHT
 from pgtrickle.delta.reads import ReadKind, stage_changes
+from pgtrickle.extras import require
 from pgtrickle.model.stream_table import Action
 from pgtrickle.plan.decide import Decision
 from pgtrickle.plan.stages import StagePlan, changing_scans, plan_full, plan_stage
@@ -112,6 +113,7 @@ def _computers(
 
     @contextmanager
     def on_engine() -> Iterator[Computer]:
+        require("pyspark")  # before Arrow, which Spark brings: the error names what is wanted
         from pgtrickle.service.refreshing.stages import on_engine as engine  # noqa: PLC0415
 
         with engine.on_engine(

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from pgtrickle.algebra.nodes import Output, Scalar, Scan, Source, SourceKind
+from pgtrickle.algebra.nodes import Node, Output, Scalar, Scan, Source, SourceKind
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.sql.bound import Relation
 from pgtrickle.sql.lower.half_built import Block, Compiler, Context, Frame, Rows, leaf
@@ -30,9 +30,9 @@ from pgtrickle.sql.lower.set_returning import (
 from pgtrickle.sql.lower.subqueries.as_values import attach_subqueries, narrowest_input
 from pgtrickle.sql.lower.subqueries.correlation import correlate, null_safe, references
 from pgtrickle.sql.refusal import Refusal
-from pgtrickle.sql.scalars import column_scalar, conjuncts, make_scalar
+from pgtrickle.sql.scalars import and_parts, column_scalar, conjuncts, make_scalar
 from pgtrickle.sql.scope import ROW, Scope, Typed, find_column, resolve
-from pgtrickle.sql.text.own_level import named
+from pgtrickle.sql.text.own_level import has_subquery, named
 from pgtrickle.sql.text.parse_bound import parse_bound
 from pgtrickle.sql.whole_rows import names_with_row, with_row
 
@@ -249,7 +249,7 @@ class FromClause:
             right, together = self._lateral(join.this, frame)
         else:
             self._add(join.this, right)
-        conditions = self._conditions(join, left_scope, right.scope, frame)
+        conditions, crossing = self._outer_conditions(join, left_scope, right, frame)
         carried = _numbered(frame.carried)
         outer: Scope = {}
         if word != "LEFT" and frame.correlation is not None:
@@ -267,19 +267,60 @@ class FromClause:
         if word == "FULL" and using and frame.correlation is not None:
             raise Refusal("FULL JOIN ... USING inside a dependent query", "full")
         conditions = [*together, *conditions]
+        pairs = None
+        if crossing:
+            both = Block([left_side.node, right_side.node], conditions)
+            scope = {**left_scope, **right.scope}
+            pairs = self._pairs(crossing, Frame(both, scope, frame.carried, {}, frame.correlation))
         if word == "LEFT":
-            joined = left_join(self._columns, left_side, right_side, conditions)
+            joined = left_join(self._columns, left_side, right_side, conditions, pairs)
         elif word == "RIGHT":
             left_side = Side(left_side.node, _without(left_side.scope, outer))
             right_side = Side(right_side.node, {_CARRIED: {}, **right.scope, **outer})
-            joined = left_join(self._columns, right_side, left_side, conditions)
+            joined = left_join(self._columns, right_side, left_side, conditions, pairs)
         else:
-            joined = full_join(self._columns, left_side, right_side, conditions, outer)
+            joined = full_join(self._columns, left_side, right_side, conditions, outer, pairs)
         frame.block.become(joined.node)
         frame.carried = tuple(joined.scope[_CARRIED].values())
         frame.scope = {alias: joined.scope[alias] for alias in (*left_scope, *right.scope)}
         sides = [{alias: frame.scope[alias] for alias in scope} for scope in (own, right.scope)]
         merge_columns(frame.scope, using, sides[0], sides[1], word)
+
+    def _outer_conditions(
+        self, join: exp.Join, left: Scope, right: Frame, frame: Frame
+    ) -> tuple[list[Scalar], list[exp.Expr]]:
+        """Return the conditions of an outer join, and those with subqueries over both sides.
+
+        A subquery that reads one side alone becomes a column of that side.
+        """
+        on = join.args.get("on")
+        if on is None or not has_subquery(on):
+            return self._conditions(join, left, right.scope, frame), []
+        conditions: list[Scalar] = []
+        crossing = []
+        for part in and_parts(on):
+            reads_left, reads_right = references(part, left), references(part, right.scope)
+            if not has_subquery(part):
+                conditions += conjuncts(resolve(part, {**left, **right.scope}))
+            elif reads_left and reads_right:
+                crossing.append(part)
+            else:
+                side = frame if reads_left else right
+                conditions += self._with_columns(part, side)
+        return conditions, crossing
+
+    def _with_columns(self, condition: exp.Expr, frame: Frame) -> list[Scalar]:
+        """Return a condition whose subqueries are columns now, which have no name there."""
+        scope = {alias: dict(names) for alias, names in frame.scope.items()}
+        same = Frame(frame.block, scope, frame.carried, {}, frame.correlation)
+        attached = attach_subqueries(self._compiler, condition, same, self._context)
+        return conjuncts(resolve(attached, same.scope))
+
+    def _pairs(self, conditions: Sequence[exp.Expr], both: Frame) -> Node:
+        """Return the pairs of rows that meet conditions with subqueries over both sides."""
+        found = [one for part in conditions for one in self._with_columns(part, both)]
+        both.block.conditions += found
+        return both.block.build()
 
     def _conditions(self, join: exp.Join, left: Scope, right: Scope, frame: Frame) -> list[Scalar]:
         """Return the conditions of ON or USING, over the plan's columns."""

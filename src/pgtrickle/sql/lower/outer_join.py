@@ -75,11 +75,21 @@ class _Keys:
     never_fail: bool  # the outer keys have a value for every row, also for one that joins nothing
 
 
-def left_join(columns: PlanColumns, outer: Side, inner: Side, conditions: Sequence[Scalar]) -> Side:
-    """Join every row of ``outer``; the result shows the names of both sides."""
-    keys = _split(columns, outer.node, inner.node, conditions)
+def left_join(
+    columns: PlanColumns,
+    outer: Side,
+    inner: Side,
+    conditions: Sequence[Scalar],
+    pairs: Node | None = None,
+) -> Side:
+    """Join every row of ``outer``; the result shows the names of both sides.
+
+    ``pairs`` are the rows of both sides that belong together, where conditions alone do not tell.
+    """
+    keys = None if pairs else _split(columns, outer.node, inner.node, conditions)
     if keys is None:
-        return _left_join_by_rows(columns, outer, inner, conditions)
+        matched = pairs or InnerJoin(outer.node, inner.node, conjunction(list(conditions)))
+        return _left_join_by_rows(columns, outer, inner, matched)
     matching = _matching(inner.node, keys)
     lacking = _unmatched(columns, outer.node, matching, keys)
     keyed, outer_keys = _keyed(columns, outer.node, keys.outer, keys.types)
@@ -96,14 +106,11 @@ def left_join(columns: PlanColumns, outer: Side, inner: Side, conditions: Sequen
     return Side(node, {**outer.scope, **shown.scope})
 
 
-def _left_join_by_rows(
-    columns: PlanColumns, outer: Side, inner: Side, conditions: Sequence[Scalar]
-) -> Side:
+def _left_join_by_rows(columns: PlanColumns, outer: Side, inner: Side, matched: Node) -> Side:
     """Join on any condition: the pairs, and the outer rows that are in no pair.
 
     L ⟕ R  =  (L ⋈ R) + n · {rows of L, each once with its number n, that L ⋈ R lacks}
     """
-    matched = InnerJoin(outer.node, inner.node, conjunction(list(conditions)))
     alone = _rows_alone(columns, outer.node, matched)
     shown = _shown(columns, inner)
     renamed = {one.name: columns.fresh(one.name) for one in columns_of(outer.node)}
@@ -127,14 +134,18 @@ def full_join(
     right: Side,
     conditions: Sequence[Scalar],
     outer: Scope,
+    pairs: Node | None = None,
 ) -> Side:
     """Join every row of both sides.
 
     ``outer`` has names of the left side that also have a meaning in rows of the right one alone.
     """
     in_right = {**right.scope, **outer}
-    joined = left_join(columns, left, right, conditions)
-    alone = rows_without_partner(columns, right.node, left.node, conditions)
+    joined = left_join(columns, left, right, conditions, pairs)
+    if pairs is None:
+        alone = rows_without_partner(columns, right.node, left.node, conditions)
+    else:
+        alone = _rows_alone(columns, right.node, pairs)
     outputs, padded = [], []
     scope: Scope = {alias: {} for alias in joined.scope}
     for alias, shown in joined.scope.items():

@@ -8,7 +8,11 @@ from pgtrickle.sql.lower.conditions import lower_conditions
 from pgtrickle.sql.lower.from_clause import FromClause
 from pgtrickle.sql.lower.groups.expand_grouping_sets import expand_grouping_sets, has_grouping_sets
 from pgtrickle.sql.lower.groups.grouping import Grouping, has_aggregate, is_call
-from pgtrickle.sql.lower.groups.split_groups import GROUPS, split_groups
+from pgtrickle.sql.lower.groups.split_groups import (
+    GROUPS,
+    aggregates_inside,
+    split_groups,
+)
 from pgtrickle.sql.lower.half_built import Block, Compiler, Context, Frame, Rows
 from pgtrickle.sql.lower.query_end import end, limits_by_rows, read_ending
 from pgtrickle.sql.lower.set_operations import union_all
@@ -18,9 +22,11 @@ from pgtrickle.sql.lower.window_functions import (
     expand_named_windows,
     expand_windows,
     has_window,
-    refuse_open,
+    refuse_windows,
 )
 from pgtrickle.sql.refusal import Refusal
+from pgtrickle.sql.row_comparison import columns_of_row
+from pgtrickle.sql.rows_as_text import calls_with_text
 from pgtrickle.sql.scalars import conjuncts, null_scalar, parse_scalar
 from pgtrickle.sql.scope import Scope, resolve
 from pgtrickle.sql.text.own_level import calls_any, has_subquery, named, replace_nodes
@@ -43,14 +49,16 @@ class SelectLowering:
         select = fields_of_rows(select)
         self._refuse_outer_aggregates(select)
         frame = FromClause(self._compiler, self._context).lower(select)
+        select = calls_with_text(select, frame.own(frame.scope))
         select = _qualified(expand_named_windows(select), frame)
         if where := select.args.get("where"):
             self._filter(where.this, frame)
-        if not _is_grouped(select):
+        tables = frame.own(frame.scope)
+        if not _is_grouped(select) and not aggregates_inside(select, tables):
             return self._plain(select, frame)
         if not self._needs_split(select):
             return self._grouped(select, frame)
-        inner, outer = split_groups(select)
+        inner, outer = split_groups(select, tables)
         rows = self._grouped(inner, frame)
         over = Frame(rows.block, self._over_groups(rows), rows.carried)
         if where := outer.args.get("where"):
@@ -83,6 +91,8 @@ class SelectLowering:
         """Compute the SELECT list of a query that does not group."""
         ending, extra = read_ending(select, dependent=self._context.correlation is not None)
         listed = [*(one.unalias() for one in select.expressions), *extra]
+        for one in listed:
+            refuse_windows(one)
         names = [one.alias_or_name for one in select.expressions] + ["sort"] * len(extra)
         attached = [
             attach_subqueries(self._compiler, one, frame, self._context)
@@ -90,8 +100,6 @@ class SelectLowering:
             else one
             for one in listed
         ]
-        for one in listed:
-            refuse_open(one)
         scalars = [resolve(one, frame.scope) for one in attached]
         scalars = expand_windows(self._compiler, scalars, frame)
         scalars = expand_functions(self._compiler, scalars, frame)
@@ -152,6 +160,7 @@ class SelectLowering:
             for expression in (group.expressions if group is not None else ())
             if expression != exp.Tuple()  # GROUP BY (): all rows are one group
         ]
+        given = [part for one in given for part in columns_of_row(one) or [one]]
         keys = [resolve(one, frame.scope) for one in given]
         grouping = Grouping(self._columns, frame.scope, keys, frame.carried)
         columns = [

@@ -28,9 +28,19 @@ def has_window(expression: exp.Expr) -> bool:
     return expression.find(exp.Window) is not None
 
 
-def refuse_open(expression: exp.Expr) -> None:
-    """Refuse aggregates of users over a partition in no order: their answer may depend on it."""
+def refuse_windows(expression: exp.Expr) -> None:
+    """Refuse windows without a rule: frames whose bounds vary, and an open order.
+
+    Of an aggregate of users nobody knows whether its answer depends on the order of a partition.
+    """
     for window in expression.find_all(exp.Window):
+        spec = window.args.get("spec")
+        if spec is not None and spec.find(exp.Column, exp.Query) is not None:
+            raise Refusal(
+                "a bound of a window frame by a subquery or an outer value",
+                "rows", "range", "groups",
+                hint="Write the bound as a constant.",
+            )  # fmt: skip
         function = window.this.this if isinstance(window.this, exp.Filter) else window.this
         ordered = window.args.get("order") or function.find(exp.Column) is None
         if isinstance(function, OwnAggregate) and not ordered:

@@ -1,7 +1,7 @@
 // The page of the console: it draws what the server tells, and asks before it does anything.
 import * as closer from "./closer.js";
 import { chart, place } from "./drawing.js";
-import { $, ask as look_up, draw, make, reveal, say } from "./making.js";
+import { $, ask as look_up, draw, make, reveal, say, visible } from "./making.js";
 
 const state = { panel: "overview", name: "", words: "", chosen: "", session: null, events: null, sort: null };
 
@@ -95,7 +95,7 @@ function open(panel, name = "") {
     if (one.dataset.panel === panel) one.setAttribute("aria-current", "page");
     else one.removeAttribute("aria-current");
   }
-  $("title").textContent = panel === "table" ? state.name || "no stream table is chosen" : panel;
+  $("title").textContent = panel === "table" ? visible(state.name) || "no stream table is chosen" : panel;
   window.location.hash = panel === "table" && state.name ? `table/${encodeURIComponent(state.name)}` : panel;
   buttons();
   follow();
@@ -222,7 +222,7 @@ function graph({ nodes, edges }) {
   if (shape !== view.shape) {
     view.shape = shape;
     const placed = place(nodes, edges);
-    const wide = Math.max(...placed.map((one) => one.name.length), 8) * 7 + 20;
+    const wide = Math.max(...placed.map((one) => visible(one.name).length), 8) * 7 + 20;
     const at = new Map(placed.map((one) => [one.name, { x: one.column * (wide + 60) + 10, y: one.row * 56 + 10 }]));
     const group = draw("g", { id: "all" });
     view.drawn = new Map();
@@ -234,7 +234,7 @@ function graph({ nodes, edges }) {
     for (const one of placed) {
       const { x, y } = at.get(one.name);
       const node = draw("g", { "data-name": one.name, tabindex: 0, role: "link", transform: `translate(${x},${y})` });
-      node.append(draw("rect", { width: wide, height: 40 }), draw("text", { x: 8, y: 16 }, one.name), draw("text", { x: 8, y: 32, class: "sign" }), draw("text", { x: one.kind === "stream table" ? 90 : 8, y: 32, class: "small" }));
+      node.append(draw("rect", { width: wide, height: 40 }), draw("text", { x: 8, y: 16 }, one.name), draw("text", { x: 8, y: 32, class: "sign" }), draw("text", { ...(one.kind === "stream table" ? { x: wide - 8, "text-anchor": "end" } : { x: 8 }), y: 32, class: "small" }));
       node.addEventListener("click", () => one.kind === "stream table" && open("table", one.name));
       node.addEventListener("keydown", (event) => { if (event.key === "Enter" && one.kind === "stream table") open("table", one.name); });
       view.drawn.set(one.name, node);
@@ -251,14 +251,14 @@ function paint(one) {
   const node = view.drawn.get(one.name);
   const pulse = node.classList.contains("pulse") ? " pulse" : "";
   node.setAttribute("class", `node ${one.kind === "stream table" ? one.tone : "source"}${pulse}`);
-  node.setAttribute("aria-label", `${one.name}, ${one.kind}${one.state ? `, ${one.state}` : ""}`);
+  node.setAttribute("aria-label", `${visible(one.name)}, ${one.kind}${one.state ? `, ${one.state}` : ""}`);
   count(node.querySelector(".small"), one.state ? one.age : one.kind, one.since);
   node.querySelector(".sign").textContent = one.state;
 }
 function look() {
-  // As wide as the graph: what is below is reached by dragging.
+  // As wide as the graph, or as high, down to half the size: what is beyond is reached by dragging.
   const ratio = $("graph").clientHeight / $("graph").clientWidth || 0.4;
-  const width = Math.max(view.width, 400) / view.scale, height = width * ratio;
+  const whole = Math.max(view.width, 400), width = Math.max(whole, Math.min(view.height / ratio, 2 * whole)) / view.scale, height = width * ratio;
   $("graph").setAttribute("viewBox", `${view.x} ${view.y} ${width} ${height}`);
 }
 function zoom(factor) { view.scale = Math.min(Math.max(view.scale * factor, 0.2), 12); look(); }

@@ -50,6 +50,7 @@ from pgtrickle.lake.write.text_settings import fixed_settings
 from pgtrickle.model.lake.sink import DeliveryStatus, FailureMode, Intent, LakeSink
 from pgtrickle.model.stream_table import StreamTable
 from pgtrickle.model.text.trusted import trusted
+from pgtrickle.model.version import VERSION
 from pgtrickle.service.compile import Compiled
 from pgtrickle.service.lease_keeper import keep_lease
 from pgtrickle.service.lock_waits import impatient
@@ -415,6 +416,7 @@ def _describe(delivery: Delivery, token: str | None = None) -> Provenance:
         "stream_table": str(stream_table.name),
         "refresh_id": refresh_id,
         "frontier": None if delivery.frontier is None else delivery.frontier.to_json(),
+        "created_by": f"pg_trickle/{VERSION}/stream_table/{stream_table.relid}/{stream_table.name}",
     }
     if token is not None:
         facts["delivery"] = token

@@ -8,6 +8,8 @@ window functions and subqueries over groups are ordinary ones over the rows of `
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sqlglot import exp
 
 from pgtrickle.sql.lower.groups.grouping import is_call
@@ -16,14 +18,40 @@ from pgtrickle.sql.text.own_level import named, own_nodes, replace_nodes
 GROUPS = "__groups"  # the name of the inner query
 
 
-def split_groups(select: exp.Select) -> tuple[exp.Select, exp.Select]:
-    """Return the grouping query and the query over its rows."""
-    return _Split(select).run()
+def split_groups(select: exp.Select, tables: Collection[str] = ()) -> tuple[exp.Select, exp.Select]:
+    """Return the grouping query and the query over its rows; ``tables`` are those of its FROM."""
+    return _Split(select, tables).run()
+
+
+def aggregates_inside(select: exp.Select, tables: Collection[str]) -> bool:
+    """Tell whether a subquery of a query has an aggregate that belongs to the query itself.
+
+    That is the query whose columns it reads.
+
+    >>> import sqlglot
+    >>> query = sqlglot.parse_one("SELECT (SELECT count(*) FROM u WHERE u.a = max(t.a)) FROM t")
+    >>> aggregates_inside(query, {"t"}), aggregates_inside(query, {"u"})
+    (True, False)
+    """
+    parts = [*select.expressions, select.args.get("having"), select.args.get("order")]
+    return any(
+        _belongs(call, tables)
+        for part in parts
+        if part is not None
+        for query in part.find_all(exp.Query)
+        for call in query.find_all(exp.AggFunc, exp.Anonymous)
+    )
+
+
+def _belongs(node: exp.Expr, tables: Collection[str]) -> bool:
+    read = {column.table for column in node.find_all(exp.Column)} if is_call(node) else set()
+    return bool(read) and read.issubset(tables)
 
 
 class _Split:
-    def __init__(self, select: exp.Select) -> None:
+    def __init__(self, select: exp.Select, tables: Collection[str]) -> None:
         self._select = select
+        self._tables = tables
         self._columns: dict[str, tuple[str, exp.Expr]] = {}
         self._keys = {_text(one) for one in _key_expressions(select.args.get("group"))}
 
@@ -56,7 +84,7 @@ class _Split:
         if isinstance(node, exp.Window):
             return self._window(node)
         if isinstance(node, exp.Query) and _text(node) not in self._keys:
-            # Inside a subquery a key is an outer column.
+            # Inside a subquery a key is an outer column, and so is an aggregate of this query.
             return node.transform(self._key_inside)
         if is_call(node) or isinstance(node, exp.Grouping):
             return self._column(node)
@@ -67,6 +95,8 @@ class _Split:
         return None
 
     def _key_inside(self, node: exp.Expr) -> exp.Expr:
+        if _belongs(node, self._tables):
+            return self._column(node)
         if isinstance(node, exp.Column) and _text(node) in self._keys:
             return self._column(node)
         return node

@@ -30,10 +30,12 @@ from pgtrickle.sql.lower.subqueries.arrays import in_one_call
 from pgtrickle.sql.lower.subqueries.correlation import Correlation, correlate, references
 from pgtrickle.sql.lower.subqueries.quantified import as_value, find_quantified
 from pgtrickle.sql.refusal import Refusal
+from pgtrickle.sql.row_comparison import compare_rows, row_compared
 from pgtrickle.sql.scalars import (
     column_scalar,
     conjunction,
     null_scalar,
+    parse_scalar,
 )
 from pgtrickle.sql.scope import Typed, typed_column
 from pgtrickle.sql.text.own_level import is_subquery, replace_nodes
@@ -47,6 +49,10 @@ def attach_subqueries(
     """Return an expression without subqueries; their values become columns of the frame."""
 
     def attach(node: exp.Expr) -> exp.Expr | None:
+        if (row := row_compared(node)) is not None:
+            found = _scalars(compiler, node.expression.this, frame, context)
+            operands = [replace_nodes(one, attach) for one in row]
+            return compare_rows(type(node), operands, found)
         if not is_subquery(node):
             return None
         text = node.sql(dialect="postgres", identify=True)
@@ -76,23 +82,37 @@ def _exists(compiler: Compiler, query: exp.Expr, frame: Frame, context: Context)
 
 
 def _scalar(compiler: Compiler, query: exp.Expr, frame: Frame, context: Context) -> exp.Expr:
+    found = _scalars(compiler, query, frame, context)
+    if len(found) != 1:
+        raise Refusal("a subquery of several columns as a value", "select")
+    return found[0]
+
+
+def _scalars(compiler: Compiler, query: exp.Expr, frame: Frame, context: Context) -> list[exp.Expr]:
+    """Return the columns of the only row of a subquery, each NULL if there is no row."""
     one_row = _is_one_row(query)
     rows, correlation = _dependent(compiler, query, frame, context, whole=not one_row)
-    if len(rows.columns) != 1:
-        raise Refusal("a subquery of several columns as a value", "select")
-    [(name, typed)] = rows.columns
+    values = [(compiler.columns.fresh(f"{name}_value"), typed) for name, typed in rows.columns]
     if one_row:
         _join_rows(frame, correlation, rows)
-        new = compiler.columns.fresh(f"{name}_value")
-        frame.scope.setdefault(SUBQUERIES, {})[new] = typed
-        return exp.column(exp.to_identifier(new, quoted=True), table=SUBQUERIES)
-    value = compiler.columns.fresh(f"{name}_value")
-    grouped, present = _with_absent(compiler, rows, correlation, ((value, typed),))
-    argument = Column(value, typed.type)
-    sql = column_scalar(value).sql
-    call = _call(compiler, "only_value", sql, (argument,), present, typed.type)
-    _join(compiler, frame, correlation, Aggregate(grouped, _keys(grouped, correlation), (call,)))
-    return _column(frame, call)
+        frame.scope.setdefault(SUBQUERIES, {}).update(values)
+        return [
+            exp.column(exp.to_identifier(name, quoted=True), table=SUBQUERIES) for name, _ in values
+        ]
+    grouped, present = _with_absent(compiler, rows, correlation, tuple(values))
+    calls = tuple(
+        _call(
+            compiler,
+            "only_value",
+            column_scalar(name).sql,
+            (Column(name, typed.type),),
+            present,
+            typed.type,
+        )
+        for name, typed in values
+    )
+    _join(compiler, frame, correlation, Aggregate(grouped, _keys(grouped, correlation), calls))
+    return [_column(frame, call) for call in calls]
 
 
 def _array(compiler: Compiler, query: exp.Expr, frame: Frame, context: Context) -> exp.Expr:
@@ -120,13 +140,25 @@ def _dependent(
 
 
 def narrowest_input(block: Block, values: set[Typed]) -> Node:
-    """Return the input of a block that holds all the given values, or the whole block."""
+    """Return the input of a block that holds all the given values, or the whole block.
+
+    The whole block, too, if only its other inputs are bound to constants: what is kept for each
+    value would otherwise be kept for most rows of the input (TPC-H's query 21).
+    """
     names = {name for one in values for name in one.scalar.columns}
     for node in block.inputs:
         if names <= column_names(node):
             own = [one for one in block.conditions if column_names(node).issuperset(one.columns)]
-            return Block([node], [one for one in own if one.columns]).build()
+            if any(map(_is_constant, own)) or not any(map(_is_constant, block.conditions)):
+                return Block([node], [one for one in own if one.columns]).build()
+            break
     return block.build()
+
+
+def _is_constant(condition: Scalar) -> bool:
+    """Tell whether a condition lets one column have a single value, or a few."""
+    tree = parse_scalar(condition.sql)
+    return len(condition.columns) == 1 and isinstance(tree, exp.EQ | exp.In | exp.Like)
 
 
 def _with_absent(

@@ -18,6 +18,7 @@ from sqlglot import exp
 
 from pgtrickle.sql.lower.groups.grouping import has_aggregate
 from pgtrickle.sql.refusal import Refusal
+from pgtrickle.sql.row_comparison import compare_rows
 from pgtrickle.sql.text.own_level import calls_any
 
 _numbers = count(1)
@@ -44,17 +45,12 @@ class Quantified:
     def _compared(self, row: list[exp.Expr]) -> exp.Expr:
         if len(row) != len(self.operands):
             raise Refusal("a subquery with another number of columns", "in", "any", "all")
-        parts = [
-            exp.paren(self.compare(this=_wrapped(operand), expression=_wrapped(column)))
-            for operand, column in zip(self.operands, row, strict=True)
-        ]
-        if len(parts) == 1:
-            return parts[0]
-        if self.compare is exp.EQ:
-            return exp.paren(exp.and_(*parts))
-        if self.compare is exp.NEQ:
-            return exp.paren(exp.or_(*parts))
-        raise Refusal("an ordered comparison of rows with a subquery", "any", "all")
+        if len(row) == 1:
+            [operand] = self.operands
+            compared = self.compare(this=_wrapped(operand), expression=_wrapped(row[0]))
+            return exp.paren(compared)
+        operands = [_wrapped(one) for one in self.operands]
+        return compare_rows(self.compare, operands, [_wrapped(one) for one in row])
 
 
 def find_quantified(node: exp.Expr, functions: frozenset[str]) -> Quantified | None:

@@ -1,41 +1,37 @@
-"""What one look at the catalog comes to, in the families of Prometheus."""
+"""What one look at the catalog comes to, as readings of metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-from prometheus_client.core import (
-    Metric as Family,
-)
+from collections.abc import Iterable, Iterator
 
 from pgtrickle.catalog.figures.metric_values import SinkFigures, StreamTableFigures
+from pgtrickle.cli.daemon.readings import Reading
 from pgtrickle.model import metrics
-from pgtrickle.model.metrics import Metric, MetricKind
+from pgtrickle.model.metrics import Metric
 from pgtrickle.model.stream_table import Status
 from pgtrickle.service.insight.metric_values import Figures
 from pgtrickle.service.sinks.ducklake.totals import SinkTotals
 
-Values = Mapping[tuple[str, ...], float]
 
-
-def catalog_families(figures: Figures) -> Iterator[Family]:
+def catalog_readings(figures: Figures) -> Iterator[Reading]:
     """Write down one look at the catalog."""
     counted = figures.stream_tables_by_status
-    yield family(metrics.STREAM_TABLES, {(one.value,): counted.get(one.value, 0) for one in Status})
+    yield Reading(
+        metrics.STREAM_TABLES, {(one.value,): counted.get(one.value, 0) for one in Status}
+    )
     yield from _of_tables([(str(one.stream_table), one) for one in figures.stream_tables])
     yield from _of_capture(figures)
     yield from _of_writers(figures)
-    yield family(metrics.QUERY_HITS, {(): figures.queries.hits})
-    yield family(metrics.QUERY_MISSES, {(): figures.queries.misses})
-    yield family(metrics.QUERY_ENTRIES, {(): figures.queries.entries})
-    yield family(metrics.REQUESTS, {(): figures.queued_requests})
+    yield Reading(metrics.QUERY_HITS, {(): figures.queries.hits})
+    yield Reading(metrics.QUERY_MISSES, {(): figures.queries.misses})
+    yield Reading(metrics.QUERY_ENTRIES, {(): figures.queries.entries})
+    yield Reading(metrics.REQUESTS, {(): figures.queued_requests})
     states = figures.sinks_by_state.items()
-    yield family(metrics.SINKS, {(state.value,): number for state, number in states})
+    yield Reading(metrics.SINKS, {(state.value,): number for state, number in states})
     yield from _of_sinks([(str(one.stream_table), one, total) for one, total in figures.sinks])
 
 
-def _of_tables(tables: list[tuple[str, StreamTableFigures]]) -> Iterator[Family]:
+def _of_tables(tables: list[tuple[str, StreamTableFigures]]) -> Iterator[Reading]:
     yield _by_name(metrics.STALENESS, [(name, one.staleness_seconds) for name, one in tables])
     yield _by_name(metrics.SLA, [(name, one.sla_seconds) for name, one in tables])
     yield _by_name(metrics.STRETCH, [(name, one.stretch) for name, one in tables])
@@ -51,28 +47,30 @@ def _of_tables(tables: list[tuple[str, StreamTableFigures]]) -> Iterator[Family]
                 (name, "inserted"): one.rows_inserted or 0,
                 (name, "deleted"): one.rows_deleted or 0,
             }
-    yield family(metrics.LATENCY, latency)
-    yield family(metrics.LAST_INFO, info)
+    yield Reading(metrics.LATENCY, latency)
+    yield Reading(metrics.LAST_INFO, info)
     yield _by_name(metrics.LAST_SECONDS, [(name, one.seconds) for name, one in tables])
-    yield family(metrics.LAST_ROWS, rows)
+    yield Reading(metrics.LAST_ROWS, rows)
     yield _by_name(metrics.PREDICTED, [(name, one.predicted_seconds) for name, one in tables])
     yield _by_name(metrics.ACTUAL, [(name, one.actual_seconds) for name, one in tables])
     yield _by_name(metrics.LOCK_FAILURES, [(name, one.lock_failures) for name, one in tables])
     yield _by_name(metrics.ERRORS, [(name, one.consecutive_errors) for name, one in tables])
 
 
-def _of_capture(figures: Figures) -> Iterator[Family]:
+def _of_capture(figures: Figures) -> Iterator[Reading]:
     sources = figures.sources
     yield _by_name(metrics.BUFFER_ROWS, [(one.source, one.rows) for one in sources])
     yield _by_name(metrics.BUFFER_BYTES, [(one.source, one.bytes) for one in sources])
     yield _by_name(metrics.CAPTURE_LAG, [(one.source, one.lag_seconds) for one in sources])
     lag = figures.slot_lag_bytes
-    yield family(metrics.SLOT_LAG, {} if lag is None else {(): lag})
+    yield Reading(metrics.SLOT_LAG, {} if lag is None else {(): lag})
+    oldest = figures.oldest_transaction_seconds
+    yield Reading(metrics.OLDEST_TRANSACTION, {} if oldest is None else {(): oldest})
 
 
-def _of_writers(figures: Figures) -> Iterator[Family]:
+def _of_writers(figures: Figures) -> Iterator[Reading]:
     waits = figures.lock_fallbacks.items()
-    yield family(metrics.LOCK_FALLBACKS, {(reason,): number for reason, number in waits})
+    yield Reading(metrics.LOCK_FALLBACKS, {(reason,): number for reason, number in waits})
     followed = figures.immediate
     yield _by_name(
         metrics.IMMEDIATE_STATEMENTS, [(one.stream_table, one.statements) for one in followed]
@@ -81,17 +79,17 @@ def _of_writers(figures: Figures) -> Iterator[Family]:
     for one in followed:
         name = one.stream_table
         rows |= {(name, "inserted"): one.rows_inserted, (name, "deleted"): one.rows_deleted}
-    yield family(metrics.IMMEDIATE_ROWS, rows)
+    yield Reading(metrics.IMMEDIATE_ROWS, rows)
 
 
-def _of_sinks(sinks: list[tuple[str, SinkFigures, SinkTotals]]) -> Iterator[Family]:
+def _of_sinks(sinks: list[tuple[str, SinkFigures, SinkTotals]]) -> Iterator[Reading]:
     yield _by_name(metrics.DELIVERIES, [(name, total.deliveries) for name, _, total in sinks])
     yield _by_name(metrics.ATTEMPTS, [(name, total.attempts) for name, _, total in sinks])
     yield _by_name(metrics.DELIVERY_FAILURES, [(name, total.failures) for name, _, total in sinks])
     rows: dict[tuple[str, ...], float] = {}
     for name, _, total in sinks:
         rows |= {(name, "inserted"): total.rows_written, (name, "deleted"): total.rows_deleted}
-    yield family(metrics.DELIVERED_ROWS, rows)
+    yield Reading(metrics.DELIVERED_ROWS, rows)
     written = [(name, total.bytes_written) for name, _, total in sinks]
     yield _by_name(metrics.DELIVERED_BYTES, written)
     yield _by_name(metrics.LAG_REFRESHES, [(name, one.lag_refreshes) for name, one, _ in sinks])
@@ -99,14 +97,5 @@ def _of_sinks(sinks: list[tuple[str, SinkFigures, SinkTotals]]) -> Iterator[Fami
     yield _by_name(metrics.SNAPSHOT, [(name, one.snapshot_id) for name, one, _ in sinks])
 
 
-def _by_name(metric: Metric, values: Iterable[tuple[str, float | None]]) -> Family:
-    return family(metric, {(name,): value for name, value in values if value is not None})
-
-
-def family(metric: Metric, values: Values) -> Family:
-    """Return one metric with its values by their labels."""
-    kind = CounterMetricFamily if metric.kind is MetricKind.COUNTER else GaugeMetricFamily
-    found = kind(metric.name, metric.doc, labels=metric.labels)
-    for labels, value in values.items():
-        found.add_metric(labels, float(value))
-    return found
+def _by_name(metric: Metric, values: Iterable[tuple[str, float | None]]) -> Reading:
+    return Reading(metric, {(name,): value for name, value in values if value is not None})

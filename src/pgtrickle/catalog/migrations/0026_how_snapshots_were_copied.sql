@@ -1,4 +1,4 @@
--- 0025 · how snapshots were copied
+-- 0026 · how snapshots were copied
 --
 -- Why:   a restore need not compare rows that were there before the copy, and are there still.
 -- Reads: nothing; the new columns are NULL for the snapshots that exist, which are compared in full.
