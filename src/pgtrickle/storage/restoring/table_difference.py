@@ -152,8 +152,11 @@ class _Since:
         Workers can compare the numbers as bytes.  Those below 3 are of rows that PostgreSQL 9.3
         froze.
         """
-        before = f"{self.copied.settled_before:08x}"
-        return rf"pg_catalog.xidsend(p.xmin) BETWEEN '\x{before}' AND '\xffffffff'"
+        first, last = (
+            f"pg_catalog.decode('{number:08x}', 'hex')"
+            for number in (self.copied.settled_before, 0xFFFFFFFF)
+        )
+        return f"pg_catalog.xidsend(p.xmin) BETWEEN {first} AND {last}"
 
     def _write(self, condition: str) -> str:
         """Write the statement that finds the places."""
