@@ -19,7 +19,12 @@ from pgtrickle.catalog.access.standing import Standing
 from pgtrickle.catalog.migrate import check_tables, migrate
 from pgtrickle.client.guest import Guest
 from pgtrickle.client.trickle import Trickle
-from pgtrickle.errors import CatalogMissingError, CatalogOutdatedError, TrickleError
+from pgtrickle.errors import (
+    CatalogMissingError,
+    CatalogOutdatedError,
+    SettingError,
+    TrickleError,
+)
 from pgtrickle.model.lost_servers import noticing_lost_server
 from pgtrickle.service.configuration.live import LiveSettings
 from pgtrickle.service.lazy import Late
@@ -158,9 +163,11 @@ def diagnose(
         with connect(dsn, init=False) as trickle:
             return trickle.doctor()
     except (CatalogMissingError, CatalogOutdatedError) as error:
-        return [*check_machine(), *_check_without_catalog(dsn), unreached(error)]
+        return [*check_machine(load_settings()), *_check_without_catalog(dsn), unreached(error)]
+    except SettingError as error:
+        return [*check_machine(Settings()), unreached(error)]
     except TrickleError as error:
-        return [*check_machine(), unreached(error)]
+        return [*check_machine(load_settings()), unreached(error)]
 
 
 def _check_without_catalog(dsn: str | None) -> list[Check]:

@@ -366,6 +366,13 @@ def test_doctor_fails_on_a_failed_check(cli: CommandLine) -> None:
     assert "FAILED java" in answer.stdout
     assert "hint: Install Java" in answer.stdout
 
+    unneeded = cli("doctor", "--json", JAVA_HOME="/nowhere", PGTRICKLE_ENGINE="postgres").json
+    [java] = [one for one in unneeded["checks"] if one["name"] == "java"]
+    assert java["ok"]
+    assert "not needed, since PostgreSQL computes" in java["detail"]
+
+    assert "FAILED connection: the setting" in cli("doctor", PGTRICKLE_LEASE_SECONDS="soon").stdout
+
 
 @pytest.mark.parametrize("command", ["show", "refresh", "verify", "explain", "history", "drop"])
 def test_missing_table_is_an_error(cli: CommandLine, command: str) -> None:

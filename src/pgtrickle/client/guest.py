@@ -127,4 +127,4 @@ class Guest(Visiting, Trickle):
         from pgtrickle.service.insight.doctor import check_catalog_of_another, check_machine
 
         found = check_catalog_of_another(self._runtime, self._standing)
-        return Listing([*check_machine(), *found])
+        return Listing([*check_machine(self._runtime.settings), *found])

@@ -657,7 +657,7 @@ class Trickle(Naming):
         """Check Java, Spark, PostgreSQL, privileges, versions and the stream tables."""
         from pgtrickle.service.insight.doctor import check_machine, check_server
 
-        return Listing([*check_machine(), *check_server(self._runtime)])
+        return Listing([*check_machine(self._runtime.settings), *check_server(self._runtime)])
 
     def _beside_daemon(self, tell: Callable[[str], object]) -> Trickle:
         from pgtrickle.catalog.requests import is_served

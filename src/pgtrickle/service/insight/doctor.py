@@ -34,12 +34,20 @@ from pgtrickle.service.insight.index_advice import advise_indexes
 from pgtrickle.service.insight.snapshot_costs import add_up_snapshots
 from pgtrickle.service.runtime import Runtime
 from pgtrickle.session import Session
+from pgtrickle.settings import POSTGRES, Settings
 from pgtrickle.spark.sessions.java import require_java
 
 
-def check_machine() -> list[Check]:
-    """Check this machine: Python, Java, Spark."""
-    return [_python(), _java(), _spark()]
+def check_machine(settings: Settings) -> list[Check]:
+    """Check this machine: Python, Java, Spark; the last two only count where Spark computes."""
+    for_spark = [_java(), _spark()]
+    if settings.engine == POSTGRES:
+        unneeded = "; not needed, since PostgreSQL computes (engine = postgres)"
+        for_spark = [
+            one if one.ok else Check(one.name, ok=True, detail=one.detail + unneeded)
+            for one in for_spark
+        ]
+    return [_python(), *for_spark]
 
 
 def check_server(runtime: Runtime) -> list[Check]:
