@@ -7,6 +7,7 @@ anew.
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
@@ -67,7 +68,7 @@ def test_people_use_the_page(browser: Browser, site: Site, shop: Lab) -> None:
         expect(pulsed).to_have_attribute("data-pulses", "1")
 
         pulsed.click()
-        expect(page.locator("#chart rect")).not_to_have_count(0)
+        expect(page.locator("#chart canvas")).to_be_visible()
         page.click("[data-action=refresh]")
         page.click("#question button[value=yes]")
         expect(page.locator("#said")).to_contain_text("NO_DATA")
@@ -83,11 +84,15 @@ def test_people_look_closer(browser: Browser, site: Site, shop: Lab) -> None:
     change(shop, 5)
     with opened(browser, site.url) as page:
         row(page, "public.sums").dblclick()
-        expect(page.locator("#chart rect")).not_to_have_count(0)
         for name in ("rows", "lag", "cost", "latency"):
             page.click(f"[data-measure={name}]")
             chart = page.locator(f'#chart[aria-label^="{name}"]')
-            expect(chart).to_be_visible()
+            expect(chart.locator(".u-legend")).to_contain_text(name)
+        expect(chart).to_have_attribute("aria-label", re.compile(r"; .* ms, predicted \d+ ms$"))
+        chart.focus()
+        page.keyboard.press("ArrowLeft")  # to the latest
+        page.keyboard.press("ArrowLeft")
+        expect(chart.locator(".u-legend")).to_contain_text("DIFFERENTIAL, 2 rows")
 
         page.click("#buttons button:last-child")
         expect(page.locator("#flow .figures").first).to_contain_text("2 rows")
@@ -204,7 +209,7 @@ def test_pages_look_as_they_did(browser: Browser, fixed: Site, update: bool) -> 
         pictures.check("graph", page.screenshot(), update=update)
         row(page, "public.revenue").click()
         go(page, "table")
-        expect(page.locator("#chart rect")).not_to_have_count(0)
+        expect(page.locator("#chart canvas")).to_be_visible()
         pictures.check("table", page.screenshot(), update=update)
         page.click("#buttons button:last-child")
         expect(page.locator("#flow .figures").first).to_contain_text("2 rows")

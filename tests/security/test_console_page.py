@@ -183,7 +183,7 @@ def test_half_a_request_holds_nobody_up(site: Site) -> None:
 
 def test_names_are_text_on_the_page(shop: Lab, site: Site) -> None:
     """JSON and text nodes alone bring names to the page; it never makes markup of them."""
-    script = site.ask("/static/console.js").text + site.ask("/static/drawing.js").text
+    script = site.ask("/static/console.js").text + site.ask("/static/charting.js").text
     for way in (
         "innerHTML",
         "outerHTML",

@@ -27,14 +27,24 @@ from pgtrickle.console.web.visitor import Entrance, note_visitor, visitor_of
 from pgtrickle.errors import InternalError, TrickleError
 from pgtrickle.model.text.names import QualifiedName
 
+_KINDS = {
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "svg": "image/svg+xml",
+}
 _FILES = {
-    "": ("console.html", "text/html; charset=utf-8"),
-    "console.js": ("console.js", "text/javascript; charset=utf-8"),
-    "drawing.js": ("drawing.js", "text/javascript; charset=utf-8"),
-    "closer.js": ("closer.js", "text/javascript; charset=utf-8"),
-    "making.js": ("making.js", "text/javascript; charset=utf-8"),
-    "console.css": ("console.css", "text/css; charset=utf-8"),
-    "icon.svg": ("icon.svg", "image/svg+xml"),
+    "console.html",
+    "console.js",
+    "closer.js",
+    "charting.js",
+    "making.js",
+    "placing.js",
+    "console.css",
+    "icon.svg",
+    "vendor/dagre.esm.js",
+    "vendor/uPlot.iife.min.js",
+    "vendor/uPlot.min.css",
 }
 _LONGEST = 300  # characters of a name or a filter
 _VIEWERS = 64
@@ -52,7 +62,7 @@ class Site:
         """Return the guarded application."""
         routes = [
             Route("/", self.file),
-            Route("/static/{name}", self.file),
+            Route("/static/{name:path}", self.file),
             Route("/login", self.entrance.take, methods=["GET", "POST"]),
             Route("/logout", self.logout, methods=["POST"]),
             Route("/healthz", self.health),
@@ -73,12 +83,11 @@ class Site:
 
     async def file(self, request: Request) -> Response:
         """Return a file of the page."""
-        found = _FILES.get(request.path_params.get("name", ""))
-        if found is None:
+        name = request.path_params.get("name", "console.html")
+        if name not in _FILES:
             raise HTTPException(404)
-        name, kind = found
         text = resources.files("pgtrickle.console.web").joinpath("static", name).read_bytes()
-        return Response(text, media_type=kind)
+        return Response(text, media_type=_KINDS[name.rpartition(".")[2]])
 
     async def logout(self, request: Request) -> Response:
         """Let the visitor go."""

@@ -1,5 +1,5 @@
 // A closer look at one stream table: its plan as a graph, its changes as they come, two moments.
-import { $, ask, draw, make, reveal, visible } from "./making.js";
+import { $, arrange, ask, draw, make, reveal, visible } from "./making.js";
 
 const MOST = 200;  // changes that stay on the page
 const tail = { name: "", follows: false, last: "", asking: false, again: false };
@@ -72,7 +72,8 @@ export function plan(found, name) {
   $("plan").textContent = whole;
   reveal("plan", true);
   reveal("flow", stages.length);
-  if (stages.length) flow(stages, found.figures ?? {}, name, (key) => { $("plan").textContent = about(stages, key) || whole; });
+  if (stages.length) flow(stages, found.figures ?? {}, name, (key) => { $("plan").textContent = about(stages, key) || whole; })
+    .catch((error) => { $("plan").textContent = `${error.message}\n${whole}`; });
 }
 function read_text(read) {
   return `read ${read.source}: ${read.kind}, bounded by ${read.bounded_by || "nothing"}${read.why_unbounded ? `: ${read.why_unbounded}` : ""}`;
@@ -94,42 +95,40 @@ function figures(rows, bytes, ms) {
   if (ms !== undefined && ms !== null) parts.push(`${Number(ms).toFixed(1)} ms`);
   return parts.join(", ");
 }
-function flow(stages, known, name, chosen) {
-  const own = new Map(stages.map((stage) => [stage.name, stage]));
+async function flow(stages, known, name, chosen) {
+  const own = new Set(stages.map((stage) => stage.name));
   const sources = [...new Set(stages.flatMap((stage) => stage.reads.map((read) => read.source)))].filter((one) => !own.has(one));
-  const wide = 230, gap = 190, high = 46, at = new Map(), nodes = [], edges = [];
-  const node = (key, text, under, column, row) => { at.set(key, [column * (wide + gap) + 10, row * (high + 34) + 24]); nodes.push([key, text, under]); };
-  sources.forEach((one, row) => node(one, one, "source", 0, row));
-  stages.forEach((stage, row) => node(`stage ${stage.name}`, `stage ${stage.name}`, stage.engine, 1, row));
-  node("", name, "stream table", 2, Math.floor(Math.max(sources.length, stages.length) / 2));
+  const width = 230, height = 46, edges = [];
+  const nodes = [
+    ...sources.map((one) => [one, one, "source"]),
+    ...stages.map((stage) => [`stage ${stage.name}`, `stage ${stage.name}`, stage.engine]),
+    ["", name, "stream table"],
+  ];
   stages.forEach((stage, place) => {
     const told = known.stages?.[stage.name];
-    const reads = new Map();
-    for (const read of stage.reads) reads.set(read.source, read);
-    for (const source of reads.keys()) {
+    const reads = new Set(stage.reads.map((read) => read.source));
+    for (const source of reads) {
       const [rows, bytes] = told?.reads?.[source] ?? known.reads?.[source] ?? [];
       edges.push([own.has(source) ? `stage ${source}` : source, `stage ${stage.name}`, figures(rows, bytes, told ? told.read_ms : reads.size === 1 ? known.read_ms : null)]);
     }
     if (place === stages.length - 1) edges.push([`stage ${stage.name}`, "", told ? figures(told.rows, told.bytes, told.ms) : figures(known.rows, 0, known.ms)]);
   });
+  const placed = await arrange(
+    nodes.map(([key]) => ({ key, width, height })), edges.map(([from, to, text]) => [from, to, Math.max(text.length * 6, 1)]), 40);
+  if (name !== tail.name) return;  // another stream table is shown by now
   const group = draw("g");
-  for (const [from, to, text] of edges) {
-    const [a, b] = [at.get(from), at.get(to)];
-    if (!a || !b) continue;
-    const x1 = a[0] + (from === to ? 0 : wide), y1 = a[1] + high / 2, x2 = b[0], y2 = b[1] + high / 2, half = (x1 + x2) / 2;
-    group.append(draw("path", { class: "edge", d: `M${x1},${y1} C${half},${y1} ${half},${y2} ${x2},${y2}` }));
-    group.append(draw("text", { class: "figures", x: half, y: (y1 + y2) / 2 - 6, "text-anchor": "middle" }, text));
-  }
+  edges.forEach(([, , text], place) => {
+    const { path, middle: [x, y] } = placed.lines[place];
+    group.append(draw("path", { class: "edge", d: path }), draw("text", { class: "figures", x, y: y - 5, "text-anchor": "middle" }, text));
+  });
   for (const [key, text, under] of nodes) {
-    const [x, y] = at.get(key);
-    const one = draw("g", { class: under === "source" ? "node source" : "node", transform: `translate(${x},${y})`, tabindex: 0, role: "button", "aria-label": `${visible(text)}, ${under}: what it does` });
+    const one = draw("g", { class: under === "source" ? "node source" : "node", transform: `translate(${placed.at.get(key)})`, tabindex: 0, role: "button", "aria-label": `${visible(text)}, ${under}: what it does` });
     one.addEventListener("click", () => chosen(key));
     one.addEventListener("keydown", (event) => { if (event.key === "Enter") chosen(key); });
-    one.append(draw("rect", { width: wide, height: high }), draw("text", { x: 8, y: 19 }, text), draw("text", { x: 8, y: 36, class: "small" }, under));
+    one.append(draw("rect", { width, height }), draw("text", { x: 8, y: 19 }, text), draw("text", { x: 8, y: 36, class: "small" }, under));
     group.append(one);
   }
-  const height = (Math.max(sources.length, stages.length) + 1) * (high + 34);
-  $("flow").setAttribute("viewBox", `0 0 ${3 * wide + 2 * gap + 20} ${height}`);
+  $("flow").setAttribute("viewBox", `0 -18 ${placed.width} ${placed.height + 18}`);
   $("flow").setAttribute("aria-label", `The plan: ${edges.map(([from, to, text]) => `${from} to ${to || name}${text ? `, ${text}` : ""}`).join("; ")}`);
-  $("flow").replaceChildren(group, draw("text", { class: "axis", x: 10, y: 14 }, known.of ? `figures of ${known.of}` : "no refresh has figures yet"));
+  $("flow").replaceChildren(group, draw("text", { class: "axis", x: 10, y: -4 }, known.of ? `figures of ${known.of}` : "no refresh has figures yet"));
 }

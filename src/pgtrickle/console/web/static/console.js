@@ -1,7 +1,7 @@
 // The page of the console: it draws what the server tells, and asks before it does anything.
 import * as closer from "./closer.js";
-import { chart, place } from "./drawing.js";
-import { $, ask as look_up, draw, make, reveal, say, visible } from "./making.js";
+import { chart } from "./charting.js";
+import { $, arrange, ask as look_up, draw, make, reveal, say, visible } from "./making.js";
 
 const state = { panel: "overview", name: "", words: "", chosen: "", session: null, events: null, sort: null };
 
@@ -214,41 +214,40 @@ async function plan() {
 }
 
 // The graph: drag to pan, the wheel or + and - to zoom, Tab and Enter to open.
-const view = { x: 0, y: 0, scale: 1, shape: "", drawn: new Map() };
-function graph({ nodes, edges }) {
-  const svg = $("graph");
+const view = { x: 0, y: 0, scale: 1, shape: "", nodes: [], drawn: new Map() };
+function graph({ nodes, edges, more }) {
   reveal("graph", nodes.length);
+  view.nodes = nodes;
   const shape = JSON.stringify([nodes.map((one) => one.name), edges]);
-  if (shape !== view.shape) {
-    view.shape = shape;
-    const placed = place(nodes, edges);
-    const wide = Math.max(...placed.map((one) => visible(one.name).length), 8) * 7 + 20;
-    const at = new Map(placed.map((one) => [one.name, { x: one.column * (wide + 60) + 10, y: one.row * 56 + 10 }]));
-    const group = draw("g", { id: "all" });
-    view.drawn = new Map();
-    for (const [source, reader] of edges) {
-      const a = at.get(source), b = at.get(reader);
-      const from = [a.x + wide, a.y + 20], to = [b.x, b.y + 20], half = (from[0] + to[0]) / 2;
-      group.append(draw("path", { class: "edge", d: `M${from} C${half},${from[1]} ${half},${to[1]} ${to}` }));
-    }
-    for (const one of placed) {
-      const { x, y } = at.get(one.name);
-      const node = draw("g", { "data-name": one.name, tabindex: 0, role: "link", transform: `translate(${x},${y})` });
-      node.append(draw("rect", { width: wide, height: 40 }), draw("text", { x: 8, y: 16 }, one.name), draw("text", { x: 8, y: 32, class: "sign" }), draw("text", { ...(one.kind === "stream table" ? { x: wide - 8, "text-anchor": "end" } : { x: 8 }), y: 32, class: "small" }));
-      node.addEventListener("click", () => one.kind === "stream table" && open("table", one.name));
-      node.addEventListener("keydown", (event) => { if (event.key === "Enter" && one.kind === "stream table") open("table", one.name); });
-      view.drawn.set(one.name, node);
-      group.append(node);
-    }
-    svg.replaceChildren(group);
-    const columns = Math.max(...placed.map((one) => one.column), 0) + 1, rows = Math.max(...placed.map((one) => one.row), 0) + 1;
-    Object.assign(view, { x: 0, y: 0, scale: 1, width: columns * (wide + 60), height: rows * 56 + 10 });
-    look();
+  if (shape === view.shape) { nodes.forEach(paint); return; }
+  view.shape = shape;
+  view.drawn = new Map();
+  const width = Math.max(...nodes.map((one) => visible(one.name).length), 8) * 7 + 20, height = 40;
+  arrange(nodes.map((one) => ({ key: one.name, width, height })), edges, 60).then((placed) => {
+    if (view.shape !== shape) return;
+    place(placed, width, height, more ? `${nodes.length} of ${nodes.length + more} are drawn: the filter finds the others below` : "");
+    view.nodes.forEach(paint);
+  }, (error) => { view.shape = ""; trouble(error.message); });
+}
+function place(placed, width, height, told) {
+  const group = draw("g", { id: "all" });
+  for (const { path } of placed.lines) group.append(draw("path", { class: "edge", d: path }));
+  for (const one of view.nodes) {
+    const table = one.kind === "stream table";
+    const node = draw("g", { "data-name": one.name, tabindex: 0, role: "link", transform: `translate(${placed.at.get(one.name)})` });
+    node.append(draw("rect", { width, height }), draw("text", { x: 8, y: 16 }, one.name), draw("text", { x: 8, y: 32, class: "sign" }), draw("text", { ...(table ? { x: width - 8, "text-anchor": "end" } : { x: 8 }), y: 32, class: "small" }));
+    node.addEventListener("click", () => table && open("table", one.name));
+    node.addEventListener("keydown", (event) => { if (event.key === "Enter" && table) open("table", one.name); });
+    view.drawn.set(one.name, node);
+    group.append(node);
   }
-  nodes.forEach(paint);
+  $("graph").replaceChildren(group, draw("text", { class: "axis", x: 10, y: 0 }, told));
+  Object.assign(view, { x: 0, y: told ? -14 : 0, scale: 1, width: placed.width, height: placed.height });
+  look();
 }
 function paint(one) {
   const node = view.drawn.get(one.name);
+  if (!node) return;  // it is not placed yet
   const pulse = node.classList.contains("pulse") ? " pulse" : "";
   node.setAttribute("class", `node ${one.kind === "stream table" ? one.tone : "source"}${pulse}`);
   node.setAttribute("aria-label", `${visible(one.name)}, ${one.kind}${one.state ? `, ${one.state}` : ""}`);
@@ -302,20 +301,11 @@ for (const name of Object.keys(MEASURES)) {
 }
 function times(found) {
   points = found;
-  const svg = $("chart"), [value, line, unit, about] = MEASURES[measure];
-  reveal("chart", points.length);
+  const [value, guess, unit, about] = MEASURES[measure];
   reveal("measures", points.length);
-  const shown = points.map((one) => ({ ...one, took: one[value], predicted: line && one[line] }));
-  const drawn = chart(shown, 1000, 150);
-  svg.setAttribute("viewBox", "0 -14 1000 168");
-  svg.setAttribute("preserveAspectRatio", "none");
-  svg.setAttribute("aria-label", `${measure} of the latest refreshes: at most ${drawn.most.toFixed(0)} ${unit}`);
-  const bars = drawn.bars.map((bar) => {
-    const one = draw("rect", { class: bar.point.failed ? "bar bad" : "bar", x: bar.x, y: bar.y, width: bar.width, height: bar.height });
-    one.append(draw("title", {}, `${bar.point.at}: ${bar.point.action} ${bar.point.took.toFixed(0)} ${unit}${line ? `, predicted ${bar.point.predicted?.toFixed(0) ?? "nothing"}` : ""}, ${bar.point.rows} rows`));
-    return one;
-  });
-  svg.replaceChildren(...bars, draw("polyline", { class: "guess", points: drawn.line }), draw("text", { class: "axis", x: 4, y: -3 }, `${drawn.most.toFixed(0)} ${unit}; ${about}`));
+  const shown = points.filter((one) => one[value] !== null);
+  const drawn = { name: measure, unit, about, values: shown.map((one) => one[value]), guesses: guess && shown.map((one) => one[guess]) };
+  chart(shown, drawn).catch((error) => trouble(error.message));
   closer.know(points);
 }
 

@@ -30,3 +30,21 @@ export async function ask(path, parameters) {
   if (document.error) throw new Error(`error ${document.error.code}: ${document.error.message}\n${document.error.hint}`);
   return document;
 }
+
+// Where the nodes and lines of a graph stand, asked of a worker.
+let worker, asked = 0;
+const waiting = new Map();
+export function arrange(nodes, edges, apart) {
+  if (!worker) {
+    worker = new Worker("/static/placing.js", { type: "module" });
+    worker.onmessage = ({ data }) => { waiting.get(data.number)[0](data); waiting.delete(data.number); };
+    worker.onerror = () => {
+      for (const [, refuse] of waiting.values()) refuse(new Error("the graph cannot be placed"));
+      waiting.clear();
+      worker.terminate();
+      worker = null;
+    };
+  }
+  const number = asked++;
+  return new Promise((...both) => { waiting.set(number, both); worker.postMessage({ number, nodes, edges, apart }); });
+}
