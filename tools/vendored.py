@@ -2,7 +2,7 @@
 
     python -m tools.vendored                  compare the files with the manifest
     python -m tools.vendored --fetch          fetch them anew by npm, and compare what it brings
-    python -m tools.vendored --renew          fetch the versions of the manifest, and note their hashes
+    python -m tools.vendored --renew          fetch the manifest's versions, and note their hashes
 
 npm finds each package by its name and version, where it is configured to look.  A file is kept as
 its authors publish it, byte for byte.
@@ -100,9 +100,7 @@ def list_components(vendor: Path) -> list[dict[str, Any]]:
             "version": one["version"],
             "purl": f"pkg:npm/{one['name'].replace('@', '%40')}@{one['version']}",
             "licenses": [{"license": {"id": one["licence"]}}],
-            "hashes": [
-                {"alg": "SHA-512", "content": base64.b64decode(one["integrity"][7:]).hex()}
-            ],
+            "hashes": [{"alg": "SHA-512", "content": base64.b64decode(one["integrity"][7:]).hex()}],
         }
         for one in read_manifest(vendor)
     ]

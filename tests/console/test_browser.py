@@ -190,6 +190,44 @@ def test_everybody_can_use_every_panel_on_a_phone(
             assert page.evaluate("document.scrollingElement.scrollWidth") <= PHONE[0], panel
 
 
+# Asks for the places of a graph: how long no other script could run meanwhile, and the answer.
+_ARRANGE = """async ([names, edges]) => {
+  const { arrange } = await import("/static/making.js");
+  const nodes = names.map((key) => ({ key, width: 200, height: 40 }));
+  let longest = 0, last = performance.now(), goes = true;
+  (function tick() {
+    longest = Math.max(longest, performance.now() - last);
+    last = performance.now();
+    if (goes) setTimeout(tick, 5);
+  })();
+  const { at, lines } = await arrange(nodes, edges, 60);
+  goes = false;
+  return { longest, at: Object.fromEntries(at), lines };
+}"""
+
+
+def test_large_graphs_and_circles_are_placed_beside_the_page(browser: Browser, fixed: Site) -> None:
+    circle = ["a", "b", "c", "alone"], [["a", "b"], ["b", "c"], ["c", "a"]]
+    names = [f"public.t{number}" for number in range(1000)]
+    edges = [[names[one // 3], names[one]] for one in range(100, 1000)]
+    edges += [[names[one * 7 % 300], names[one]] for one in range(500, 900)]
+    with opened(browser, fixed.url) as page:
+        found = page.evaluate(_ARRANGE, circle)
+        places = {name: tuple(at) for name, at in found["at"].items()}
+        assert len(set(places.values())) == 4
+        assert [line["path"].count("NaN") for line in found["lines"]] == [0, 0, 0]
+
+        large = page.evaluate(_ARRANGE, [names, edges])
+        chain = names[:60], [[names[one // 3], names[one]] for one in range(1, 60)]
+        few, turned = (page.evaluate(_ARRANGE, each) for each in (chain, [c[::-1] for c in chain]))
+
+    assert few["at"] == turned["at"]
+    assert len({tuple(at) for at in large["at"].values()}) == 1000
+    column = {name: at[0] for name, at in large["at"].items()}
+    assert all(column[source] < column[reader] for source, reader in edges)
+    assert large["longest"] < 500  # ms; on the page it would be all of the time
+
+
 @pytest.fixture
 def update(request: pytest.FixtureRequest, scene: Trickle) -> bool:
     need_fonts()

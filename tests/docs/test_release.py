@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -10,6 +11,7 @@ from pgtrickle.model.version import VERSION
 from tests.catalog.versions import LATER
 from tools import release_check
 from tools.release_check import CHECKS, ROOT, find_gaps_in_changelog
+from tools.vendored import VENDOR
 from tools.version_matrix import page
 from tools.wheels import build_wheel, list_missing_files, read_version
 
@@ -20,6 +22,9 @@ def test_wheel_holds_every_file_of_the_package(tmp_path: Path):
     wheel = build_wheel(ROOT, tmp_path)
 
     assert (read_version(wheel), list_missing_files(wheel, ROOT)) == (VERSION, [])
+    with ZipFile(wheel) as archive:
+        licences = {Path(name).name for name in archive.namelist() if "/licenses/" in name}
+    assert licences == {"LICENSE", *(one.name for one in VENDOR.glob("*.LICENSE"))}
 
     more = tmp_path / "src" / "pgtrickle" / "catalog" / "migrations"
     more.mkdir(parents=True)

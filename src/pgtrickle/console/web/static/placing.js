@@ -27,11 +27,13 @@ onmessage = ({ data: { number, nodes, edges, apart } }) => {
 
 function corner({ x, y, width, height }) { return [x - width / 2, y - height / 2]; }
 
-// A line leaves and enters at the middle of a side, and is level wherever it passes a point.
+// A line leaves and enters at the middle of a side, and is level wherever it passes a point.  One
+// that passes no other node, and has no text, needs none.
 function line(graph, from, to) {
   const { points, x, y } = graph.edge(from, to);
   const side = (node, next) => ({ x: node.x + (next.x < node.x ? -1 : 1) * node.width / 2, y: node.y });
-  const all = [side(graph.node(from), points[1]), ...points.slice(1, -1), side(graph.node(to), points.at(-2))];
+  const passed = points.length > 3 || x !== undefined ? points.slice(1, -1) : [];
+  const all = [side(graph.node(from), points[1]), ...passed, side(graph.node(to), points.at(-2))];
   const path = all.slice(1).map((one, place) => {
     const half = (all[place].x + one.x) / 2;
     return `C${half},${all[place].y} ${half},${one.y} ${one.x},${one.y}`;
