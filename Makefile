@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-immediate fuzz-hostile fuzz-lifecycle lifecycle-kill workloads corpus soak chaos hostile relay-chaos bench-race lake-random lake-kill \
-  lake-crowd audit demo demo-small demo-leaderboard demo-auction demo-loop demo-snapshot demo-lake demo-ui bench bench-latency bench-capture bench-wal bench-idle bench-dispatch bench-switches bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
+  lake-crowd audit vendored demo demo-small demo-leaderboard demo-auction demo-loop demo-snapshot demo-lake demo-ui bench bench-latency bench-capture bench-wal bench-idle bench-dispatch bench-switches bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
   bench-flatness bench-cost-model bench-choices bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-console bench-lake bench-outbox bench-inbox bench-relay bench-snapshots bench-projects bench-report bench-check check ci docs site test-matrix test-dbt test-dagster test-airflow test-prefect package-sizes deploy-check newcomer check-image release-check clean
 
 PYTHON ?= python3
@@ -31,6 +31,9 @@ lint: setup  ## format, lint, types, layers: no writing
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+vendored: setup  ## fetch the libraries of the web page anew by npm, and compare them with their hashes
+	$(BIN)/python -m tools.vendored --fetch
 
 audit: setup  ## weak spots in the code (bandit) and in what it depends on (pip-audit)
 	$(BIN)/python -m tools.audit

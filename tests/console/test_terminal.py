@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import psycopg
@@ -28,6 +28,7 @@ from tests.catalog.databases import ordinary_role
 from tests.console.scene import REFRESHES, STREAM_TABLES, still
 from tests.console.screens import StillWatch, play, screen, typed, until
 from tests.fakes.engine import NoEngine
+from tests.fixtures.daemons import Daemon
 from tests.fixtures.restartable import OwnServer
 from tests.labs.lab import Lab
 
@@ -302,6 +303,25 @@ def test_a_restart_of_the_server_is_survived(own_server: OwnServer) -> None:
 
         play(app, act)
         watch.close()
+
+
+def test_a_restart_of_the_daemon_is_seen(
+    shop: Lab, console: Console, start: Callable[..., Daemon]
+) -> None:
+    def begin() -> Daemon:
+        return start(shop.trickle.dsn, "--health-port", "0", PGTRICKLE_ENGINE=POSTGRES)
+
+    async def act(pilot: Pilot[None]) -> None:
+        await until(pilot, lambda text: "no daemon" in text)
+        daemon = begin()
+        await until(pilot, lambda text: "● daemon" in text)
+        assert daemon.stop() == 0
+        await until(pilot, lambda text: "no daemon" in text)
+        begin()
+        shown = await until(pilot, lambda text: "● daemon" in text)
+        assert "public.sums" in shown
+
+    play(console, act)
 
 
 def test_the_help_has_every_panel_and_action() -> None:
