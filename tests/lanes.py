@@ -83,6 +83,7 @@ LONG = {
     "test_spark_without_executor_or_frozen_is_ended_and_replaced": _ALL,
     "tests/cli/test_daemon_requests.py": _ALL,
     "tests/console/test_demo.py": _ALL,
+    "tests/console/test_terminal.py::test_a_restart_of_the_daemon_is_seen": _ALL,
     "tests/options/test_surfaces.py::test_type_checkers_find_a_word_that_does_not_exist": _ALL,
     "tests/first_week/test_daemon.py::test_daemon_whose_server_is_gone_is_soon_not_ready": _ALL,
     "tests/first_week/test_spark.py": _ALL,

@@ -2,7 +2,7 @@
 import { $, make, reveal } from "./making.js";
 
 const HEIGHT = 180;
-const drawn = { chart: null, measure: "", points: [] };
+const drawn = { chart: null, measure: "", points: [], shown: null };
 let library;
 
 // Fetched when the first chart is shown.
@@ -16,7 +16,8 @@ function load() {
 }
 
 // `values` are those that were measured, `guesses` those that were predicted; `points` say when and what.
-export async function chart(points, { name, unit, about, values, guesses }) {
+export async function chart(points, shown) {
+  const { name, unit, about, values, guesses } = shown;
   reveal("chart", points.length);
   if (!points.length) return;
   const uPlot = await load();
@@ -29,7 +30,7 @@ export async function chart(points, { name, unit, about, values, guesses }) {
     values.map((value, place) => (points[place].failed ? value : null)),
     guesses ?? points.map(() => null),
   ];
-  drawn.points = points;
+  Object.assign(drawn, { points, shown });
   if (drawn.chart && drawn.measure === name) { drawn.chart.setData(data); return; }
   const focus = drawn.chart?.cursor.idx;
   drawn.chart?.destroy();
@@ -71,4 +72,7 @@ new ResizeObserver(() => {
   const width = $("chart").clientWidth;
   if (drawn.chart && width && width !== drawn.chart.width) drawn.chart.setSize({ width, height: HEIGHT });
 }).observe($("chart"));
-window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn.chart?.redraw(false, true));
+window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  drawn.measure = "";  // so that it is made anew, in the other colours
+  if (drawn.chart) chart(drawn.points, drawn.shown);
+});
