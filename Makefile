@@ -314,7 +314,8 @@ bench-outbox: setup  ## what an outbox costs a refresh: OUTBOX_ROWS=n, ROUNDS=n,
 
 bench-relay: setup  ## rows a second to Kafka, and from a commit to the consumer: ROWS=n, SECONDS=n, RATE=n
 	$(BENCH).relay $(if $(ROWS),--rows $(ROWS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(RATE),--rate $(RATE)) \
-	  --output build/benchmarks/relay.json
+	  --output $(OUTPUT)/relay.json
+	$(REPORT) $(OUTPUT)/relay.json
 
 bench-console: setup  ## what the consoles cost with TABLES=n stream tables and VIEWERS=n
 	$(BENCH).console --output $(OUTPUT)/console.json \

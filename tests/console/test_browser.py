@@ -92,6 +92,15 @@ def test_people_look_closer(browser: Browser, site: Site, shop: Lab) -> None:
         page.click("#buttons button:last-child")
         expect(page.locator("#flow .figures").first).to_contain_text("2 rows")
 
+        page.locator("#flow .node", has_text="public.t").click()
+        expect(page.locator("#plan")).to_contain_text("read public.t")
+        expect(page.locator("#plan")).not_to_contain_text("missing indexes")
+        page.locator("#flow .node", has_text="stage").focus()
+        page.keyboard.press("Enter")
+        expect(page.locator("#plan")).to_contain_text("state pgtrickle_state")
+        page.locator("#flow .node").last.click()
+        expect(page.locator("#plan")).to_contain_text("missing indexes")
+
         page.click("#follow")
         expect(page.locator("#follows")).to_contain_text("outbox")
         seen = page.locator("#changes li").count()
@@ -169,6 +178,9 @@ def test_everybody_can_use_every_panel_on_a_phone(
         row(page, "public.revenue").click()
         for panel in ("overview", "graph", "table", "sinks", "metrics"):
             go(page, panel)
+            if panel == "table":
+                page.click("#buttons button:last-child")
+                expect(page.locator("#flow .node")).not_to_have_count(0)
             assert violations(page, rules) == [], panel
             assert page.evaluate("document.scrollingElement.scrollWidth") <= PHONE[0], panel
 
@@ -187,6 +199,8 @@ def test_pages_look_as_they_did(browser: Browser, fixed: Site, update: bool) -> 
         pictures.check("overview", page.screenshot(), update=update)
         go(page, "graph")
         expect(page.locator('.node[data-name="public.revenue"]')).to_be_visible()
+        # Nothing in a name turns the direction of what is read.
+        expect(page.locator("#graph")).to_contain_text("Odd \\u202ename")
         pictures.check("graph", page.screenshot(), update=update)
         row(page, "public.revenue").click()
         go(page, "table")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psycopg
@@ -14,17 +15,17 @@ from psycopg.conninfo import make_conninfo
 from textual.pilot import Pilot
 
 import pgtrickle
-from pgtrickle import Trickle
+from pgtrickle import Picture, Trickle
 from pgtrickle.catalog.console.picture import LATENCIES
 from pgtrickle.console.actions import ACTIONS
-from pgtrickle.console.panels import PANELS
+from pgtrickle.console.panels import PANELS, Panel
 from pgtrickle.console.terminal.app import Console
 from pgtrickle.console.terminal.dialogs import help_text
 from pgtrickle.console.watching import Watch
 from pgtrickle.errors import PrivilegeError
 from pgtrickle.settings import POSTGRES, Settings
 from tests.catalog.databases import ordinary_role
-from tests.console.scene import REFRESHES, still
+from tests.console.scene import REFRESHES, STREAM_TABLES, still
 from tests.console.screens import StillWatch, play, screen, typed, until
 from tests.fakes.engine import NoEngine
 from tests.fixtures.restartable import OwnServer
@@ -146,6 +147,66 @@ def test_filter_sort_and_commands(console: Console) -> None:
 
     play(console, act, (120, 30))
     assert console.return_code == 0
+
+
+class CountingWatch(StillWatch):
+    """Notes what each look was for."""
+
+    def __init__(self, trickle: Trickle, picture: Picture) -> None:
+        super().__init__(trickle, picture)
+        self.looks: list[tuple[str, int]] = []
+
+    def look(self, panel: Panel, ids: Sequence[int] | None, subject: str | None) -> Picture:
+        self.looks.append((panel.name, len(ids or ())))
+        return super().look(panel, ids, subject)
+
+
+def test_what_costs_more_is_asked_less_often(scene: Trickle) -> None:
+    watch = CountingWatch(scene, still(scene, "revenue"))
+    app = Console(watch, scene, seconds=0.02)
+
+    async def act(pilot: Pilot[None]) -> None:
+        await until(pilot, lambda text: "public.revenue" in text)
+        for key, title in (("m", "the last hour"), ("n", "better")):
+            await pilot.press(key)
+            await until(pilot, lambda text, title=title: title in text)  # type: ignore[misc]
+            await pilot.pause(0.3)
+        await pilot.press("1")
+        await pilot.pause(0.3)
+
+    play(app, act)
+    told = Counter(name for name, _ in watch.looks)
+    assert told["metrics"] == 1
+    assert told["overview"] > 4
+    # The stream tables on the screen are known only when the first picture was drawn.
+    assert [ids for name, ids in watch.looks if name == "planner"] == [0, len(STREAM_TABLES)]
+
+
+def test_a_rehearsal_gives_the_stages_their_times(shop: Lab, console: Console) -> None:
+    shop.run("UPDATE t SET v = v + 1 WHERE id = 1")
+    shop.trickle.explain_stream_table("sums", with_analyze=True)
+
+    async def act(pilot: Pilot[None]) -> str:
+        await until(pilot, lambda text: "public.sums" in text)
+        await pilot.press(*typed(":table public.sums"), "enter", "e")
+        return await until(pilot, lambda text: "figures of the rehearsal of" in text)
+
+    [line] = [one for one in play(console, act, (200, 60)).splitlines() if "to read" in one]
+    assert line.strip().startswith("the rehearsal of")
+    assert " rows, " in line
+
+
+def test_relays_are_beside_the_copies_in_the_lake(shop: Lab, console: Console) -> None:
+    shop.trickle.outbox.enable_outbox("sums")
+    shop.trickle.relay.create_relay_pipeline("out", "sums", "file", {"path": "/tmp/out"})  # noqa: S108 - nothing is written
+
+    async def act(pilot: Pilot[None]) -> str:
+        await pilot.press("6")
+        return await until(pilot, lambda text: "file out" in text)
+
+    shown = play(console, act, (120, 30))
+    assert "outbox, 0 readers" in shown
+    assert "○ new" in shown
 
 
 def test_the_mouse_opens_panels_and_tables(console: Console) -> None:

@@ -148,21 +148,8 @@ class Aggregates:
                 )
             case "aggregate.array":
                 return f"array_agg({distinct}{value.sql} ORDER BY {value.sql})", "ints"
-            case "aggregate.open":
-                if value.kind == "int":
-                    return f"array_agg({distinct}{value.sql})", "ints"
-                return f"string_agg({distinct}{value.sql}, ','::text)", "text"
-            case "json.list":
-                if self._draw.chance(50):
-                    return f"jsonb_agg({distinct}{value.sql})", "doc"
-                nulls = pick(("NULL ON NULL", "ABSENT ON NULL"))
-                return f"JSON_ARRAYAGG({value.sql} {nulls} RETURNING jsonb)", "doc"
-            case "json.object":
-                key = f"COALESCE(({value.sql})::text, ''::text)"
-                other = pick([one for one in scope.values if one.kind in DOCUMENTED]).sql
-                if self._draw.chance(50):
-                    return f"jsonb_object_agg({key}, {other})", "doc"
-                return f"JSON_OBJECTAGG({key} : {other} ABSENT ON NULL RETURNING jsonb)", "doc"
+            case "aggregate.open" | "json.list" | "json.object":
+                return self._listed(feature, value, distinct, scope)
             case "aggregate.own":
                 return self._own(value, distinct, scope)
             case "aggregate.mode":
@@ -170,6 +157,24 @@ class Aggregates:
             case _:
                 argument = f"({value.sql})::double precision"
                 return f"percentile_cont(0.5) WITHIN GROUP (ORDER BY ({argument}))", "real"
+
+    def _listed(self, feature: str, value: Value, distinct: str, scope: Scope) -> tuple[str, str]:
+        """Draw a call that lists its values, in an order that the query leaves open."""
+        if feature == "aggregate.open":
+            if value.kind == "int":
+                return f"array_agg({distinct}{value.sql})", "ints"
+            return f"string_agg({distinct}{value.sql}, ','::text)", "text"
+        standard = self._draw.chance(50)
+        if feature == "json.list":
+            nulls = self._draw.pick(("NULL ON NULL", "ABSENT ON NULL"))
+            if standard:
+                return f"JSON_ARRAYAGG({value.sql} {nulls} RETURNING jsonb)", "doc"
+            return f"jsonb_agg({distinct}{value.sql})", "doc"
+        key = f"COALESCE(({value.sql})::text, ''::text)"
+        other = self._draw.pick([one for one in scope.values if one.kind in DOCUMENTED]).sql
+        if standard:
+            return f"JSON_OBJECTAGG({key} : {other} ABSENT ON NULL RETURNING jsonb)", "doc"
+        return f"jsonb_object_agg({key}, {other})", "doc"
 
     def _own(self, value: Value, distinct: str, scope: Scope) -> tuple[str, str]:
         """Draw a call of an aggregate of ``tests/labs/own_aggregates.py``."""

@@ -102,7 +102,8 @@ class Expressions:
                 return f"({value.sql} / NULLIF({self._another(value, same)}, (0)::numeric))"
             case "json.value":
                 listed = f"JSON_OBJECT('k' : {value.sql}, 'l' : {other} RETURNING jsonb)"
-                return f"JSON_VALUE({listed}, '$.{self._draw.pick('kl')}' RETURNING {_RETURNED[value.kind]})"
+                path = f"'$.{self._draw.pick('kl')}'"
+                return f"JSON_VALUE({listed}, {path} RETURNING {_RETURNED[value.kind]})"
             case _:
                 function = self._draw.pick(("GREATEST", "LEAST"))
                 return f"{function}({value.sql}, {self._draw.pick((other, constant))})"

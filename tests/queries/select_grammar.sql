@@ -409,6 +409,12 @@ SELECT id, count(*) FILTER (WHERE quantity > 1) OVER (PARTITION BY customer_id) 
 SELECT id FROM orders UNION DISTINCT SELECT id FROM archived_orders EXCEPT DISTINCT (SELECT id FROM
 customers INTERSECT DISTINCT SELECT id FROM products)
 
+-- construct: columns named part and group, several times
+-- differential: yes
+SELECT customer_id AS part, note AS "group" FROM orders UNION ALL SELECT customer_id AS part, note AS
+"group" FROM orders UNION SELECT a.part, a."group" FROM (SELECT id AS part, note AS "group" FROM
+archived_orders) AS a
+
 -- construct: ORDER BY ... USING
 -- differential: yes
 SELECT id, quantity FROM orders ORDER BY quantity USING >, id USING < LIMIT 3
@@ -603,6 +609,12 @@ AS o GROUP BY customer_id
 -- construct: an aggregate of the outer query that groups it
 -- differential: yes
 SELECT (SELECT count(*) FROM orders AS o WHERE o.customer_id = max(c.id)) AS n FROM customers AS c
+
+-- construct: a window function over an outer value in a subquery
+-- differential: yes
+SELECT o.id, (SELECT sum(o.quantity) OVER (ORDER BY p.id) FROM products AS p ORDER BY p.id DESC LIMIT 1)
+AS s, (SELECT max(x.l) FROM (SELECT lag(o.id) OVER (ORDER BY p.id) AS l FROM products AS p) AS x) AS l
+FROM orders AS o
 
 -- construct: DISTINCT before several arguments
 -- differential: yes

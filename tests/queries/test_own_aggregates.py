@@ -64,6 +64,9 @@ _SHAPES = {
     "over rows in order": "SELECT id, chain(t) OVER (PARTITION BY k ORDER BY id) AS x,"
     " own_total(p) OVER (ORDER BY id ROWS 3 PRECEDING) AS y FROM r",
     "over groups and a partition": "SELECT k, own_total(sum(n)) OVER () AS x FROM r GROUP BY k",
+    "inside one over groups": "SELECT k, own_total(own_disc(0.5) WITHIN GROUP (ORDER BY p)) OVER w"
+    " AS x, own_total(own_total(p)) OVER w AS y FROM r GROUP BY k"
+    " WINDOW w AS (PARTITION BY own_total(p) > 40)",
     "with LIMIT": "SELECT k, chain(t) AS x FROM r GROUP BY k ORDER BY own_total(p) LIMIT 2",
 }
 

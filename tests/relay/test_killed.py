@@ -46,6 +46,9 @@ def relay(dsn: str, file: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
         )
     try:
         yield process
+    except AssertionError:
+        print(log.read_text()[-5_000:])  # why it does not go on
+        raise
     finally:
         process.kill()
         process.wait()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -96,6 +98,33 @@ def test_messages_are_posted_and_signed(postgres_lab: Lab, service: Service):
     receiver.check(lab, "keyed")
     assert (service.unsigned, len(service.ids)) == (0, len(service.bodies))
     assert service.ids == [one.id for one in receiver.take(service.bodies)]
+
+
+def test_a_slow_service_is_waited_for_and_memory_stays_flat(postgres_lab: Lab, service: Service):
+    """No page is read before the one before it was taken."""
+    lab, taken = postgres_lab, []
+    open_shop(lab, "keyed")
+    _create(lab, service, sink_max_inflight=2)
+    deliver(lab)
+    lab.run("INSERT INTO t (id, v, note) SELECT i, 2, repeat('x', 200000 + i)"
+            " FROM generate_series(1000, 1039) AS i")  # fmt: skip
+    lab.refresh("keyed")
+
+    def answer(body: bytes) -> int:
+        time.sleep(0.005)
+        taken.append(len(body))
+        service.bodies.clear()
+        return 204
+
+    service.answer = answer
+    tracemalloc.start()
+    try:
+        deliver(lab)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (len(taken), status(lab).lag_entries) == (40, 0)
+    assert most < sum(taken) / 4
 
 
 @pytest.mark.parametrize("code", [401, 404, 302])

@@ -426,22 +426,24 @@ def test_workers_that_end_all_the_time_leave_the_server_its_rest(watched: Watche
         def check_catalog(self) -> None:
             time.sleep(took)  # a server with a lot to do
 
+    slow = Slow()
+    for number in range(40):
+        slow.add(f"t{number}")
+
     def refresh() -> None:
         time.sleep(took)
-        if len(shop.refreshes) >= 40:
+        if len(slow.refreshes) >= 40:
             stop.set()
 
-    shop = Slow(on_refresh=refresh)
-    for number in range(40):
-        shop.add(f"t{number}")
-    loop = Loop(shop, watched, now=shop.clock.now, workers=lambda: worker_threads(2))
+    slow.on_refresh = refresh
+    loop = Loop(slow, watched, now=slow.clock.now, workers=lambda: worker_threads(2))
     began = time.monotonic()
 
     loop.run(stop)
 
     elapsed = time.monotonic() - began
-    assert len(shop.refreshes) >= 40
-    assert (shop.tended - 1) * took <= 0.3 * elapsed  # without a rest: all the time
+    assert len(slow.refreshes) >= 40
+    assert (slow.tended - 1) * took <= 0.3 * elapsed  # without a rest: all the time
 
 
 def test_nothing_is_looked_at_while_another_leads(shop: Shop, loop: Loop) -> None:

@@ -75,6 +75,8 @@ def test_what_fails_is_counted_once(spark_sessions: SparkSessions) -> None:
 
     assert again.jobs_failed == after.jobs_failed == before.jobs_failed + 1
     assert again.tasks_failed > before.tasks_failed
+    time.sleep(0.2)
+    assert measured(engine).task_seconds == again.task_seconds  # nothing worked meanwhile
     counts = engine.counts
     assert (counts.completed, counts.failed, counts.running) == (1, 1, 0)
     assert counts.seconds > 0

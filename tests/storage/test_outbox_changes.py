@@ -20,7 +20,7 @@ _COLUMNS = (
 _EXACT = ("1.10", "'NaN'", "-0.00", "1e300")
 _REAL = ("'-0'", "'Infinity'", "1e-7", "NULL")
 _NOTES = ("NULL", "''", "E'a\"\\n\\u00e9'", "E'\\t{\"x\": 1}, '")
-_WEIGHTS = {"unique": (-1, 1), "odd": (-3, -2, -1, 1, 2)}
+_WEIGHTS: dict[str, tuple[int, ...]] = {"none": (), "unique": (-1, 1), "odd": (-3, -2, -1, 1, 2)}
 
 
 @pytest.mark.parametrize("weights", _WEIGHTS)
@@ -37,7 +37,8 @@ def test_both_forms_tell_the_same(database: str, weights: str, key: list[str] | 
             "CREATE TEMP TABLE changes"
             " (id int, exact numeric, real float8, note text, weight bigint) ON COMMIT DROP"
         )
-        connection.execute(trusted(f"INSERT INTO changes VALUES {', '.join(rows)}"))
+        if rows:
+            connection.execute(trusted(f"INSERT INTO changes VALUES {', '.join(rows)}"))
 
         def read(query: str) -> list[tuple[str | None, ...]]:
             told = "SELECT c.before::jsonb::text, c.after::jsonb::text FROM ({}) AS c"
@@ -45,10 +46,12 @@ def test_both_forms_tell_the_same(database: str, weights: str, key: list[str] | 
 
         plain = read(write_changes(_COLUMNS, key, "changes", "r.weight"))
         quick = read(write_texts(_COLUMNS, key, "changes", "r.weight"))
-        assert len(quick) > 10
+        assert (len(quick) > 10) is bool(rows)
         if weights == "unique" and key != []:
             assert sorted(map(repr, quick)) == sorted(map(repr, plain))
         # Which of several rows of a key are told together is left open.
         assert len(quick) == len(plain)
-        for one, other in zip(zip(*quick, strict=True), zip(*plain, strict=True), strict=True):
-            assert sorted(map(str, one)) == sorted(map(str, other))
+        for side in (0, 1):
+            assert sorted(str(one[side]) for one in quick) == sorted(
+                str(one[side]) for one in plain
+            )

@@ -10,7 +10,7 @@ of a value that changed (``:range_0``).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -221,7 +221,9 @@ def computed_columns(body: Node, summed: frozenset[str] = frozenset()) -> frozen
 
     ``summed`` names those that it also uses above ``body``.
     """
-    return frozenset(_computed_columns(body, summed))
+    found: set[str] = set()
+    _add_computed(body, summed, found)
+    return frozenset(found)
 
 
 def needs_changes(scan: Scan) -> bool:
@@ -229,11 +231,11 @@ def needs_changes(scan: Scan) -> bool:
     return scan.version not in {stands_at(scan), Version.BOTH}
 
 
-def _computed_columns(node: Node, above: frozenset[str]) -> Iterator[str]:
-    """Yield the columns that the engine compares or computes with, given those used above."""
+def _add_computed(node: Node, above: frozenset[str], found: set[str]) -> None:
+    """Add the columns that the engine compares or computes with, given those used above."""
     if not isinstance(node, Project):
         above = above | columns_read_by(node)
-    yield from above
+    found |= above
     if isinstance(node, UnionAll):
         # What one arm computes is a number in all of them.
         above = above | {
@@ -251,7 +253,7 @@ def _computed_columns(node: Node, above: frozenset[str]) -> Iterator[str]:
             for name in output.scalar.columns
         )
     for child in children_of(node):
-        yield from _computed_columns(child, above)
+        _add_computed(child, above, found)
 
 
 class _Writer:

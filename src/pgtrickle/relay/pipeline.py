@@ -6,13 +6,10 @@ Whatever dies in between, the messages since the place are delivered once more.
 
 from __future__ import annotations
 
-import logging
-import random
-import threading
-import time
 from collections.abc import Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from pgtrickle.catalog.relay.pages import (
     add_letter,
@@ -26,133 +23,53 @@ from pgtrickle.catalog.relay.states import Held
 from pgtrickle.errors import (
     ChangesGoneError,
     DeadLettersFullError,
-    InternalError,
     MessageRefusedError,
-    RelayHeldError,
-    Retry,
     SinkUnavailableError,
     TrickleError,
 )
 from pgtrickle.relay import dead_letters
-from pgtrickle.relay.backoff import pause
+from pgtrickle.relay.attempts import LOOK_AGAIN, Attempts, usual_state
 from pgtrickle.relay.definitions import Definition, OnPoison, Start
 from pgtrickle.relay.messages import Message, Place
 from pgtrickle.relay.sinks.entry import make_sink
 from pgtrickle.relay.sinks.sink import Sink
 from pgtrickle.relay.source import Page, Source
 
-logger = logging.getLogger(__name__)
-
-_LOOK_AGAIN = 5.0  # seconds, while another relay has the pipeline, or somebody must act
-_FINAL = frozenset({"blocked", "needs_snapshot", "failed", "waiting", "paused"})
-_ATTEMPTS_ONCE = 6  # of a pipeline that is to end by itself
-
 
 @dataclass(slots=True)
-class Doing:
-    """What a pipeline does, for the relay, which puts it on record."""
+class Pipeline(Attempts[Definition]):
+    """A pipeline while a relay delivers it."""
 
-    state: str = "starting"
-    error: TrickleError | None = None
-    retries: int = 0  # since they were put on record
-    in_flight: int = 0
-    held: bool = False
-    caught_up: bool = False
+    word: ClassVar[str] = "pipeline"
 
-
-@dataclass(slots=True)
-class Pipeline:
-    """A pipeline while a relay delivers it; ``run`` is a thread of its own."""
-
-    dsn: str
-    definition: Definition
-    holder: str
-    lease_seconds: float = 30
-    doing: Doing = field(default_factory=Doing)
-    stop: threading.Event = field(default_factory=threading.Event)
-    paused: threading.Event = field(default_factory=threading.Event)
-    wake: threading.Event = field(default_factory=threading.Event)  # somebody resumed it
-    once: bool = False
-    _draw: random.Random = field(default_factory=random.Random)
     _dead: set[str] = field(default_factory=set)  # keys of which messages were set aside
     _failures: int = 0  # of the message that is refused
-    _attempts: int = 0  # since something was delivered
 
-    def run(self) -> None:
-        """Deliver until it is stopped; failures are repeated, after longer and longer pauses."""
-        while not self.stop.is_set():
-            try:
-                self._attempt()
-                if self.once:
-                    return
-            except TrickleError as error:
-                self._failed(error)
-            except Exception as error:
-                internal = InternalError(f"unexpected {type(error).__name__} in a relay")
-                internal.__cause__ = error
-                logger.exception("pipeline %s", self.definition.name)
-                self._failed(internal)
-            if self.once and self._gives_up():
-                return
-
-    def _gives_up(self) -> bool:
-        return self.doing.state in _FINAL or self._attempts >= _ATTEMPTS_ONCE
-
-    def _failed(self, error: TrickleError) -> None:
-        self._attempts += 1
-        self.doing.error, self.doing.in_flight = error, 0
-        self.doing.retries += 1
-        seconds = pause(self._attempts, self._draw)
+    def _state_after(self, error: TrickleError, seconds: float) -> tuple[str, float]:
         match error:
-            case RelayHeldError():
-                self.doing.state, self.doing.held, seconds = "waiting", False, _LOOK_AGAIN
             case ChangesGoneError():
-                self.doing.state, seconds = "needs_snapshot", _LOOK_AGAIN
+                return "needs_snapshot", LOOK_AGAIN
             case MessageRefusedError() if self._failures >= self.definition.max_failures:
-                self.doing.state, seconds = "blocked", float("inf")
+                return "blocked", float("inf")
             case MessageRefusedError():
-                self.doing.state = "retrying"
+                return "retrying", seconds
             case DeadLettersFullError():
-                self.doing.state, seconds = "blocked", _LOOK_AGAIN
-            case _ if error.retry is Retry.NEVER:
-                self.doing.state, seconds = "failed", max(seconds, _LOOK_AGAIN)
+                return "blocked", LOOK_AGAIN
             case _:
-                self.doing.state = "retrying"
-        logger.warning("pipeline %s: %s: %s", self.definition.name, error.code, error)
-        if not (self.once and self._gives_up()):
-            self._rest(seconds)
+                return usual_state(error, seconds)
 
-    def _rest(self, seconds: float) -> None:
-        """Wait, but not when it is stopped, or resumed."""
-        ends = time.monotonic() + seconds
-        while not self.stop.is_set() and (left := ends - time.monotonic()) > 0:
-            if self.wake.wait(min(left, 0.1)):
-                self.wake.clear()
-                self._failures = 0
-                return
+    def _woken(self) -> None:
+        self._failures = 0
 
     def _attempt(self) -> None:
-        """Take the pipeline, and deliver until something ends it."""
         source = Source(self.dsn, self.definition, self.holder, self.lease_seconds)
         with ExitStack() as stack:
             stack.callback(source.close)
-            self._set_paused(source.take())
-            self.doing.held = True
-            while self.paused.is_set() and not self.stop.is_set():
-                self.doing.state, self.doing.error = "paused", None
-                self.stop.wait(0.1)
-                if self.once:
-                    return
-            if not self.stop.is_set():
+            self._taken(paused=source.take().paused)
+            if self._may_go_on():
                 sink = make_sink(self.definition)
                 stack.callback(sink.close)
                 self._deliver(source, sink, source.take())
-
-    def _set_paused(self, held: Held) -> None:
-        if held.paused:
-            self.paused.set()
-        else:
-            self.paused.clear()
 
     def _deliver(self, source: Source, sink: Sink, held: Held) -> None:
         at_sink = sink.open(source.stream, source.schema())

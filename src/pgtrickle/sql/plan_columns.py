@@ -31,9 +31,11 @@ class PlanColumns:
         # Plain lower-case letters: one engine ignores case, another wants other quotes.
         base = re.sub(r"[^a-z0-9_]", "_", wanted.lower())[:_MAX_NAME] or "column"
         name, number = base, self._numbers.get(base, 1)
+        # With a number behind it, every "part" would be the name of a stage.
+        numbered = f"{base}_again" if _OF_STAGES.fullmatch(f"{base}_1") else base
         while name in self._taken or _OF_STAGES.fullmatch(name):
             number += 1
-            name = f"{base}_{number}"
+            name = f"{numbered}_{number}"
         if len(self._taken) >= MAX_PLAN_COLUMNS:
             raise too_many_columns()
         self._taken.add(name)

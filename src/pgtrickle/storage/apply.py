@@ -91,6 +91,7 @@ _RAISE_MEMORY = """
      WHERE s.name = 'maintenance_work_mem'
        AND s.setting::pg_catalog.int8 * 1024 < pg_catalog.pg_size_bytes(%(wanted)s)
 """
+_SET_MEMORY = "SELECT pg_catalog.set_config('maintenance_work_mem', %s, true)"
 
 
 @contextmanager
@@ -101,9 +102,6 @@ def building_memory(connection: Connection) -> Iterator[None]:
         yield
         for before, _ in found:
             connection.execute(_SET_MEMORY, [before])
-
-
-_SET_MEMORY = "SELECT pg_catalog.set_config('maintenance_work_mem', %s, true)"
 
 
 _IS_OUTDATED = """

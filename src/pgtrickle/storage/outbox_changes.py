@@ -121,7 +121,7 @@ def write_texts(
         f"), unique_key AS MATERIALIZED (\n"
         f"  SELECT coalesce(pg_catalog.max(copies), 1) = 1 AS so FROM one\n"
         f")\n"
-        f"SELECT before, after FROM one WHERE (SELECT so FROM unique_key)\n"
+        f"SELECT before, after FROM one WHERE copies IS NOT NULL AND (SELECT so FROM unique_key)\n"
         f" UNION ALL (\n"
         f"{_pair(document, copied, weight, grouped)}\n"
         f" WHERE NOT (SELECT so FROM unique_key))"

@@ -130,3 +130,23 @@ def test_an_altered_inbox_loses_nothing(postgres_lab: Lab, tmp_path: Path, runni
         lab.run("ALTER TABLE mail RENAME COLUMN mistake TO error")
         lab.trickle.inbound.run_inbound(once=True)
         assert held(lab) == [1, 2]
+
+
+def test_a_lease_that_ran_out_is_kept_while_nobody_else_wants_the_pipeline(
+    postgres_lab: Lab, tmp_path: Path
+):
+    """On a slow machine a relay would lose it again and again, and receive nothing."""
+    lab = postgres_lab
+    with redis(tmp_path) as broker:
+        pipe(lab, broker)
+        broker.send(numbered(1, 2))
+        # Whatever keeps the pipeline finds its lease run out.
+        lab.run(
+            "CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+            " NEW.held_until := now() - interval '1 hour'; RETURN NEW; END $$",
+            "CREATE TRIGGER late BEFORE INSERT OR UPDATE ON pgtrickle.pgt_inbound_states"
+            " FOR EACH ROW EXECUTE FUNCTION late()",
+        )
+        lab.trickle.inbound.run_inbound(once=True)
+        lab.run("DROP TRIGGER late ON pgtrickle.pgt_inbound_states", "DROP FUNCTION late()")
+        assert (held(lab), status(lab).error) == ([1, 2], None)

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pgtrickle.cli.main import app
-from pgtrickle.cli.outboxes.inbound_metrics import write_page
+from pgtrickle.cli.outboxes.inbound_metrics import METRICS
 from tests.labs.lab import Lab
 from tests.relay.inbound.brokers import held, numbered, redis
 
@@ -51,7 +51,7 @@ def test_a_file_of_pipelines(postgres_lab: Lab, tmp_path: Path, command: Callabl
         assert command("pause", "p")["paused"]
         command("run", "--once", "--config", str(file), code=1)
         assert command("resume", "p")["resumed"]
-        page = write_page(lab.trickle.inbound.inbound_status(), "shop").decode()
+        page = METRICS.write_page(lab.trickle.inbound.inbound_status(), "shop").decode()
         assert 'pgtrickle_inbound_messages_total{database="shop",pipeline="p"} 2.0' in page
         assert command("drop", "p", "--if-exists")["dropped"]
         assert command("status")["pipelines"] == []

@@ -112,6 +112,22 @@ def test_a_row_that_is_missing_fails_the_statement(shop: Lab) -> None:
     assert caught.value.sqlstate == "ST406"
 
 
+def test_too_many_rows_of_one_group_are_not_followed(lab: Lab) -> None:
+    settings = lab.trickle._runtime.settings
+    object.__setattr__(settings, "immediate_max_delta_rows", 3)
+    try:
+        lab.run(*_TABLES)
+        lab.create("sums", _SUMS, "IMMEDIATE")
+        assert change(lab, "INSERT INTO t SELECT 1, 'j1', 1, 1 FROM generate_series(1, 3)")[1] == 1
+        lab.check("sums")
+        assert change(lab, "INSERT INTO t SELECT 1, 'j1', 1, 1 FROM generate_series(1, 4)")[1] == 0
+        assert lab.value("SELECT reason FROM pgtrickle.immediate_status()").startswith(
+            "a statement"
+        )
+    finally:
+        object.__setattr__(settings, "immediate_max_delta_rows", 100_000)
+
+
 @pytest.mark.parametrize(
     "query",
     [

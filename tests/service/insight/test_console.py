@@ -13,6 +13,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 import pgtrickle
+from pgtrickle.catalog.console import read
 from pgtrickle.catalog.console.picture import ALL, LATENCIES, Picture, PicturePart
 from pgtrickle.catalog.console.read import Wanted, take_picture
 from pgtrickle.errors import PrivilegeError
@@ -97,6 +98,23 @@ def test_latencies_of_the_tables_on_the_screen_alone(shop: Lab) -> None:
 
     assert [one.id for one in found] == [copies]
     assert shop.trickle.insight.picture([PicturePart.LATENCIES], ids=[]).latencies == ()
+
+
+def test_the_planner_is_asked_for_some_stream_tables_or_for_the_first(
+    shop: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.create("copies", "SELECT id FROM t")
+    copies = shop.trickle.get_stream_table("copies").id
+
+    def advised(ids: list[int] | None) -> list[str]:
+        found = shop.trickle.insight.picture([PicturePart.ADVICE], ids=ids).advice or ()
+        return [one.stream_table for one in found]
+
+    assert advised(None) == ["public.copies", "public.sums"]
+    assert advised([copies]) == ["public.copies"]
+    assert advised([]) == []
+    monkeypatch.setattr(read, "_ADVISED", 1)
+    assert advised(None) == ["public.copies"]
 
 
 def test_graph_names_every_source(shop: Lab) -> None:
@@ -224,4 +242,8 @@ def timeless(picture: Picture) -> dict[str, Any]:
     del found["moment"]
     for line in found["tables"]:
         del line["age_s"], line["rows"]
+    for line in found["metrics"]:
+        del line["oldest_contents_seconds"], line["capture_lag_seconds"]
+    for line in found["service_levels"]:
+        del line["freshness_lag_s"]
     return found

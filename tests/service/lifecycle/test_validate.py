@@ -68,7 +68,7 @@ def test_a_differential_query_is_described(shop: Lab) -> None:
 def test_every_reason_is_given_with_its_place(shop: Lab) -> None:
     query = (
         "SELECT c.id,\n"
-        "       (SELECT count(*) FROM (SELECT DISTINCT o FROM o) AS d) AS notes,\n"
+        "       (SELECT count(*) FROM (SELECT DISTINCT c.id, x FROM (SELECT 1) x) d) AS notes,\n"
         "       c.region\n"
         "  FROM c\n"
         " WHERE c.region < age(timestamp '2000-01-01')::text\n"

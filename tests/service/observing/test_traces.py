@@ -15,7 +15,7 @@ import pytest
 import pgtrickle
 from pgtrickle.client.trickle import Trickle
 from pgtrickle.errors import SettingError, TrickleError
-from pgtrickle.model.metrics import OF_EACH_DAEMON, OF_THE_LEADER
+from pgtrickle.model.metrics import OF_EACH_DAEMON, OF_SPARK_USE, OF_THE_LEADER
 from pgtrickle.service.observing.courier import Courier
 from pgtrickle.settings import POSTGRES, Settings, load_settings
 from tests.fixtures.daemons import Daemon, await_
@@ -210,7 +210,7 @@ def test_a_daemon_sends_its_metrics_and_writes_trace_ids_into_its_log(
         found = collector.metrics
         assert daemon.stop() == 0
 
-    known = {one.name for one in (*OF_EACH_DAEMON, *OF_THE_LEADER)}
+    known = {one.name for one in (*OF_EACH_DAEMON, *OF_SPARK_USE, *OF_THE_LEADER)}
     assert set(found) <= known
     [point] = [
         one for one in found["pgtrickle_refresh_seconds"].histogram.data_points if one.attributes

@@ -87,6 +87,7 @@ def take(
     return Held(*row)
 
 
+# A lease that has run out is kept by its holder until another relay takes it: see the other relay.
 _KEEP = """
     UPDATE pgtrickle.pgt_inbound_states
        SET held_until = pg_catalog.clock_timestamp()
@@ -95,7 +96,6 @@ _KEEP = """
            state = %(state)s, retries = retries + %(retries)s, lag = %(lag)s,
            error_code = %(code)s, error = %(error)s, hint = %(hint)s
      WHERE pipeline = %(pipeline)s AND holder = %(holder)s
-       AND held_until >= pg_catalog.clock_timestamp()
     RETURNING paused, wake
 """
 
@@ -123,7 +123,6 @@ _COUNT = """
            received_at = CASE WHEN %(new)s > 0 THEN pg_catalog.clock_timestamp()
                               ELSE received_at END
      WHERE pipeline = %(pipeline)s AND holder = %(holder)s
-       AND held_until >= pg_catalog.clock_timestamp()
 """
 
 

@@ -6,7 +6,8 @@ from enum import Enum
 
 from psycopg import Connection
 from psycopg.rows import TupleRow
-from psycopg.sql import SQL, Identifier
+
+from pgtrickle.model.text.trusted import trusted
 
 
 class Letters(Enum):
@@ -16,14 +17,14 @@ class Letters(Enum):
     INBOUND = "pgt_inbound_dead_letters"
 
 
-_COUNT = SQL(
-    "SELECT count(*) FROM (SELECT FROM pgtrickle.{table} AS d"
-    " WHERE d.pipeline = %(pipeline)s LIMIT %(most)s) AS held"
-)
+_COUNT = """
+    SELECT count(*) FROM (SELECT FROM pgtrickle.{table} AS d
+                           WHERE d.pipeline = %(pipeline)s LIMIT %(most)s) AS held
+"""
 
 
 def count_room(connection: Connection[TupleRow], letters: Letters, pipeline: str, most: int) -> int:
     """Return how many dead letters a pipeline may have beside those that it has."""
-    query = _COUNT.format(table=Identifier(letters.value))
+    query = trusted(_COUNT.replace("{table}", letters.value))
     [[held]] = connection.execute(query, {"pipeline": pipeline, "most": most}).fetchall()
     return most - int(held)

@@ -26,7 +26,7 @@ from pgtrickle.cli.daemon.metrics_text import PageWriter
 from pgtrickle.cli.daemon.probes import Health
 from pgtrickle.cli.daemon.readings import Reading
 from pgtrickle.cli.daemon.spark_readings import spark_readings
-from pgtrickle.cli.outboxes.relay_metrics import relay_families
+from pgtrickle.cli.outboxes.relay_metrics import METRICS as RELAY_METRICS
 from pgtrickle.errors import RefreshCancelledError, TrickleError
 from pgtrickle.model import metrics
 from pgtrickle.model.insight.engine_figures import EngineFigures
@@ -163,4 +163,4 @@ class Metrics:
         if figures is not None:
             yield from catalog_readings(figures)
         if relays is not None:
-            yield from relay_families(relays, self.database)
+            yield from RELAY_METRICS.families(relays, self.database)

@@ -10,9 +10,10 @@ import typer
 from pgtrickle.cli.connect import connected
 from pgtrickle.cli.documents import values_document
 from pgtrickle.cli.options import Dsn, Json
+from pgtrickle.cli.outboxes.pipeline_lines import print_done, print_status
 from pgtrickle.cli.outboxes.run_inbound import receive
 from pgtrickle.cli.output import errors_as_exit_codes, plain_table, print_json, stdout
-from pgtrickle.model.streams.inbound import InboundDeadLetter, InboundStatus
+from pgtrickle.model.streams.inbound import InboundDeadLetter
 from pgtrickle.model.text.printable import printable_line
 
 inbound = typer.Typer(
@@ -92,21 +93,9 @@ def status(ctx: typer.Context, name: Some = None, dsn: Dsn = None, as_json: Json
             print_json({"pipelines": [values_document(one) for one in found]})
             return
         for one in found:
-            _print_status(one)
+            print_status(one, f"{one.messages} messages, {one.duplicates} duplicates")
         if not found:
             stdout().print("no inbound pipelines", markup=False)
-
-
-def _print_status(one: InboundStatus) -> None:
-    line = f"{one.pipeline}: {one.state}; {one.messages} messages, {one.duplicates} duplicates"
-    if one.dead_letters:
-        line += f"; {one.dead_letters} dead letters"
-    stdout().print(printable_line(line), markup=False, soft_wrap=True)
-    if one.error_code:
-        told = f"  {one.error_code}: {one.error}"
-        stdout().print(printable_line(told), markup=False, soft_wrap=True)
-        if one.hint:
-            stdout().print(printable_line(f"  {one.hint}"), markup=False, soft_wrap=True)
 
 
 @inbound.command()
@@ -114,7 +103,7 @@ def pause(ctx: typer.Context, name: Pipeline, dsn: Dsn = None, as_json: Json = F
     """Let an inbound pipeline receive nothing until it is resumed."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
         trickle.inbound.pause_inbound(name)
-        _print_done(name, "is paused", "paused", as_json=as_json)
+        print_done(name, "is paused", "paused", as_json=as_json)
 
 
 @inbound.command()
@@ -130,7 +119,7 @@ def resume(
     """Let an inbound pipeline go on."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
         trickle.inbound.resume_inbound(name, again=again)
-        _print_done(name, "goes on", "resumed", as_json=as_json)
+        print_done(name, "goes on", "resumed", as_json=as_json)
 
 
 @inbound.command()
@@ -146,14 +135,7 @@ def drop(
     """Drop an inbound pipeline; what it received stays in the inbox."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
         trickle.inbound.drop_inbound_pipeline(name, if_exists=if_exists)
-        _print_done(name, "is gone", "dropped", as_json=as_json)
-
-
-def _print_done(name: str, text: str, word: str, *, as_json: bool) -> None:
-    if as_json:
-        print_json({"pipeline": name, word: True})
-    else:
-        stdout().print(printable_line(f"{name} {text}"), markup=False)
+        print_done(name, "is gone", "dropped", as_json=as_json)
 
 
 @inbound.command("dead-letters")

@@ -1,17 +1,12 @@
-"""The metrics of inbound pipelines, in the text format of Prometheus, for ``/metrics``."""
+"""The metrics of pipelines that receive."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
-from prometheus_client import generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-from prometheus_client.core import Metric as Family
-from prometheus_client.registry import Collector
-
+from pgtrickle.cli.outboxes.pipeline_metrics import PipelineMetrics
 from pgtrickle.model import metrics
-from pgtrickle.model.metrics import Metric, MetricKind
+from pgtrickle.model.metrics import Metric
 from pgtrickle.model.streams.inbound import InboundStatus
 
 _VALUES: tuple[tuple[Metric, Callable[[InboundStatus], float | None]], ...] = (
@@ -36,32 +31,4 @@ STATES = (
 )
 
 
-def write_page(found: Sequence[InboundStatus], database: str) -> bytes:
-    """Return the metrics of inbound pipelines."""
-    return generate_latest(_Page(found, database))
-
-
-@dataclass(frozen=True, slots=True)
-class _Page(Collector):
-    found: Sequence[InboundStatus]
-    database: str
-
-    def collect(self) -> Iterator[Family]:
-        """Return it all."""
-        for metric, value in _VALUES:
-            family = _empty(metric)
-            for one in self.found:
-                known = value(one)
-                if known is not None:
-                    family.add_metric([self.database, one.pipeline], known)
-            yield family
-        state = _empty(metrics.INBOUND_STATE)
-        for one in self.found:
-            for word in STATES:
-                state.add_metric([self.database, one.pipeline, word], float(one.state == word))
-        yield state
-
-
-def _empty(metric: Metric) -> CounterMetricFamily | GaugeMetricFamily:
-    kind = CounterMetricFamily if metric.kind is MetricKind.COUNTER else GaugeMetricFamily
-    return kind(metric.name, metric.doc, labels=["database", *metric.labels])
+METRICS = PipelineMetrics(_VALUES, metrics.INBOUND_STATE, STATES)

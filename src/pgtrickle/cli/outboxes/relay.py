@@ -10,9 +10,10 @@ import typer
 from pgtrickle.cli.connect import connected
 from pgtrickle.cli.documents import values_document
 from pgtrickle.cli.options import Dsn, Json
+from pgtrickle.cli.outboxes.pipeline_lines import print_done, print_status
 from pgtrickle.cli.outboxes.run_relay import deliver
 from pgtrickle.cli.output import errors_as_exit_codes, plain_table, print_json, stdout
-from pgtrickle.model.streams.relay import DeadLetter, RelayStatus
+from pgtrickle.model.streams.relay import DeadLetter
 from pgtrickle.model.text.printable import printable_line
 
 relay = typer.Typer(
@@ -90,22 +91,10 @@ def status(ctx: typer.Context, name: Some = None, dsn: Dsn = None, as_json: Json
             print_json({"pipelines": [values_document(one) for one in found]})
             return
         for one in found:
-            _print_status(one)
+            behind = f"{one.lag_entries} entries and {one.lag_seconds:.1f} s behind"
+            print_status(one, f"{one.messages} messages delivered, {behind}")
         if not found:
             stdout().print("no pipelines", markup=False)
-
-
-def _print_status(one: RelayStatus) -> None:
-    behind = f"{one.lag_entries} entries and {one.lag_seconds:.1f} s behind"
-    line = f"{one.pipeline}: {one.state}; {one.messages} messages delivered, {behind}"
-    if one.dead_letters:
-        line += f"; {one.dead_letters} dead letters"
-    stdout().print(printable_line(line), markup=False, soft_wrap=True)
-    if one.error_code:
-        told = f"  {one.error_code}: {one.error}"
-        stdout().print(printable_line(told), markup=False, soft_wrap=True)
-        if one.hint:
-            stdout().print(printable_line(f"  {one.hint}"), markup=False, soft_wrap=True)
 
 
 @relay.command()
@@ -113,7 +102,7 @@ def pause(ctx: typer.Context, name: Pipeline, dsn: Dsn = None, as_json: Json = F
     """Let a pipeline deliver nothing until it is resumed."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
         trickle.relay.pause_relay(name)
-        _print_done(name, "is paused", "paused", as_json=as_json)
+        print_done(name, "is paused", "paused", as_json=as_json)
 
 
 @relay.command()
@@ -129,7 +118,7 @@ def resume(
     """Let a pipeline go on that is paused or blocked."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
         trickle.relay.resume_relay(name, again=again)
-        _print_done(name, "goes on", "resumed", as_json=as_json)
+        print_done(name, "goes on", "resumed", as_json=as_json)
 
 
 @relay.command()
@@ -145,14 +134,7 @@ def drop(
     """Drop a pipeline of the catalog, or what is recorded of one of a file."""
     with errors_as_exit_codes(ctx, as_json=as_json), connected(ctx, dsn) as trickle:
         trickle.relay.drop_relay_pipeline(name, if_exists=if_exists)
-        _print_done(name, "is gone", "dropped", as_json=as_json)
-
-
-def _print_done(name: str, text: str, word: str, *, as_json: bool) -> None:
-    if as_json:
-        print_json({"pipeline": name, word: True})
-    else:
-        stdout().print(printable_line(f"{name} {text}"), markup=False)
+        print_done(name, "is gone", "dropped", as_json=as_json)
 
 
 @relay.command("dead-letters")

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pgtrickle.cli.connect import connected
-from pgtrickle.cli.daemon.log_lines import LogFormat, logging_lines
-from pgtrickle.cli.daemon.probes import LOOPBACK, Health, serving_health
-from pgtrickle.cli.daemon.stop_signals import stopped_by_signals
-from pgtrickle.cli.documents import values_document
+from pgtrickle.cli.daemon.log_lines import LogFormat
+from pgtrickle.cli.daemon.probes import LOOPBACK
 from pgtrickle.cli.options import Dsn, Json
-from pgtrickle.cli.output import errors_as_exit_codes, print_json, stderr
+from pgtrickle.cli.outboxes.foreground import Foreground
 from pgtrickle.model.streams.inbound import InboundStatus
-from pgtrickle.model.text.printable import printable_line
+
+if TYPE_CHECKING:  # the package takes longer to import than --help should
+    from pgtrickle import Trickle
 
 
 def receive(
@@ -48,42 +49,22 @@ def receive(
     several relays run, each pipeline is received by one of them; when that dies, another takes over
     within PGTRICKLE_LEASE_SECONDS. With --once, the exit code is 1 if a pipeline could not.
     """
-    from pgtrickle.cli.outboxes.inbound_metrics import write_page  # noqa: PLC0415 - takes longer than --help should
+    from pgtrickle.cli.outboxes.inbound_metrics import METRICS  # noqa: PLC0415 - takes longer than --help should
 
-    health = Health()
-    with (
-        logging_lines(log_format),
-        errors_as_exit_codes(ctx, as_json=as_json),
-        connected(ctx, dsn) as trickle,
-        stopped_by_signals() as stop,
-    ):
-        database = trickle.daemon.figure_reader().database
+    def work(
+        trickle: Trickle, stop: threading.Event, each_round: Callable[[], None]
+    ) -> list[InboundStatus]:
+        run = trickle.inbound.run_inbound
+        return run(config, names or (), stop=stop, once=once, each_round=each_round)
 
-        def page() -> bytes:
-            return write_page(trickle.inbound.inbound_status(), database)
+    def page(trickle: Trickle, database: str) -> bytes:
+        return METRICS.write_page(trickle.inbound.inbound_status(), database)
 
-        with serving_health(health, health_port, page, health_address) as port:
-            if port is not None:
-                stderr().print(f"health checks on port {port}", markup=False)
-            health.round("leading")
-            if not once:
-                stderr().print("receiving; Ctrl-C ends", markup=False)
-            found = trickle.inbound.run_inbound(
-                config,
-                names or (),
-                stop=stop,
-                once=once,
-                each_round=lambda: health.round("leading"),
-            )
-        failed = [one for one in found if once and _failed(one)]
-        for one in failed:
-            told = f"{one.pipeline}: {one.state}; {one.error_code or ''} {one.error or ''}"
-            stderr().print(printable_line(told), markup=False)
-        if as_json:
-            print_json({"pipelines": [values_document(one) for one in found]})
-    if failed:
-        raise typer.Exit(1)
-
-
-def _failed(one: InboundStatus) -> bool:
-    return one.error_code is not None or one.paused or one.relay is not None
+    Foreground("receiving", work, page, once).run(
+        ctx,
+        dsn,
+        log_format=log_format,
+        health_port=health_port,
+        health_address=health_address,
+        as_json=as_json,
+    )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
-from pgtrickle.catalog.console.lines import Edge, TableLine
-from pgtrickle.console.figures import age
+from pgtrickle.catalog.console.lines import Edge
 from pgtrickle.console.sheet import Cell, Column, Line, Sheet, cell
-from pgtrickle.console.sheets.overview import state_of, target_of
+from pgtrickle.console.sheets.overview import freshness_of, state_of
 from pgtrickle.console.view import View
 
 COLUMNS = (
@@ -17,6 +17,7 @@ COLUMNS = (
     Column("age/target", 11, right=True, counts=True),
     Column("consumers", 9, rank=1, right=True),
 )
+_NONE = (Cell(""), Cell(""))  # a source has neither state nor age
 _MOST = 5000  # lines: a graph may have more paths than any screen
 
 
@@ -31,10 +32,12 @@ def draw(view: View) -> Sheet:
         consumers[edge.source] = consumers.get(edge.source, 0) + 1
     running = {one.stream_table for one in picture.running or ()}
     held = {one.stream_table for one in picture.holds or ()}
-    states = {name: state_of(one, running, held) for name, one in tables.items()}
+    drawn = {
+        name: (state_of(one, running, held), freshness_of(one)) for name, one in tables.items()
+    }
     lines = []
     for indent, name, kind in walk(reads, consumers):
-        lines.append(_line(indent, name, kind, tables, states, consumers))
+        lines.append(_line(indent, name, kind, *drawn.get(name, _NONE), consumers.get(name)))
         if len(lines) == _MOST:
             break
     return Sheet(COLUMNS, tuple(lines), "no stream tables")
@@ -80,21 +83,9 @@ def _below(
         )
 
 
+@lru_cache(maxsize=16_384)  # from one second to the next, hardly any is another
 def _line(
-    branch: str,
-    name: str,
-    kind: str,
-    tables: Mapping[str, TableLine],
-    states: Mapping[str, Cell],
-    consumers: Mapping[str, int],
+    branch: str, name: str, kind: str, state: Cell, freshness: Cell, consumers: int | None
 ) -> Line:
-    table = tables.get(name)
-    freshness = "" if table is None else f"{age(table.age_s)}/{age(target_of(table))}"
-    cells = (
-        Cell(branch + cell(name).text),
-        cell(kind),
-        states.get(name, Cell("")),
-        Cell(freshness, order=None if table is None else table.age_s),
-        cell(consumers.get(name, "")),
-    )
+    cells = (Cell(branch + cell(name).text), cell(kind), state, freshness, cell(consumers))
     return Line(cells, name)

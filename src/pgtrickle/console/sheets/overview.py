@@ -77,13 +77,18 @@ def _line(table: TableLine, state: Cell, latest: Latencies | None) -> Line:
         table.consecutive_errors,
         latest,
     )
+    return Line((name, state, freshness_of(table, tone), *rest), table.name)
+
+
+def freshness_of(table: TableLine, tone: Tone = Tone.PLAIN) -> Cell:
+    """Say how old a stream table is beside how old it may be, in whole seconds."""
     seconds = None if table.age_s is None else round(table.age_s)
-    return Line((name, state, _freshness(seconds, target_of(table), tone), *rest), table.name)
+    return _freshness(seconds, target_of(table), tone)
 
 
 @lru_cache(maxsize=8192)
 def _freshness(seconds: int | None, target: float | None, tone: Tone) -> Cell:
-    """Draw an age beside its target: those of the same second look the same."""
+    # Those of the same second look the same.
     return Cell(f"{age(seconds)}/{age(target)}", tone, seconds)
 
 

@@ -5,13 +5,11 @@ Whatever dies, the place tells what the inbox has: what comes after it is fetche
 
 from __future__ import annotations
 
-import logging
-import random
-import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import ClassVar
 
 import psycopg
 
@@ -32,16 +30,13 @@ from pgtrickle.errors import (
     DeadLettersFullError,
     InboxAlteredError,
     InboxMissingError,
-    InternalError,
     MessageUnreadableError,
     PlaceLostError,
-    RelayHeldError,
-    Retry,
     TrickleError,
 )
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.relay import dead_letters
-from pgtrickle.relay.backoff import pause
+from pgtrickle.relay.attempts import LOOK_AGAIN, Attempts, usual_state
 from pgtrickle.relay.inbound.definitions import InboundDefinition
 from pgtrickle.relay.inbound.origins.origin import Arrived, Origin, make_origin
 from pgtrickle.relay.inbound.read import Reader, Row, printable, unreadable
@@ -49,108 +44,37 @@ from pgtrickle.relay.secrets import resolve
 from pgtrickle.service.runtime import translated_errors
 from pgtrickle.session import Session
 
-logger = logging.getLogger(__name__)
-
 _LONGEST_ID = 1000  # characters of the id of a dead letter
-_LOOK_AGAIN = 5.0  # seconds, while another relay has the pipeline, or somebody must act
 _CONNECT_SECONDS = 10
-_FINAL = frozenset({"blocked", "lost", "failed", "waiting", "paused"})
-_ATTEMPTS_ONCE = 6  # of a pipeline that is to end by itself
 _QUIET_ONCE = 1.0  # seconds without a message after which such a one has received everything
 _PATIENCE_ONCE = 5.0  # the same, if the origin says that there is more
 _FULL_PAUSE = 1.0
 
 
 @dataclass(slots=True)
-class Doing:
-    """What a pipeline does, for the relay, which puts it on record."""
+class InboundPipeline(Attempts[InboundDefinition]):
+    """A pipeline while a relay receives it."""
 
-    state: str = "starting"
-    error: TrickleError | None = None
-    retries: int = 0  # since they were put on record
-    lag: int | None = None
-    held: bool = False
+    word: ClassVar[str] = "inbound pipeline"
 
-
-@dataclass(slots=True)
-class InboundPipeline:
-    """A pipeline while a relay receives it; ``run`` is a thread of its own."""
-
-    dsn: str
-    definition: InboundDefinition
-    holder: str
-    lease_seconds: float = 30
-    doing: Doing = field(default_factory=Doing)
-    stop: threading.Event = field(default_factory=threading.Event)
-    paused: threading.Event = field(default_factory=threading.Event)
-    wake: threading.Event = field(default_factory=threading.Event)  # somebody resumed it
-    once: bool = False
-    _draw: random.Random = field(default_factory=random.Random)
-    _attempts: int = 0  # since something was received
-
-    def run(self) -> None:
-        """Receive until it is stopped; failures are repeated, after longer and longer pauses."""
-        while not self.stop.is_set():
-            try:
-                self._attempt()
-                if self.once:
-                    return
-            except TrickleError as error:
-                self._failed(error)
-            except Exception as error:
-                internal = InternalError(f"unexpected {type(error).__name__} in a relay")
-                internal.__cause__ = error
-                logger.exception("inbound pipeline %s", self.definition.name)
-                self._failed(internal)
-            if self.once and self._gives_up():
-                return
-
-    def _gives_up(self) -> bool:
-        return self.doing.state in _FINAL or self._attempts >= _ATTEMPTS_ONCE
-
-    def _failed(self, error: TrickleError) -> None:
-        self._attempts += 1
-        self.doing.error = error
-        self.doing.retries += 1
-        seconds = pause(self._attempts, self._draw)
+    def _state_after(self, error: TrickleError, seconds: float) -> tuple[str, float]:
         match error:
-            case RelayHeldError():
-                self.doing.state, self.doing.held, seconds = "waiting", False, _LOOK_AGAIN
             case PlaceLostError():
-                self.doing.state, seconds = "lost", _LOOK_AGAIN
+                return "lost", LOOK_AGAIN
             case MessageUnreadableError() | DeadLettersFullError():
-                self.doing.state, seconds = "blocked", _LOOK_AGAIN
+                return "blocked", LOOK_AGAIN
             case InboxAlteredError() | InboxMissingError():
-                self.doing.state, seconds = "failed", _LOOK_AGAIN
-            case _ if error.retry is Retry.NEVER:
-                self.doing.state, seconds = "failed", max(seconds, _LOOK_AGAIN)
+                return "failed", LOOK_AGAIN
             case _:
-                self.doing.state = "retrying"
-        logger.warning("inbound pipeline %s: %s: %s", self.definition.name, error.code, error)
-        if not (self.once and self._gives_up()):
-            self._rest(seconds)
-
-    def _rest(self, seconds: float) -> None:
-        """Wait, but not when it is stopped, or resumed."""
-        ends = time.monotonic() + seconds
-        while not self.stop.is_set() and (left := ends - time.monotonic()) > 0:
-            if self.wake.wait(min(left, 0.1)):
-                self.wake.clear()
-                return
+                return usual_state(error, seconds)
 
     def _attempt(self) -> None:
-        """Take the pipeline, and receive until something ends it."""
         with ExitStack() as stack:
             with translated_errors():
                 session = Session.open(self.dsn, connect_timeout=_CONNECT_SECONDS)
             stack.callback(session.close)
             inbox = self._take(session)
-            while self.paused.is_set() and not self.stop.is_set():
-                self.doing.state, self.doing.error = "paused", None
-                self.stop.wait(0.1)
-                if self.once:
-                    return
-            if not self.stop.is_set():
+            if self._may_go_on():
                 options = resolve(self.definition.options, trusted=self.definition.from_file)
                 reader = Reader.take(self.definition.name, options)
                 origin = make_origin(self.definition, options)
@@ -168,11 +92,7 @@ class InboundPipeline:
                 self.holder,
                 self.lease_seconds,
             )
-        if held.paused:
-            self.paused.set()
-        else:
-            self.paused.clear()
-        self.doing.held = True
+        self._taken(paused=held.paused)
         inbox.check()
         return inbox
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # importing pyspark costs a second
     from pyspark import SparkContext
 
 _ALL = False  # not only those that live
+_DRIVER = "driver"
 _COUNTED = ("completedTasks", "failedTasks", "totalDuration", "totalGCTime")
 
 
@@ -42,6 +43,11 @@ class SparkGauge:
         mapper = jvm.com.fasterxml.jackson.databind.ObjectMapper()
         mapper.registerModule(jvm.com.fasterxml.jackson.module.scala.DefaultScalaModule())
         executors = json.loads(mapper.writeValueAsString(store.executorList(_ALL)))
+        wrapper = jvm.java.lang.Class.forName("org.apache.spark.status.ExecutorSummaryWrapper")
+        for one in executors:
+            if one["id"] == _DRIVER:  # for which the list has the time since its start
+                own = store.store().read(wrapper, _DRIVER).info()
+                one["totalDuration"] = int(own.totalDuration())
         self._count(executors)
         self._count_jobs(jvm, mapper, store)
         # The driver of a cluster is listed, too, and works on no task.

@@ -22,23 +22,33 @@ def build_join_tree(inputs: Sequence[Node], conditions: Sequence[Scalar]) -> Nod
         names = column_names(node)
         # A condition without columns (WHERE false) holds for the whole block: the first takes it.
         own = [c for c in waiting if names.issuperset(c.columns) and (c.columns or index == 0)]
-        waiting = [condition for condition in waiting if condition not in own]
+        waiting = _without(waiting, own)
         predicate = conjunction(own)
         filtered.append(Filter(node, predicate) if predicate else node)
 
     names_of = {id(node): column_names(node) for node in filtered}
+    # What an input can be joined by reads it: a clique has far more conditions in all.
+    reading = {
+        key: [one for one in waiting if not names.isdisjoint(one.columns)]
+        for key, names in names_of.items()
+    }
     tree, *remaining = filtered
     joined = names_of[id(tree)]
     while remaining:
         following = max(
-            remaining, key=lambda node: _connection(joined, names_of[id(node)], waiting)
+            remaining, key=lambda node: _connection(joined, names_of[id(node)], reading[id(node)])
         )
         remaining.remove(following)
         joined |= names_of[id(following)]
         ready = [condition for condition in waiting if joined.issuperset(condition.columns)]
-        waiting = [condition for condition in waiting if condition not in ready]
+        waiting = _without(waiting, ready)
         tree = InnerJoin(tree, following, conjunction(ready))
     return tree
+
+
+def _without(conditions: Sequence[Scalar], others: Sequence[Scalar]) -> list[Scalar]:
+    left_out = set(others)
+    return [condition for condition in conditions if condition not in left_out]
 
 
 def _connection(left: frozenset[str], right: frozenset[str], conditions: Sequence[Scalar]) -> int:
@@ -49,6 +59,7 @@ def _connection(left: frozenset[str], right: frozenset[str], conditions: Sequenc
         used = condition.columns
         placed = [one in left for one in used]
         if any(placed) and not all(placed) and joined.issuperset(used):
-            keyed = equality(condition) or null_safe_equality(condition)
-            best = max(best, 2 if keyed else 1)
+            if equality(condition) or null_safe_equality(condition):
+                return 2
+            best = 1
     return best

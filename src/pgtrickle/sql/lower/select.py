@@ -7,7 +7,12 @@ from sqlglot import exp
 from pgtrickle.sql.lower.conditions import lower_conditions
 from pgtrickle.sql.lower.from_clause import FromClause
 from pgtrickle.sql.lower.groups.expand_grouping_sets import expand_grouping_sets, has_grouping_sets
-from pgtrickle.sql.lower.groups.grouping import Grouping, has_aggregate, is_call
+from pgtrickle.sql.lower.groups.grouping import (
+    Grouping,
+    has_aggregate,
+    is_call,
+    is_windowed,
+)
 from pgtrickle.sql.lower.groups.split_groups import (
     GROUPS,
     aggregates_inside,
@@ -81,7 +86,9 @@ class SelectLowering:
         outer = self._context.correlation.references if self._context.correlation else {}
         for call in select.find_all(exp.AggFunc, exp.Anonymous):
             names = [(one.table, one.name) for one in call.find_all(exp.Column)]
-            if is_call(call) and names and all(name in outer for name in names):
+            if not is_call(call) or is_windowed(call):
+                continue
+            if names and all(name in outer for name in names):
                 raise Refusal("an aggregate of the outer query inside a subquery", "select")
 
     def _filter(self, condition: exp.Expr, frame: Frame) -> None:

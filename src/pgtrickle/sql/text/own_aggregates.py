@@ -50,6 +50,12 @@ def mark_aggregates(tree: exp.Expr, names: Collection[QualifiedName]) -> exp.Exp
     's.f(DISTINCT a, b) FILTER(WHERE c) + s.g(d)'
     >>> marked.find(OwnAggregate).this
     's.f'
+
+    Also those inside a call over a window:
+
+    >>> tree = sqlglot.parse_one("s.f(s.f(a) FILTER (WHERE b)) OVER ()", dialect="postgres")
+    >>> len(list(mark_aggregates(tree, {QualifiedName("s", "f")}).find_all(OwnAggregate)))
+    2
     """
     if not names:
         return tree
@@ -72,7 +78,9 @@ def _marked(node: exp.Expr, names: Collection[QualifiedName]) -> exp.Expr:
     if QualifiedName(schema.name, call.name) not in names:
         return node
     written = f"{schema.sql(dialect='postgres')}.{_name_of(call)}"
-    own = OwnAggregate(this=written, expressions=call.expressions)
+    # What replaces a node is not walked through any more.
+    arguments = [mark_aggregates(one, names) for one in call.expressions]
+    own = OwnAggregate(this=written, expressions=arguments)
     if call is inner:
         return own
     call.replace(own)

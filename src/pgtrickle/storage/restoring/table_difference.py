@@ -28,6 +28,7 @@ from pgtrickle.storage.identity import row_hash
 _PLACES = '"result__places"'
 _MOST_ROWS = 50_000_000  # whose places fit into one value
 _MOST_NEW = 0.5  # of the rows; with more, comparing all of them is quicker
+_SAMPLED = 100_000  # rows, to estimate how many are new
 _NEARLY_ALL = -0.9  # n_distinct: so many of the rows have a value of their own
 _LOOKED_UP = frozenset({"int8", "int4", "uuid", "date", "timestamp", "timestamptz", "text"})
 # A row that occurs often would have pairs without number.
@@ -125,7 +126,7 @@ class _Since:
             return False
         [(many,)] = self._ask(
             f"SELECT COALESCE(pg_catalog.avg(({self._is_new})::int), 0) > {_MOST_NEW}"
-            f" FROM {present} AS p TABLESAMPLE SYSTEM (1)"
+            f" FROM {present} AS p TABLESAMPLE SYSTEM ({100 * min(1, _SAMPLED / max(rows, 1))})"
         )
         if many:
             return False
@@ -152,8 +153,11 @@ class _Since:
         Workers can compare the numbers as bytes.  Those below 3 are of rows that PostgreSQL 9.3
         froze.
         """
-        before = f"{self.copied.settled_before:08x}"
-        return rf"pg_catalog.xidsend(p.xmin) BETWEEN '\x{before}' AND '\xffffffff'"
+        first, last = (
+            f"pg_catalog.decode('{number:08x}', 'hex')"
+            for number in (self.copied.settled_before, 0xFFFFFFFF)
+        )
+        return f"pg_catalog.xidsend(p.xmin) BETWEEN {first} AND {last}"
 
     def _write(self, condition: str) -> str:
         """Write the statement that finds the places."""

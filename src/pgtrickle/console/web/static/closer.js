@@ -1,5 +1,5 @@
 // A closer look at one stream table: its plan as a graph, its changes as they come, two moments.
-import { $, ask, draw, make, reveal, say } from "./making.js";
+import { $, ask, draw, make, reveal, visible } from "./making.js";
 
 const MOST = 200;  // changes that stay on the page
 const tail = { name: "", follows: false, last: "", asking: false, again: false };
@@ -67,12 +67,25 @@ $("moments").addEventListener("submit", async (event) => {
 // The plan: sources at the left, stages in the middle, the stream table at the right.
 export function plan(found, name) {
   const stages = found.plan?.stages ?? [], missing = found.plan?.missing_indexes ?? [];
-  const texts = stages.map((stage) => `stage ${stage.name} on ${stage.engine}\n  ${stage.delta}\n` +
-    stage.reads.map((read) => `  read ${read.source}: ${read.kind}, bounded by ${read.bounded_by || "nothing"}\n`).join(""));
-  $("plan").textContent = found.refusal || [...texts, missing.length ? `missing indexes:\n  ${missing.join("\n  ")}` : "missing indexes: none"].join("\n");
+  const missing_indexes = missing.length ? `missing indexes:\n  ${missing.join("\n  ")}` : "missing indexes: none";
+  const whole = found.refusal || [...stages.map(stage_text), missing_indexes].join("\n");
+  $("plan").textContent = whole;
   reveal("plan", true);
   reveal("flow", stages.length);
-  if (stages.length) flow(stages, found.figures ?? {}, name);
+  if (stages.length) flow(stages, found.figures ?? {}, name, (key) => { $("plan").textContent = about(stages, key) || whole; });
+}
+function read_text(read) {
+  return `read ${read.source}: ${read.kind}, bounded by ${read.bounded_by || "nothing"}${read.why_unbounded ? `: ${read.why_unbounded}` : ""}`;
+}
+function stage_text(stage) {
+  const states = stage.state.map((one) => `  state ${one.name}: ${one.holds}\n`);
+  return `stage ${stage.name} on ${stage.engine}\n  ${stage.delta}\n${states.join("")}${stage.reads.map((read) => `  ${read_text(read)}\n`).join("")}`;
+}
+// What a node of the plan stands for: a stage, or all reads of a source; nothing for the stream table.
+function about(stages, key) {
+  const stage = stages.find((one) => `stage ${one.name}` === key);
+  if (stage) return stage_text(stage);
+  return stages.flatMap((one) => one.reads.filter((read) => read.source === key).map((read) => `stage ${one.name}: ${read_text(read)}`)).join("\n");
 }
 function figures(rows, bytes, ms) {
   const parts = [];
@@ -81,7 +94,7 @@ function figures(rows, bytes, ms) {
   if (ms !== undefined && ms !== null) parts.push(`${Number(ms).toFixed(1)} ms`);
   return parts.join(", ");
 }
-function flow(stages, known, name) {
+function flow(stages, known, name, chosen) {
   const own = new Map(stages.map((stage) => [stage.name, stage]));
   const sources = [...new Set(stages.flatMap((stage) => stage.reads.map((read) => read.source)))].filter((one) => !own.has(one));
   const wide = 230, gap = 190, high = 46, at = new Map(), nodes = [], edges = [];
@@ -108,7 +121,10 @@ function flow(stages, known, name) {
     group.append(draw("text", { class: "figures", x: half, y: (y1 + y2) / 2 - 6, "text-anchor": "middle" }, text));
   }
   for (const [key, text, under] of nodes) {
-    const [x, y] = at.get(key), one = draw("g", { class: under === "source" ? "node source" : "node", transform: `translate(${x},${y})` });
+    const [x, y] = at.get(key);
+    const one = draw("g", { class: under === "source" ? "node source" : "node", transform: `translate(${x},${y})`, tabindex: 0, role: "button", "aria-label": `${visible(text)}, ${under}: what it does` });
+    one.addEventListener("click", () => chosen(key));
+    one.addEventListener("keydown", (event) => { if (event.key === "Enter") chosen(key); });
     one.append(draw("rect", { width: wide, height: high }), draw("text", { x: 8, y: 19 }, text), draw("text", { x: 8, y: 36, class: "small" }, under));
     group.append(one);
   }

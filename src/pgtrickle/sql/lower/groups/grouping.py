@@ -272,6 +272,14 @@ def is_call(node: exp.Expr) -> bool:
     return isinstance(node, exp.AggFunc | exp.WithinGroup | exp.Filter)
 
 
+def is_windowed(call: exp.Expr) -> bool:
+    """Tell whether OVER makes a call, with its FILTER, a window function."""
+    above = call.parent
+    if isinstance(above, exp.Filter) and above.this is call:
+        above = above.parent
+    return isinstance(above, exp.Window)
+
+
 def _inside(call: exp.Expr) -> Iterator[exp.Expr]:
     """Yield the nodes inside a call; WITHIN GROUP encloses its function."""
     heads = (call, call.this) if isinstance(call, exp.WithinGroup) else (call,)

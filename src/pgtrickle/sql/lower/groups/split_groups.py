@@ -12,7 +12,7 @@ from collections.abc import Collection
 
 from sqlglot import exp
 
-from pgtrickle.sql.lower.groups.grouping import is_call
+from pgtrickle.sql.lower.groups.grouping import is_call, is_windowed
 from pgtrickle.sql.text.own_level import named, own_nodes, replace_nodes
 
 GROUPS = "__groups"  # the name of the inner query
@@ -44,7 +44,9 @@ def aggregates_inside(select: exp.Select, tables: Collection[str]) -> bool:
 
 
 def _belongs(node: exp.Expr, tables: Collection[str]) -> bool:
-    read = {column.table for column in node.find_all(exp.Column)} if is_call(node) else set()
+    if not is_call(node) or is_windowed(node):
+        return False
+    read = {column.table for column in node.find_all(exp.Column)}
     return bool(read) and read.issubset(tables)
 
 
