@@ -11,7 +11,8 @@ from tests.cli.conftest import CommandLine
 
 QUERY = "SELECT price, count(*) AS n FROM items GROUP BY price"
 REFUSED = (
-    "SELECT (SELECT count(*) FROM (SELECT DISTINCT i FROM items AS i) AS d) AS n"
+    "SELECT (SELECT max(d.s) FROM (SELECT sum(id) OVER (ORDER BY id ROWS (SELECT 1) PRECEDING) AS s"
+    " FROM items) AS d) AS n"
     " FROM items, LATERAL (SELECT 1 UNION SELECT 2 LIMIT items.id) AS few"
 )
 KEYS = {"differential", "usable", "refresh_mode", "reasons", "columns", "sources", "plan"}
@@ -32,7 +33,7 @@ def test_validate_says_no_with_every_reason(cli: CommandLine, user: Connection[T
 
     assert answer.exit_code == 1
     assert answer.stdout.startswith("differential: no; AUTO would recompute it in full\n")
-    for word in ("DISTINCT", "LIMIT"):
+    for word in ("ROWS", "LIMIT"):
         assert any(
             marked.split(": ", 1)[-1][carets.index("^") - len("  line 1: ") :].startswith(word)
             for marked, carets in zip(
