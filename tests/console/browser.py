@@ -12,9 +12,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    ConsoleMessage,
+    Locator,
+    Page,
+    Request,
+    expect,
+    sync_playwright,
+)
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _FONTS = Path("/usr/share/fonts/truetype/dejavu")
@@ -71,7 +80,10 @@ def opened(
     scheme: Scheme = "light",
     still: bool = False,
 ) -> Iterator[Page]:
-    """Open a page of its own; nothing may go wrong in its console.  ``still``: its clock stands."""
+    """Open a page of its own.  ``still``: its clock stands.
+
+    Nothing may go wrong in its console, and nothing may be asked of another address.
+    """
     context = browser.new_context(
         viewport={"width": size[0], "height": size[1]},
         color_scheme=scheme,
@@ -86,9 +98,14 @@ def opened(
         if message.type == "error":
             errors.append(message.text)
 
+    def visit(request: Request) -> None:
+        if urlsplit(request.url).netloc != urlsplit(url).netloc:
+            errors.append(f"{request.url} is elsewhere")
+
     page = context.new_page()
     page.on("console", note)
     page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("request", visit)
     if still:
         page.clock.install(time="2100-01-01T12:00:00Z")
         page.clock.pause_at("2100-01-01T12:00:01Z")
