@@ -8,6 +8,7 @@ import pytest
 
 from pgtrickle.algebra.schema import scans_of
 from pgtrickle.delta.cut import StagedQuery, cut
+from pgtrickle.delta.reads import Read
 from pgtrickle.model.compile_steps import counted_steps
 from pgtrickle.model.sql_type import Column
 from pgtrickle.model.text.names import QualifiedName
@@ -60,6 +61,19 @@ def _steps(query: str, tables: int, columns: int = 1) -> int:
     return steps.taken
 
 
+def _reads(query: str, tables: int, columns: int = 1) -> list[Read]:
+    """Return the reads of a refresh with every source changed."""
+    staged = _cut(query, tables, OneType(), columns)
+    plan = plan_differential(
+        staged, list(sources_of(staged)), Dialect.SPARK, "SELECT * FROM {}".format
+    )
+    return [read for stage in plan.stages for read in stage.reads]
+
+
+def _length(reads: list[Read]) -> int:
+    return sum(len(read.sql) for read in reads)
+
+
 # A snowflake is as deep as the logarithm of its tables, and each level is one more step.
 @pytest.mark.parametrize(("shape", "most"), _GROWTH.items())
 @pytest.mark.parametrize("word", ["JOIN", "LEFT JOIN"])
@@ -71,6 +85,38 @@ def test_twice_the_joins_are_about_four_times_the_work(shape: str, most: float, 
 
     for fewer, more in itertools.pairwise(counted):
         assert more <= most * fewer, counted
+
+
+# Each table is bounded by the changes of all others, over the tables between.
+@pytest.mark.parametrize("shape", _NEIGHBOURS)
+def test_the_reads_of_a_join_grow_as_the_square_of_its_tables(shape: str) -> None:
+    few, many = (_reads(f"SELECT r0.c FROM {_joined(shape, tables)}", tables) for tables in (8, 16))
+
+    assert _length(many) <= 5 * _length(few)
+    assert sum(len(read.bounded_by) for read in many) <= 5 * sum(len(one.bounded_by) for one in few)
+
+
+def _laterals(tables: int) -> str:
+    """Write derived tables that each compute with the row of the one before."""
+    text = "( SELECT count(*) AS n FROM public.r0 r0) x0"
+    for number in range(1, tables):
+        one = f"( SELECT x{number - 1}.n, count(*) AS m FROM public.r{number} r{number}) x{number}"
+        text = f"({text} CROSS JOIN LATERAL {one})"
+    return f"SELECT sum(1) AS c0 FROM {text}"
+
+
+def test_twice_the_derived_tables_over_each_other_are_about_four_times_the_work() -> None:
+    counted = [_steps(_laterals(tables), tables) for tables in (8, 16, 32)]
+
+    for fewer, more in itertools.pairwise(counted):
+        assert more <= 4.2 * fewer, counted
+
+
+def test_the_reads_of_derived_tables_over_each_other_grow_as_their_square() -> None:
+    written = [_length(_reads(_laterals(tables), tables)) for tables in (8, 16, 32)]
+
+    for fewer, more in itertools.pairwise(written):
+        assert more <= 5 * fewer, written
 
 
 def test_outer_joins_by_keys_of_all_tables_before_have_these_in_each_of_their_stages() -> None:

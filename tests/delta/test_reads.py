@@ -69,6 +69,20 @@ def test_a_bound_over_a_table_that_changed_covers_the_rows_that_are_gone() -> No
     )
 
 
+def test_bounds_over_the_same_tables_are_one() -> None:
+    reads = _reads(
+        "SELECT w.c FROM ((((public.t t JOIN public.u u ON ((t.k = u.id)))"
+        " JOIN public.v v ON ((u.k = v.id))) JOIN public.u w ON ((v.k = w.id)))"
+        " JOIN public.v x ON ((w.k = x.id)))",
+        2,
+        3,
+    )
+
+    # By the changes of u; of v over u; and of w over v, and of x over w and v: both over u.
+    condition = reads["t__rows"].marked_sql.partition("WHERE")[2]
+    assert condition.count('FROM "public"."u"') == 3  # two of u, and w
+
+
 @pytest.mark.parametrize(
     "condition",
     ["(t.k < u.id)", "true", "((t.k = u.id) OR (t.id = u.k))", "(NOT (t.k IS DISTINCT FROM u.id))"],

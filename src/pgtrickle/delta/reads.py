@@ -31,8 +31,10 @@ from pgtrickle.delta.key_sets import (
     Restriction,
     StoredKeys,
 )
+from pgtrickle.delta.merged_keys import MergedKeys
 from pgtrickle.delta.moving_scan import describe_moved, is_moving, listed, moved_rows, moved_values
 from pgtrickle.errors import InternalError
+from pgtrickle.model.compile_steps import check_time
 from pgtrickle.model.sql_type import Column, SqlType
 from pgtrickle.model.text.names import QualifiedName, quote_identifier
 from pgtrickle.sql.emit import changes_view, rows_view, stands_at
@@ -150,14 +152,15 @@ def reads_of(
 
     ``computed`` names the columns with which the engine computes, see ``computed_columns``.
     """
-    writer = _Writer(state_rows)
+    writer, merged = _Writer(state_rows), MergedKeys()
     reads: dict[str, Read] = {}
     for scan in scans_of(plan):
         # A scan occurs in many arms of a derived plan, and its bounds are long: write them once.
         if needs_changes(scan) and changes_view(scan) not in reads:
             reads[changes_view(scan)] = read_changes_of(scan, computed)
         if scan.version is not Version.CHANGES and rows_view(scan) not in reads:
-            reads[rows_view(scan)] = writer.rows(scan, bounds[scan.alias], computed)
+            alternatives = merged.bounds(bounds[scan.alias])
+            reads[rows_view(scan)] = writer.rows(scan, alternatives, computed)
     return tuple(reads.values())
 
 
@@ -264,12 +267,13 @@ class _Writer:
         # Of the read that is being written, by number.
         self._arrays: dict[KeyArray, int] = {}
         self._ranges: dict[ValueRange, int] = {}
+        self._written: dict[int, str] = {}  # by the identity of the key
 
     def rows(self, scan: Scan, bounds: tuple[Bound, ...], computed: frozenset[str]) -> Read:
         columns = tuple(output.column for output in scan.outputs)
         bounded = all(bounds)
         listed = _outputs(scan) or "1 AS __one"
-        self._arrays, self._ranges = {}, {}
+        self._arrays, self._ranges, self._written = {}, {}, {}
         condition = " OR ".join(self._bound(scan, bound) for bound in bounds) if bounded else ""
         marked = f"SELECT {listed} FROM {self._from(scan)}{_where(scan, condition)}"
         return Read(
@@ -279,9 +283,7 @@ class _Writer:
             columns,
             computed.intersection(column.name for column in columns),
             _fill_arrays(marked, [array.sql for array in self._arrays]),
-            "; or ".join(_describe(scan, bound) for bound in bounds)
-            if bounded
-            else "nothing: every row is read",
+            _Descriptions().bounds(scan, bounds) if bounded else "nothing: every row is read",
             weighted=False,
             relation=scan.source.relation,
             parts_sql=self._parts(scan, listed),
@@ -323,10 +325,13 @@ class _Writer:
 
     def _keys(self, keys: KeySet) -> str:
         """Write a key set as an array: an index then answers, also for several sets at once."""
-        arrays = [self._key_array(one) for one in keys]
-        return " || ".join(arrays)
+        for one in keys:
+            if id(one) not in self._written:
+                self._written[id(one)] = self._key_array(one)
+        return " || ".join(self._written[id(one)] for one in keys)
 
     def _key_array(self, key: ChangedKeys | StoredKeys) -> str:
+        check_time()
         expression = _expression(key.scan, key.column)
         moved = ""
         if isinstance(key, StoredKeys):
@@ -432,25 +437,39 @@ def _expression(scan: Scan, column: str, mark: str = AFTER_MARK) -> str:
     raise InternalError(f"the scan {scan.alias} has no column {column}")
 
 
-def _describe(scan: Scan, bound: Bound) -> str:
-    return " and ".join(
-        f"{_expression(scan, one.column)} between the values of {_describe_value(one)}"
-        if isinstance(one, Between)
-        else f"{_expression(scan, one.column)} in "
-        + " or ".join(_describe_key(key) for key in one.keys)
-        for one in bound
-    )
+class _Descriptions:
+    """The words for the bounds of one read, each key found once."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, str] = {}  # by the identity of the key
+
+    def bounds(self, scan: Scan, bounds: tuple[Bound, ...]) -> str:
+        return "; or ".join(self._bound(scan, bound) for bound in bounds)
+
+    def _bound(self, scan: Scan, bound: Bound) -> str:
+        return " and ".join(
+            f"{_expression(scan, one.column)} between the values of {_describe_value(one)}"
+            if isinstance(one, Between)
+            else f"{_expression(scan, one.column)} in "
+            + " or ".join(self._key(key) for key in one.keys)
+            for one in bound
+        )
+
+    def _key(self, key: ChangedKeys | StoredKeys) -> str:
+        if id(key) not in self._found:
+            self._found[id(key)] = self._describe(key)
+        return self._found[id(key)]
+
+    def _describe(self, key: ChangedKeys | StoredKeys) -> str:
+        check_time()
+        expression = _expression(key.scan, key.column)
+        if isinstance(key, ChangedKeys):
+            return f"the changes of {_label(key.scan)} ({expression})"
+        return f"{expression} of {_label(key.scan)} where {self._bound(key.scan, key.bound)}"
 
 
 def _describe_value(between: Between) -> str:
     return f"{_expression(between.scan, between.value)} in the changes of {_label(between.scan)}"
-
-
-def _describe_key(key: ChangedKeys | StoredKeys) -> str:
-    expression = _expression(key.scan, key.column)
-    if isinstance(key, ChangedKeys):
-        return f"the changes of {_label(key.scan)} ({expression})"
-    return f"{expression} of {_label(key.scan)} where {_describe(key.scan, key.bound)}"
 
 
 def stage_keys(sql: str) -> set[tuple[str, str]]:

@@ -76,7 +76,8 @@ def step() -> None:
 def check_time() -> None:
     """Raise ST112 if the compilation around has taken too long; counts nothing.
 
-    It is for work whose amount depends on what earlier compilations left in caches.
+    It is for work whose amount depends on what earlier compilations left in caches, or shows in the
+    length of what is written.
     """
     steps = _CURRENT.get()
     if steps is not None and time.monotonic() > steps.deadline:
