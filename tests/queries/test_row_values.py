@@ -155,7 +155,7 @@ def test_only_means_the_table_until_it_has_children(shop: Lab) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "SELECT x::text AS t FROM (SELECT id, n FROM o) AS x",
+        "SELECT x::text AS t, to_json(x) AS j FROM (SELECT id, n FROM o) AS x",
         "SELECT cid, array_agg(ROW(id, n) ORDER BY id)::text AS r FROM o GROUP BY cid",
         "WITH RECURSIVE r AS (SELECT id, to_jsonb(c) AS j FROM c WHERE boss IS NULL UNION ALL"
         " SELECT c.id, to_jsonb(c) FROM c JOIN r ON c.boss = r.id) SELECT id, j FROM r",

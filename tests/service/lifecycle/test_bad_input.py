@@ -25,7 +25,7 @@ from tests.labs.lab import Lab
 def shop(lab: Lab) -> Lab:
     lab.run(
         "CREATE TABLE t (id int PRIMARY KEY, k int, v text, at timestamptz DEFAULT now())",
-        "CREATE TABLE u (k int, w text)",
+        "CREATE TABLE u (k int, w text, x float8)",
         "INSERT INTO t VALUES (1, 1, 'a'), (2, NULL, 'b')",
         "INSERT INTO u VALUES (1, 'x')",
     )
@@ -163,8 +163,9 @@ def test_temporary_tables_are_not_visible_or_refused(shop: Lab):
 REFUSED = [
     ("SELECT u.w FROM t, LATERAL (SELECT w FROM u UNION SELECT 'x' LIMIT t.k) AS u", "LIMIT"),
     ("SELECT u.w FROM t, LATERAL (SELECT w FROM u UNION SELECT 'x' OFFSET t.k) AS u", "OFFSET"),
-    ("SELECT DISTINCT t AS whole FROM t", "DISTINCT"),
-    ("SELECT t AS whole, count(*) AS n FROM t GROUP BY t", "GROUP BY"),
+    # Two rows with 0.0 and -0.0 are equal and look different.
+    ("SELECT DISTINCT u AS whole FROM u", "DISTINCT"),
+    ("SELECT u AS whole, count(*) AS n FROM u GROUP BY u", "GROUP BY"),
 ]
 
 

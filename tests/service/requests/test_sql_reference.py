@@ -34,7 +34,7 @@ INNER = {
     *("find_snapshot", "find_service_level", "write_service_level"),
     *("describe_outbox", "seal_outbox", "write_outbox"),
     "list_identities",
-    *("console_requests", "console_tables"),
+    *("console_advice", "console_requests", "console_tables"),
     *("describe_database", "describe_definition", "describe_grants", "describe_placeholder"),
     *("describe_scheduling", "describe_table", "describe_view", "is_paused", "list_access"),
     *("list_definitions", "list_table_objects", "quote_name", "write_block", "write_definition"),
