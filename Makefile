@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup format lint unit test test-long record-long test-sample test-oldest first-week fuzz fuzz-pipeline fuzz-immediate fuzz-hostile fuzz-lifecycle lifecycle-kill workloads corpus soak chaos hostile relay-chaos bench-race lake-random lake-kill \
-  lake-crowd audit vendored demo demo-small demo-leaderboard demo-auction demo-loop demo-snapshot demo-lake demo-ui bench bench-latency bench-capture bench-wal bench-idle bench-dispatch bench-switches bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
+  lake-crowd audit vendored demo demo-small demo-leaderboard demo-auction demo-loop demo-snapshot demo-lake demo-ui bench bench-latency bench-capture bench-wal bench-idle bench-planner bench-dispatch bench-switches bench-daemon bench-throughput bench-verify bench-versions bench-commands bench-tpch \
   bench-flatness bench-cost-model bench-choices bench-first-loads bench-large bench-memory bench-immediate bench-compile bench-console bench-lake bench-outbox bench-inbox bench-relay bench-snapshots bench-projects bench-report bench-check check ci docs site test-matrix test-dbt test-dagster test-airflow test-prefect package-sizes deploy-check newcomer check-image release-check clean
 
 PYTHON ?= python3
@@ -202,6 +202,10 @@ bench-idle: setup  ## a thousand stream tables with nothing to do
 	$(REPORT) $(OUTPUT)/idle.json
 
 # TABLES=numbers with spaces, ROUNDS=passes alone, SECONDS=n under load.
+bench-planner: setup  ## what advice costs, by the length of the history: ROUNDS=n
+	$(BENCH).planner $(if $(ROUNDS),--rounds $(ROUNDS)) --output $(OUTPUT)/planner.json
+	$(REPORT) $(OUTPUT)/planner.json
+
 bench-dispatch: setup  ## what a pass of the scheduler takes with 500 and 1,000 stream tables that change
 	$(BENCH).dispatch $(if $(TABLES),--tables $(TABLES)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SECONDS),--seconds $(SECONDS)) \
 	  --output $(OUTPUT)/dispatch.json
