@@ -13,6 +13,7 @@ from pgtrickle.model.compile_steps import counted_steps
 from pgtrickle.model.sql_type import Column
 from pgtrickle.model.text.names import QualifiedName
 from pgtrickle.plan.stages import looked_up_columns, plan_differential, plan_full, sources_of
+from pgtrickle.service.insight.explanation.indexes import bounded_tables
 from pgtrickle.sql.bound import Relation
 from pgtrickle.sql.text.limits import allow_depth
 from pgtrickle.sql.translate import Dialect
@@ -94,6 +95,29 @@ def test_the_reads_of_a_join_grow_as_the_square_of_its_tables(shape: str) -> Non
 
     assert _length(many) <= 5 * _length(few)
     assert sum(len(read.bounded_by) for read in many) <= 5 * sum(len(one.bounded_by) for one in few)
+
+
+# Bounds share those on the way to them: along each path, a table would be asked about again.
+@pytest.mark.parametrize("shape", _NEIGHBOURS)
+def test_advice_on_indexes_looks_at_each_bound_once(shape: str) -> None:
+    looked = [
+        _looked_at(f"SELECT r0.c FROM {_joined(shape, tables)}", tables) for tables in (8, 16)
+    ]
+
+    assert looked[1] <= 5 * looked[0]
+
+
+def _looked_at(query: str, tables: int) -> int:
+    staged = _cut(query, tables, OneType())
+    plan = plan_differential(
+        staged, list(sources_of(staged)), Dialect.SPARK, "SELECT * FROM {}".format
+    )
+    return sum(
+        len(list(bounded_tables(scan, stage.bounds[scan.alias])))
+        for stage in plan.stages
+        for scan in {scan.alias: scan for scan in scans_of(stage.plan)}.values()
+        if scan.alias in stage.bounds
+    )
 
 
 def _laterals(tables: int) -> str:

@@ -51,7 +51,7 @@ def missing_indexes(
     does each table that is read for keys on the way.
     """
     found: dict[MissingIndex, None] = {}
-    for one, bound in _bounded_tables(scan, bounds):
+    for one, bound in bounded_tables(scan, bounds):
         missing = _missing(connection, one, bound)
         if missing is not None:
             found[missing] = None
@@ -81,15 +81,28 @@ def missing_time_indexes(connection: Connection, scan: Scan) -> tuple[MissingInd
     return tuple(found)
 
 
-def _bounded_tables(scan: Scan, bounds: Sequence[Bound]) -> Iterator[tuple[Scan, Bound]]:
-    """Yield every table that is read by key, with the bound."""
-    for bound in bounds:
-        if scan.source.kind is SourceKind.TABLE:
-            yield scan, bound
-        for restriction in bound:
-            for keys in restriction.keys:
-                if isinstance(keys, StoredKeys):
-                    yield from _bounded_tables(keys.scan, [keys.bound])
+def bounded_tables(scan: Scan, bounds: Sequence[Bound]) -> Iterator[tuple[Scan, Bound]]:
+    """Yield every table that is read by key, once for the same columns, with the bound.
+
+    Bounds share those on the way to them: in a chain of joins each would be met along every path.
+    """
+    met, told = set[tuple[str, int]](), set[tuple[str, tuple[tuple[str, bool], ...]]]()
+    left = [(scan, bound) for bound in reversed(bounds)]
+    while left:
+        one, bound = left.pop()
+        if (one.alias, id(bound)) in met:
+            continue
+        met.add((one.alias, id(bound)))
+        asked = one.alias, tuple((each.column, each.nullable) for each in bound)
+        if one.source.kind is SourceKind.TABLE and asked not in told:
+            told.add(asked)
+            yield one, bound
+        left += [
+            (keys.scan, keys.bound)
+            for restriction in reversed(bound)
+            for keys in reversed(restriction.keys)
+            if isinstance(keys, StoredKeys)
+        ]
 
 
 def _missing(connection: Connection, scan: Scan, bound: Bound) -> MissingIndex | None:
