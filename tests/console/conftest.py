@@ -1,4 +1,4 @@
-"""One scene for all tests that only look."""
+"""One scene for all tests that only look, and a small shop for those that change something."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from psycopg.conninfo import make_conninfo
 import pgtrickle
 from pgtrickle import Trickle
 from pgtrickle.settings import POSTGRES, Settings
+from tests.console.pages import Site, served
 from tests.console.scene import set_up
 from tests.fakes.engine import NoEngine
+from tests.labs.lab import Lab
 
 
 @pytest.fixture(scope="session")
@@ -33,3 +35,19 @@ def scene(server_dsn: str, template_database: str) -> Iterator[Trickle]:
         yield trickle
     with psycopg.connect(server_dsn, autocommit=True) as connection:
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(named))
+
+
+@pytest.fixture
+def shop(postgres_lab: Lab) -> Lab:
+    postgres_lab.run(
+        "CREATE TABLE t (id int PRIMARY KEY, k int, v int)",
+        "INSERT INTO t SELECT n, n % 5, n FROM generate_series(1, 50) AS n",
+    )
+    postgres_lab.create("sums", "SELECT k, sum(v) AS v FROM t GROUP BY k")
+    return postgres_lab
+
+
+@pytest.fixture
+def site(shop: Lab) -> Iterator[Site]:
+    with served(shop.trickle) as made:
+        yield made

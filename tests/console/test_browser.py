@@ -35,20 +35,9 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def shop(postgres_lab: Lab) -> Lab:
-    postgres_lab.run(
-        "CREATE TABLE t (id int PRIMARY KEY, k int, v int)",
-        "INSERT INTO t SELECT n, n % 5, n FROM generate_series(1, 50) AS n",
-    )
-    postgres_lab.create("sums", "SELECT k, sum(v) AS v FROM t GROUP BY k")
-    postgres_lab.create("large", "SELECT k FROM sums WHERE v > 100")
-    return postgres_lab
-
-
-@pytest.fixture
-def site(shop: Lab) -> Iterator[Site]:
-    with served(shop.trickle) as made:
-        yield made
+def shop(shop: Lab) -> Lab:
+    shop.create("large", "SELECT k FROM sums WHERE v > 100")
+    return shop
 
 
 def change(shop: Lab, number: int) -> None:

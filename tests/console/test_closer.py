@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -20,22 +19,6 @@ from tests.console.pages import Site, served
 from tests.fakes.engine import DuckDbEngine, NoEngine
 from tests.labs.lab import Lab
 from tests.lake.shore import SOURCE, SUMS, open_shore
-
-
-@pytest.fixture
-def shop(postgres_lab: Lab) -> Lab:
-    postgres_lab.run(
-        "CREATE TABLE t (id int PRIMARY KEY, k int, v int)",
-        "INSERT INTO t SELECT n, n % 5, n FROM generate_series(1, 50) AS n",
-    )
-    postgres_lab.create("sums", "SELECT k, sum(v) AS v FROM t GROUP BY k")
-    return postgres_lab
-
-
-@pytest.fixture
-def site(shop: Lab) -> Iterator[Site]:
-    with served(shop.trickle) as made:
-        yield made
 
 
 def change(shop: Lab, number: int) -> None:
